@@ -3,110 +3,22 @@
 #include <structmember.h>
 
 #include <algorithm>
-#include <bit>
+#include <chrono>
 #include <cstddef>
-#include <optional>
 #include <unordered_map>
 #include <utility>
 
 #include "base/error.h"
 #include "base/options.h"
 #include "bindings/bindings.h"
-#include "bindings/call_key.h"
 #include "bindings/compiled_call.h"
 #include "bindings/context.h"
+#include "bindings/remembered.h"
 #include "runtime/profile.h"
 
 namespace rune::bindings {
 
 namespace {
-
-// A dynamic axis of a leaf, and the sizes for which a compiled call was made.
-struct AxisRange {
-  int64_t leaf = 0, axis = 0;
-  std::string name;  // axes of one name have one size
-  int64_t least = 0, most = 0;
-};
-
-// A number among the leaves whose value is part of the program.
-struct Constant {
-  int64_t leaf = 0;
-  py::object value;
-
-  // The same type and the same value; -0.0 is not 0.0.
-  bool is(py::handle other) const {
-    if (Py_TYPE(other.ptr()) != Py_TYPE(value.ptr())) return false;
-    if (PyFloat_CheckExact(other.ptr())) {
-      const double a = PyFloat_AS_DOUBLE(value.ptr()), b = PyFloat_AS_DOUBLE(other.ptr());
-      return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
-    }
-    return PyLong_CheckExact(other.ptr()) ? value.equal(other)
-                                          : py::repr(value).equal(py::repr(other));
-  }
-};
-
-using Ways = std::vector<std::shared_ptr<CompiledCall>>;
-
-// When the calls of a signature that NumPy runs were last made, by CompiledCall's clock.
-struct LastUse {
-  int64_t tick = CompiledCall::tick();
-};
-
-// Calls that run the user's function as it is.
-struct OnNumpy {
-  std::shared_ptr<LastUse> use;
-  py::object code;      // of the function; null if it has none
-  bool is_hit = false;  // in statistics
-  int64_t left = 0;     // how many calls until Python looks again at the state of the function
-};
-
-struct Remembered {
-  Ways ways;  // through the function's conditions: the one that ran last comes first
-  std::optional<OnNumpy> on_numpy;  // and there are no ways
-  CallKey key;
-  std::vector<AxisRange> ranges;  // of what the key leaves out
-  std::vector<Constant> constants;
-
-  bool takes(const std::vector<py::handle>& leaves) const {
-    for (const Constant& constant : constants)
-      if (!constant.is(leaves[constant.leaf])) return false;
-    const auto size = [&](const AxisRange& range) {
-      return static_cast<int64_t>(header_of(leaves[range.leaf]).shape[range.axis]);
-    };
-    return std::all_of(ranges.begin(), ranges.end(), [&](const AxisRange& range) {
-      const int64_t n = size(range);
-      return range.least <= n && n <= range.most &&
-             std::all_of(ranges.begin(), ranges.end(), [&](const AxisRange& other) {
-               return other.name != range.name || size(other) == n;
-             });
-    });
-  }
-};
-
-struct Dispatcher {
-  Parameters parameters;
-  std::unordered_map<std::string, std::vector<Remembered>> calls;
-
-  Remembered* find(const KeyedCall& call) {
-    const auto found = calls.find(call.key.text);
-    if (found == calls.end()) return nullptr;
-    for (Remembered& remembered : found->second)
-      if (remembered.key == call.key && remembered.takes(call.leaves)) return &remembered;
-    return nullptr;
-  }
-  // The call has taken this way.
-  void put_first(const KeyedCall& call, const std::shared_ptr<CompiledCall>& way) {
-    Remembered* const found = find(call);
-    if (!found) return;
-    Ways& ways = found->ways;
-    const auto at = std::find(ways.begin(), ways.end(), way);
-    if (at != ways.end()) std::rotate(ways.begin(), at, at + 1);
-  }
-  void erase(const KeyedCall& call) {
-    std::erase_if(calls[call.key.text],
-                  [&](const Remembered& r) { return r.key == call.key && r.takes(call.leaves); });
-  }
-};
 
 // The base of jitted functions. A call whose compiled call was remembered, or that NumPy runs,
 // needs no Python frame of ours; all else goes to the subclass's methods `_slow_call(args, kwargs)`
@@ -163,6 +75,31 @@ bool must_report_errors() {
   return false;
 }
 
+bool is_of_dask(PyTypeObject* type) {
+  static std::unordered_map<PyTypeObject*, bool> known;
+  const auto [at, is_new] = known.try_emplace(type);
+  if (!is_new) return at->second;
+  Py_INCREF(type);  // no other one must get its address
+  return at->second = PyObject_HasAttrString(reinterpret_cast<PyObject*>(type), "__dask_graph__");
+}
+
+// Whether an argument is or holds what NumPy cannot be given as it is: an Array, or dask's.
+bool needs_look(PyObject* value, int depth = 0) {
+  const auto inside = [&](PyObject* item) { return needs_look(item, depth + 1); };
+  if (is_ndarray(value, true) || PyFloat_CheckExact(value) || PyLong_CheckExact(value))
+    return false;
+  if (is_array(value) || depth == 8) return true;
+  if (PyTuple_Check(value) || PyList_Check(value)) {
+    PyObject** const items = PySequence_Fast_ITEMS(value);
+    return std::any_of(items, items + PySequence_Fast_GET_SIZE(value), inside);
+  }
+  if (!PyDict_Check(value)) return is_of_dask(Py_TYPE(value));
+  PyObject *name = nullptr, *item = nullptr;
+  for (Py_ssize_t at = 0; PyDict_Next(value, &at, &name, &item);)
+    if (inside(item)) return true;
+  return false;
+}
+
 constexpr const char* kUnsuitable = "its program does not take these arguments";
 
 // The user's function, if it has this code still; otherwise null.
@@ -177,6 +114,7 @@ py::object function_with(PyObject* self, const py::object& code) {
   return now.is(code) ? function : py::object();
 }
 
+// The result of a call; null if the user's function has set an error.
 py::object dispatch(PyObject* self, std::span<const py::handle> args, PyObject* const* values,
                     PyObject* names) {
   Dispatcher& dispatcher = *as_dispatcher(self).dispatcher;
@@ -188,6 +126,23 @@ py::object dispatch(PyObject* self, std::span<const py::handle> args, PyObject* 
   KeyedCall call;
   Ways ways;            // shared while they run
   py::object function;  // for NumPy
+  const auto run_function = [&] {
+    return py::reinterpret_steal<py::object>(
+        PyObject_Vectorcall(function.ptr(), values - args.size(), args.size(), names));
+  };
+  if (dispatcher.unseen > 0 && !runtime::is_profiling()) {
+    const size_t count = args.size() + (names ? PyTuple_GET_SIZE(names) : 0);
+    PyObject* const* const first = values - args.size();
+    if (std::none_of(first, first + count, [](PyObject* x) { return needs_look(x); }))
+      function = function_with(self, dispatcher.code);
+    --dispatcher.unseen;
+    if (function) {
+      const auto begin = std::chrono::steady_clock::now();
+      py::object result = run_function();
+      if (std::chrono::steady_clock::now() - begin > kLongCall) dispatcher.unseen = 0;
+      return result;
+    }
+  }
   try {
     Remembered* found = nullptr;
     if (dispatcher.parameters.key_of(args, values, names, call)) found = dispatcher.find(call);
@@ -196,16 +151,12 @@ py::object dispatch(PyObject* self, std::span<const py::handle> args, PyObject* 
       const OnNumpy& on_numpy = *found->on_numpy;
       on_numpy.use->tick = CompiledCall::tick();
       as_dispatcher(self).hits += on_numpy.is_hit;
+      if (!call.owned.empty()) dispatcher.note_look(true);  // records, which take time to look at
       function = function_with(self, on_numpy.code);
     }
   } catch (const py::error_already_set&) {  // of the arguments: Python says what is wrong
   }
-  if (function) {
-    PyObject* const result =
-        PyObject_Vectorcall(function.ptr(), values - args.size(), args.size(), names);
-    if (!result) throw py::error_already_set();
-    return py::reinterpret_steal<py::object>(result);
-  }
+  if (function) return run_function();
   if (must_report_errors()) return eager("numpy.errstate asks for floating-point errors");
   if (ways.empty()) return slow();
   py::object result;
@@ -221,11 +172,24 @@ py::object dispatch(PyObject* self, std::span<const py::handle> args, PyObject* 
     if (i > 0 && status == CompiledCall::Status::Done) dispatcher.put_first(call, ways[i]);
   }
   switch (status) {
-    case CompiledCall::Status::Done: ++as_dispatcher(self).hits; return result;
+    case CompiledCall::Status::Done:
+      ++as_dispatcher(self).hits;
+      dispatcher.note_look(false);
+      return result;
     case CompiledCall::Status::Unsuitable: return eager(kUnsuitable);
     case CompiledCall::Status::Stale: dispatcher.erase(call); return slow();
   }
   RUNE_UNREACHABLE();
+}
+
+// Whether there may be a frame of rune_jit's in the tracebacks of an exception.
+bool may_show_own_frames(py::object error) {
+  for (; !error.is_none(); error = error.attr("__context__"))
+    for (py::object at = error.attr("__traceback__"); !at.is_none(); at = at.attr("tb_next")) {
+      const py::object file = at.attr("tb_frame").attr("f_code").attr("co_filename");
+      if (py::cast<std::string_view>(file).find("rune_jit") != std::string_view::npos) return true;
+    }
+  return false;
 }
 
 // Takes rune_jit's own frames out of the traceback of the Python error that is set.
@@ -233,7 +197,10 @@ void shorten_traceback() {
   if (options().tracebacks || is_tracing()) return;
   py::error_already_set error;
   const py::object value = error.value();
+  // Before Python 3.12 an exception that nothing has handled yet does not know it all.
+  if (error.trace()) PyException_SetTraceback(value.ptr(), error.trace().ptr());
   try {
+    if (!may_show_own_frames(value)) return error.restore();
     py::module_::import("rune_jit.tracing.tracebacks").attr("shorten")(value);
   } catch (py::error_already_set&) {  // the process ends, or memory does
     return error.restore();
@@ -270,12 +237,13 @@ PyObject* vectorcall(PyObject* self, PyObject* const* args, size_t flags, PyObje
   const CallTimer timer(self);
   try {
     const std::vector<py::handle> positional(args, args + count);
-    return dispatch(self, positional, args + count, names).release().ptr();
+    if (py::object result = dispatch(self, positional, args + count, names))
+      return result.release().ptr();
   } catch (...) {
     raise_current_exception();
-    shorten_traceback();
-    return nullptr;
   }
+  shorten_traceback();
+  return nullptr;
 }
 
 PyObject* make(PyTypeObject* type, PyObject*, PyObject*) {
@@ -396,6 +364,16 @@ py::object make_dispatcher() {
       },
       "Registers that the function itself runs the next `calls` of such arguments, until its code "
       "changes; they must hold no Array. False if they cannot be keyed here.");
+  define(
+      "_note_look",
+      [](py::handle self, bool on_numpy) {
+        Dispatcher& dispatcher = *as_dispatcher(self.ptr()).dispatcher;
+        dispatcher.note_look(on_numpy);
+        const py::object code = py::getattr(self.attr("_fn"), "__code__", py::none());
+        dispatcher.code = code.is_none() ? py::object() : code;
+      },
+      "Notes that a call, whose arguments were looked at, runs on NumPy, or otherwise. After many "
+      "in a row on NumPy the function itself runs some without a look at their arguments.");
   define(
       "_forget", [](py::handle self) { as_dispatcher(self.ptr()).dispatcher->calls.clear(); },
       "Forgets every registered call.");

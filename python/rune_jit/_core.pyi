@@ -605,6 +605,10 @@ class Dispatcher:
         """
         As _key, and the leaves of the arguments.
         """
+    def _note_look(self, arg0: bool) -> None:
+        """
+        Notes that a call, whose arguments were looked at, runs on NumPy, or otherwise. After many in a row on NumPy the function itself runs some without a look at their arguments.
+        """
     def _remember(
         self,
         arg0: tuple,

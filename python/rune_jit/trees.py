@@ -1,6 +1,6 @@
 """Containers of arrays: those that optree knows, and records: dataclasses, and tuples of classes
-that add attributes to those of a namedtuple. A record's fields with arrays are its children; its
-other fields are part of its structure."""
+that add attributes to those of a namedtuple. A record's fields with arrays and numbers are its
+children; its other fields are part of its structure. Dataclasses without arrays are no records."""
 
 from __future__ import annotations
 
@@ -107,8 +107,12 @@ def _key_of(x: Any) -> Any:
     return (set, static_key(frozenset(x))) if isinstance(x, set) else static_key(x)
 
 
+_NUMBERS = (int, float, complex)
+
+
 class _Structure(Keyed):
-    """The fields of a record in order, those with arrays without their values; which these are."""
+    """The fields of a record in order, those with arrays and numbers without their values; which
+    these are."""
 
     def __init__(self, kind: type, fields: dict[Any, Any], children: tuple[Any, ...]) -> None:
         self.kind = kind
@@ -127,7 +131,9 @@ def _fields_of(x: Any) -> dict[Any, Any]:
 
 def _flatten_record(x: Any) -> tuple[tuple[Any, ...], _Structure]:
     fields = _fields_of(x)
-    children = tuple(name for name, value in fields.items() if _holds_array(value))
+    children = tuple(
+        name for name, value in fields.items() if type(value) in _NUMBERS or _holds_array(value)
+    )
     return tuple(fields[name] for name in children), _Structure(type(x), fields, children)
 
 
@@ -239,6 +245,11 @@ def describe(value: Any, is_static: bool) -> tuple[Any, list[Any] | None, bool]:
 def unflatten(structure: Any, leaves: Any) -> Any:
     """The tree of this structure with these leaves."""
     return optree.tree_unflatten(structure, leaves)
+
+
+def has_records(structure: Any) -> bool:
+    """Whether there are records in a tree of this structure."""
+    return bool(structure.namespace)
 
 
 def with_last(structure: Any, last: Any) -> Any:

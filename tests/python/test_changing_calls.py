@@ -3,6 +3,7 @@ few compilations."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 from compare import assert_matches
 
 import rune_jit
-from rune_jit.calls.segmented import Segmented
+from rune_jit.calls.function import JitFunction
+from rune_jit.calls.segmented import Segmented, Trial
 
 X = np.linspace(-1.0, 2.0, 300)
 
@@ -75,3 +77,99 @@ def test_a_signature_among_many_new_ones_is_compiled() -> None:
         x = X[: 5 + i % 250].copy() if i % 2 else X
         assert_matches(jitted(x), x * 2 + x.max())
     assert jitted.cache_info().hits > 200
+
+
+class Marked(np.ndarray):
+    """Arrays that have no trace."""
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """One item for each call whose arguments Python looks at."""
+    found: list[None] = []
+    slow_call = JitFunction._slow_call
+
+    def look(self: Any, *args: Any) -> Any:
+        found.append(None)
+        return slow_call(self, *args)
+
+    monkeypatch.setattr(JitFunction, "_slow_call", look)
+    return found
+
+
+def test_calls_on_numpy_in_a_row_run_without_a_look(looks: list[None]) -> None:
+    jitted = rune_jit.jit(lambda x: x * 2 + 1)
+    marked = X.view(Marked)
+    with pytest.warns(rune_jit.JitFallbackWarning):
+        jitted(marked)
+    for _ in range(400):
+        found = jitted(marked)
+        assert type(found) is Marked
+        assert_matches(np.asarray(found), X * 2 + 1)
+    assert len(looks) < 30
+    # NumPy is given no Arrays, which it would return as they are.
+    assert type(jitted(rune_jit.asarray(X))) is rune_jit.Array
+    # Other calls get their program before long, and then none runs on NumPy.
+    for _ in range(300):
+        assert_matches(jitted(X), X * 2 + 1)
+    looks.clear()
+    for _ in range(100):
+        jitted(X)
+        jitted(marked)
+    assert len(looks) >= 100
+    assert "as one program" in jitted.explain()
+
+
+def test_calls_that_raise_in_a_row_run_without_a_look(looks: list[None]) -> None:
+    @rune_jit.jit
+    def root(x: np.ndarray) -> np.ndarray:
+        if np.any(x < 0):
+            raise ValueError(f"{x.min()} is negative")
+        return np.sqrt(x)
+
+    for i in range(400):
+        with pytest.raises(ValueError, match=f"-{i + 1}.0 is negative"):
+            root(X - i - X.min() - 1.0)
+    assert len(looks) < 30
+    for _ in range(300):
+        assert_matches(root(X + 1), np.sqrt(X + 1))
+    looks.clear()
+    root(X + 1)
+    assert not looks
+
+
+@dataclasses.dataclass(frozen=True)
+class Wave:
+    phase: float
+    samples: np.ndarray
+    order: int = 2
+    name: str = "w"
+    is_even: bool = True
+
+
+def test_numbers_in_dataclasses_with_arrays_are_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Trial, "verdict", lambda self: None)
+
+    def shift(wave: Wave, by: float) -> tuple[Wave, float]:
+        moved = wave.samples * wave.order if wave.is_even else wave.samples
+        new = dataclasses.replace(wave, phase=wave.phase + by, samples=moved + wave.phase)
+        return new, wave.phase
+
+    def power(wave: Wave) -> np.ndarray:
+        total = np.zeros_like(wave.samples)
+        for i in range(wave.order):
+            total += wave.samples**i
+        return total
+
+    jitted = rune_jit.jit(shift)
+    for i in range(20):
+        wave = Wave(0.5 * i, X, 1 + i)
+        (found, before), (wanted, _) = jitted(wave, 1.0), shift(wave, 1.0)
+        assert_matches(found.samples, wanted.samples)
+        plain = [dataclasses.replace(x, samples=None) for x in (found, wanted)]
+        assert repr(plain[0]) == repr(plain[1])
+        assert before == wave.phase and type(before) is float
+    assert jitted.cache_info().misses == 1
+    jitted = rune_jit.jit(power)
+    for i in range(5):
+        assert_matches(jitted(Wave(0.0, X, i)), power(Wave(0.0, X, i)))

@@ -116,6 +116,8 @@ def test_counters() -> None:
     (
         ("x[i] = i", None),
         ("x.real = i", "the attribute real"),
+        ("x.count = i", None),
+        ("del x.count", "delete"),
         ("break", "break"),
         ("for j in x: break", None),
         ("return 1", "return"),

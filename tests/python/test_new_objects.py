@@ -15,6 +15,7 @@ import pytest
 from compare import assert_matches
 
 import rune_jit
+from rune_jit.calls.compiler import Compiler
 from rune_jit.calls.segmented import Trial
 
 X = np.arange(1.0, 7.0)
@@ -602,3 +603,38 @@ def test_functions_that_numba_compiles() -> None:
         return sums(x * 2, out), out, scale(x) + x
 
     follow(program, [(X,), (X + 1,), (X,), (X,)])
+
+
+class Decaying:
+    def __init__(self) -> None:
+        self.steps, self.mean = 0, np.zeros(6)
+
+    def add(self, x: Any) -> Any:
+        self.steps += 1
+        self.mean = 0.9 * self.mean + 0.1 * x
+        return self.mean / (1 - 0.9**self.steps) if self.steps < 100 else self.mean
+
+
+def test_objects_with_a_counter_that_is_asked_for_share_a_program(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Trial, "verdict", lambda self: None)
+    traces = 0
+    trace = Compiler.trace
+
+    def count(self: Any, *args: Any) -> Any:
+        nonlocal traces
+        traces += 1
+        return trace(self, *args)
+
+    monkeypatch.setattr(Compiler, "trace", count)
+
+    def run(averages: Any, x: Any) -> Any:
+        return [averages.add(x) for _ in range(3)]
+
+    objects = [Decaying() for _ in range(9)]  # none gets the address of another one
+    jitted = follow(run, [(x, X) for x in objects[:4]])
+    before = traces
+    for x in objects[4:]:
+        assert_matches(jitted(x, X), run(Decaying(), X))
+    assert traces == before

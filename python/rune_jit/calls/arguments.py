@@ -55,6 +55,12 @@ class Call(NamedTuple):
         static = sorted({*self.static_leaves, *constants})
         return self._replace(constants=constants, static_leaves=static)
 
+    @property
+    def without_constants(self) -> Call:
+        """The call with its constants as numbers of any value."""
+        static = [i for i in self.static_leaves if i not in self.constants]
+        return self._replace(constants=(), static_leaves=static)
+
 
 def with_state(name: str, call: Call, slots: tuple[Slot, ...]) -> Call:
     """The call with what these slots hold as a further argument. Raises UnsupportedOpError or

@@ -47,6 +47,10 @@ class Constants:
         self._steps[call.signature] = self._steps.get(call.signature, 0) + 1
         return self.of(call)
 
+    def are_refused(self, call: Call) -> bool:
+        """Whether calls of this signature have no constants because most values were new."""
+        return call.signature in self._refused
+
     def count(self, name: str, call: Call, is_varied: bool) -> None:
         """Counts a trace for the values of this call of the function `name`. Raises
         UnsupportedOpError if there were traces for many values already, or if the trace needs one

@@ -23,7 +23,7 @@ from rune_jit.calls.parameters import Parameters
 from rune_jit.calls.paths import Paths
 from rune_jit.calls.reports import Reports
 from rune_jit.calls.segmented import Segmented
-from rune_jit.calls.signatures import FEW, Signatures
+from rune_jit.calls.signatures import Signatures
 from rune_jit.calls.state import AgainCalls, WithState
 from rune_jit.calls.traced import Raised
 from rune_jit.device import check_name
@@ -239,10 +239,9 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         if getattr(self._fn, "__code__", None) is not self._code:  # edited: all is as at first
             self._forget()
             self._wrap(self._fn, self._options)
-        if self._known.untried.skips_next():
-            return self._eager_call(args, kwargs, FEW)
         if self._again and (result := self._call_again(args, kwargs)) is not None:
             self._known.hits += 1
+            self._note_look(False)
             return result[0]
         try:
             bound = self._bound(args, kwargs)
@@ -267,12 +266,12 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             if isinstance(entry, Raised):
                 return self._call_that_raised(entry.error, call.key, args, kwargs)
             if entry is None:
+                self._note_look(not known.untried.is_repeated(call.key))
                 reason = known.untried.why(call.key) or "it changed what only its first call may"
                 return self._eager_call(args, kwargs, reason)
-            if not fresh and not isinstance(entry, Fallback):
-                known.untried.traced()
             if isinstance(entry, Segmented):
                 known.hits += not fresh
+                self._note_look(entry.runs_on_numpy is not None)
                 if entry.runs_on_numpy:
                     self._remember_numpy(call, entry, args, kwargs)
                 return self._in_segments(entry, args, kwargs)
@@ -286,6 +285,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 known.end_trial(call.key)
                 continue
             if trial and trial.is_numpys_turn:
+                start = time.perf_counter()  # the next calls that NumPy runs need no look
                 result = self._eager_call(args, kwargs, "to find out whether NumPy is faster")
                 trial.note(time.perf_counter() - start)
                 if trial.is_over:
@@ -296,12 +296,14 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             except ResultsChangedError:
                 break
             except Exception:
+                self._note_look(True)
                 if not isinstance(entry, (WithState, Paths)):
                     raise
                 break  # nothing has been written yet: NumPy writes what it does before it raises
             ran = entry.last if isinstance(entry, Paths) else entry
             if status == "done":
                 known.hits += not fresh
+                self._note_look(False)
                 if isinstance(ran, WithState):
                     result = ran.write_back(call, args, kwargs, result)
                 if not trial:
@@ -314,6 +316,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             if status in ("unsuitable", "apart"):
                 break
             call = known.replace_stale(call, entry)
+        self._note_look(True)
         return self._eager_call(args, kwargs)
 
     # Ways that a call can run beside its program.
@@ -339,6 +342,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 seconds = time.thread_time() - start
                 if calls := entry.note(seconds):
                     entry.note_more(self._remember_numpy(call, entry, args, kwargs, calls), seconds)
+        self._note_look(True)
         if not entry.until_it_returns:
             self._remember_numpy(call, entry, args, kwargs)
         result = self._eager_call(args, kwargs, entry.reason)
@@ -362,9 +366,12 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         if not (is_unkeyed and self._reports.may_fall_back):
             self._reports.fall_back(error)
             self._refused.setdefault(str(error), Fallback(str(error)))
+            self._note_look(True)
             return self._eager_call(args, kwargs, str(error))
         if self._unkeyed is None:
             self._unkeyed = self._compiler.segmented(error)
+        if self._unkeyed.runs_on_numpy:
+            self._note_look(True)
         return self._in_segments(self._unkeyed, args, kwargs)
 
     def _call_that_raised(
@@ -374,6 +381,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         not, calls of this signature run on NumPy."""
         if not self._reports.may_fall_back:
             raise error
+        self._note_look(True)
         try:
             result = self._eager_call(args, kwargs, f"its trace raised {type(error).__name__}")
         except Exception as own:

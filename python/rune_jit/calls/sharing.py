@@ -70,10 +70,10 @@ class Sharing:
         shared = Shared(_objects(call), traced, executable, frozenset(map(id, held)))
         _add(self._kind(call).programs, shared)
         if call.constants:
-            kind = self._kind(call._replace(constants=()))
+            kind = self._kind(call.without_constants)
             kind.constants |= frozenset(call.constants)
         if call.plain is not None:
-            _add(self._kind(call.plain._replace(constants=())).slots, shared)
+            _add(self._kind(call.plain.without_constants).slots, shared)
 
     def refuse(self, call: Call, entry: Any) -> None:
         """Notes the entry of a call that is no program."""
@@ -96,7 +96,7 @@ class Sharing:
         ValuesNeeded if they need the values of numbers."""
         if call.sizes or not self._kinds:
             return
-        kind = self._kinds.get(alike(call._replace(constants=())))
+        kind = self._kinds.get(alike(call.without_constants))
         if missing := (kind.constants if kind else set()) - set(call.constants):
             raise ValuesNeeded(frozenset(missing))
         kind = self._kinds.get(alike(call))
@@ -111,7 +111,7 @@ class Sharing:
         """The places that a call assigns, if a program of calls like this one assigns places."""
         if call.sizes or call.slots or not self._kinds:
             return None
-        kind = self._kinds.get(alike(call._replace(constants=())))
+        kind = self._kinds.get(alike(call.without_constants))
         for shared in reversed(kind.slots if kind else []):
             match = _match(shared, call)
             if match is not None and (slots := _slots(shared, match)) is not None:

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from rune_jit import trees
 from rune_jit.backends.compilation import Stopwatch
 from rune_jit.calls.arguments import Call
 from rune_jit.calls.cache import Cache
@@ -62,7 +63,8 @@ class Signatures:
         self._refuted: dict[Any, int] = {}  # by key: how often data was not what the trace assumed
         self._notes: dict[Any, list[str]] = {}  # by key: what explain() says of the program
         self._used_once: dict[Any, bool] = {}  # keys of calls with the program of others
-        # By key: of programs so large, or with so much to write back, that NumPy may be faster.
+        # By key: of programs that are so large, call so much on the host, or have so much to take
+        # apart or to write back that NumPy may be faster.
         self._trials: dict[Any, Trial] = {}
         self._is_due: set[Any] = set()  # keys whose programs are made however large they are
         self._too_large: dict[Any, str] = {}  # by kind of calls that were postponed, why
@@ -168,7 +170,7 @@ class Signatures:
         """The entry of a call that differs from others in which objects it is given only: their
         program, if it is right for this call, too. It is kept from the second such call on: some
         objects are used once."""
-        entry = self._entry_of_others(call)
+        entry = None if self._constants.are_refused(call) else self._entry_of_others(call)
         if entry is None:
             return None
         if self._used_once.pop(call.key, False):
@@ -241,8 +243,9 @@ class Signatures:
                 if report := watch.report(traced.graph, traced.loops):
                     self._notes[call.key] = [report, *traced.loops]
                     self._reports.once(report, SlowCompilationWarning, user_site())
-                is_slow = len(traced.graph) > _LARGE or traced.assigned is not None or call.slots
-                if is_slow and may_fall_back:
+                is_slow = bool(traced.functions or call.slots) or traced.assigned is not None
+                is_slow |= len(traced.graph) > _LARGE or trees.has_records(call.treedef)
+                if may_fall_back and is_slow:
                     self._trials[call.key] = Trial()
         except (ValuesNeeded, StateFound):
             self.misses -= 1

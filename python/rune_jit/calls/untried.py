@@ -7,8 +7,6 @@ from typing import Any
 
 # How many calls of a signature come before its trace, and of how many signatures they are counted.
 _CALLS, _MOST = 8, 256
-# After so many new signatures in a row, one call of so many is looked at.
-_MANY, _ONE_OF = 16, 16
 
 
 class Untried:
@@ -16,7 +14,6 @@ class Untried:
 
     def __init__(self) -> None:
         self._calls: dict[Any, tuple[int, str]] = {}  # by key: how many, and why
-        self._in_a_row = self._skipped = 0
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -29,29 +26,19 @@ class Untried:
         """Why NumPy runs a call, if it does because its signature is one of these."""
         return self._calls[key][1] if key in self._calls else None
 
+    def is_repeated(self, key: Any) -> bool:
+        """Whether NumPy ran a call of this signature before the last one, too."""
+        return self._calls.get(key, (0, ""))[0] > 1
+
     def takes(self, key: Any, why: str) -> bool:
         """Notes a call of a signature that is not traced; whether NumPy is to run it."""
         calls = self._calls.pop(key, (0, why))[0] + 1
         if calls > _CALLS:
-            self._in_a_row = 0
             return False
         self._calls[key] = calls, why
-        self._in_a_row += 1
         for oldest in list(self._calls)[: max(0, len(self._calls) - _MOST)]:
             del self._calls[oldest]
         return True
 
-    def traced(self) -> None:
-        """Notes a call of a signature that was traced before."""
-        self._in_a_row = 0
-
-    def skips_next(self) -> bool:
-        """Counts a call; whether NumPy is to run it without a look at its signature."""
-        if self._in_a_row <= _MANY:
-            return False
-        self._skipped = (self._skipped + 1) % _ONE_OF
-        return self._skipped > 0
-
     def clear(self) -> None:
         self._calls.clear()
-        self._in_a_row = 0

@@ -366,7 +366,7 @@ class Watch:
             else:
                 keys = [
                     key
-                    for key in {*held, *before}
+                    for key in dict.fromkeys((*before, *held))
                     if held.get(key, _ABSENT) is not before.get(key, _ABSENT)
                 ]
                 new_slots = [Slot("item", real, key) for key in keys]

@@ -84,7 +84,7 @@ def is_copied(x: Any, assigned: Container[int] = ()) -> bool:
     """Whether a trace sees a copy of x with traced arrays in it: a list, tuple or dict, or an
     object of a Python class, that holds arrays which can be replaced, or something `assigned`, by
     id."""
-    if not _can_be_copied(x):
+    if not can_be_copied(x):
         return False
     return _identity(x) in assigned or _holds_arrays(x, 4, {}, assigned)
 
@@ -94,7 +94,8 @@ def _identity(x: Any) -> int:
     return id(x if type(x) in (list, tuple, dict) else vars(x))
 
 
-def _can_be_copied(x: Any) -> bool:
+def can_be_copied(x: Any) -> bool:
+    """Whether x is a list, tuple, dict or an object of a Python class that its attributes make."""
     if type(x) in (list, tuple, dict):
         return True
     bases = type(x).__mro__[:-1]
@@ -117,7 +118,7 @@ def _holds_arrays(x: Any, depth: int, seen: dict[int, Any], assigned: Container[
     return any(
         is_replaceable(item)
         or (
-            _can_be_copied(item)
+            can_be_copied(item)
             and (_identity(item) in assigned or _holds_arrays(item, depth - 1, seen, assigned))
         )
         for item in held

@@ -6,8 +6,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from rune_jit.errors import StateChangedError
 from rune_jit.tracing.context import ValuesNeeded
 from rune_jit.tracing.storage import Step, Storage
 
@@ -339,7 +340,7 @@ class Loops:
             self.plans.refuse_all(why)
             raise LoopRefused
 
-    def fail(self, why: str) -> None:
+    def fail(self, why: str) -> NoReturn:
         """Refuses the innermost loop that is being traced. Raises LoopRefused."""
         self.plans.refuse(self.within[-1], why)
         raise LoopRefused
@@ -386,8 +387,8 @@ class Loops:
             loop, why = self.within[-1], str(error) or type(error).__name__
             if plans.refusal(loop) is None and not self._peel_more(why):
                 plans.refuse(loop, why)
-        elif isinstance(error, ValuesNeeded):
-            return False  # of arguments, which no loop has changed
+        elif isinstance(error, (ValuesNeeded, StateChangedError)):
+            return False  # of arguments, which no loop has changed; of places that become arguments
         elif self.rolled:
             plans.refuse_all(f"what follows needs to know it: {error}")
         else:

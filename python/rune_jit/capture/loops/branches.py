@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from rune_jit import trees
-from rune_jit.capture.loops.effects import ALLOWED
+from rune_jit.capture.loops.effects import ALLOWED, Effects
 from rune_jit.capture.loops.jumps import RESULT
 from rune_jit.capture.loops.jumps import UNSET as UNSET_NAME
 from rune_jit.capture.loops.kinds import UNSET, is_array, is_view, kind_of, unsure_sum
+from rune_jit.capture.loops.places import Changed, Held, Place
 from rune_jit.capture.loops.raises import RAISES
 from rune_jit.capture.loops.source import BRANCHES
 from rune_jit.capture.loops.syntax import Branch
@@ -139,19 +140,31 @@ class _Both:
             value = builder.ufunc("not_equal", [value, 0])[0]
         holds = builder.value(value)
         before = self._now(self._branch.restored)
+        held = Effects.seen_by(self._branch.uses, self._frame)
         with loops.where(builder, holds):
             yield True
-        first = self._now(self._branch.results)
+        first, places = self._now(self._branch.results), self._changed(held)
+        held.restore()
         self.values, self.rebinds = before, True
         with loops.where(builder, builder.ufunc("logical_not", [holds])[0]):
             yield False
-        second = self._now(self._branch.results)
+        second, others = self._now(self._branch.results), self._changed(held)
+        for name, (place, _) in (places | others).items():
+            a, b = (x.get(name, (place, held.held(place)))[1] for x in (places, others))
+            place.write(self._selected(name, holds, a, b))
         self._frame = None
         names = self._branch.results
         self.results = tuple(
             self._selected(name, holds, a, b)
             for name, a, b in zip(names, first, second, strict=True)
         )
+
+    def _changed(self, held: Held) -> dict[str, tuple[Place, Any]]:
+        """The places that a side has assigned, by name, and what they hold."""
+        try:
+            return {place.name: (place, place.read()) for place in held.changed()}
+        except Changed as error:
+            self._loops.fail(f"{error} under a condition")
 
     def _now(self, names: tuple[str, ...]) -> tuple[Any, ...]:
         """What the names stand for."""

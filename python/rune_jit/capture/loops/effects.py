@@ -1,27 +1,32 @@
 """Whether Python code that runs once can stand for the same code run many times: all that it
-reaches is of kinds that are known, and it changes nothing but traced arrays and local variables."""
+reaches is of kinds that are known, and it changes nothing but traced arrays, local variables, items
+of containers and attributes of objects."""
 
 from __future__ import annotations
 
 import builtins
+import contextlib
+import enum
 import functools
+import inspect
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from rune_jit import _core, trees
+from rune_jit.capture.loops.places import Held
 from rune_jit.capture.loops.source import source_of
 from rune_jit.capture.loops.syntax import Path, Uses
-from rune_jit.capture.objects import is_library
+from rune_jit.capture.objects import can_be_copied, is_library
 from rune_jit.capture.shim import ModuleView, original
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.tracer import Tracer
 
 _ATOMS = (
     *(bool, int, float, complex, str, bytes, type(None), type(...), slice, range, np.dtype),
-    *(np.generic, np.ndarray, Tracer, Size, _core.ArrayBase, trees.Structure),
+    *(np.generic, np.ndarray, Tracer, Size, _core.ArrayBase, trees.Structure, enum.Enum),
 )
 # Python's functions that depend on nothing but their arguments, and do not ask for their classes.
 _BUILTIN_NAMES = (
@@ -41,12 +46,19 @@ _METHOD_NAMES = (
     "all any argmax argmin argsort astype choose clip compress conj conjugate copy cumprod cumsum"
     " diagonal dot fill flatten max mean min nonzero prod ptp put ravel repeat reshape round"
     " searchsorted sort squeeze std sum swapaxes take trace transpose var view"
-    " at accumulate outer reduce reduceat"
+    " at accumulate outer reduce reduceat items keys values get"
 )
 _METHODS = frozenset(_METHOD_NAMES.split())
 # What stands for Python's own functions, and what takes apart and makes containers.
 ALLOWED: list[Any] = [trees.flatten, trees.unflatten, trees.leaves_again]
 _MOST_HELD = 10_000  # items of containers
+# Methods of objects that nothing calls in a loop, or that change nothing.
+_NOT_CALLED_NAMES = (
+    "__init__ __new__ __post_init__ __init_subclass__ __class_getitem__ __set_name__ __del__"
+    " __repr__ __str__ __reduce__ __getstate__ __setstate__ __copy__ __deepcopy__"
+)
+_NOT_CALLED = frozenset(_NOT_CALLED_NAMES.split())
+_OF_ANY_NAME = ("__getattr__", "__getattribute__", "__setattr__", "__delattr__")
 
 
 class Refused(Exception):
@@ -57,7 +69,10 @@ class Effects:
     """What code that uses names can change: found before it runs, and compared afterwards."""
 
     def __init__(self) -> None:
-        self._containers: list[tuple[Any, Any]] = []  # with copies
+        self._containers: list[tuple[Any, str]] = []  # with what to call them
+        self._objects: list[Any] = []
+        self._attributes: set[str] = set()  # that the code names
+        self._calls: dict[str, str] = {}  # of these, called: for reports, with what they are of
         # By id, lists that local variables stand for and that are appended to.
         self.appended: dict[int, list[Any]] = {}
         self._seen: dict[int, Any] = {}
@@ -68,8 +83,9 @@ class Effects:
         a name that is none, and raises KeyError for a local variable that is not bound.
 
         Raises Refused."""
-        if not uses.methods <= _METHODS:
-            raise Refused(f"it calls the method {min(uses.methods - _METHODS)}")
+        self._calls |= {name: name for name in uses.methods}
+        attributes = {name for path in (*uses.paths, *uses.calls) for name in path[1:]}
+        self._name_attributes(attributes | uses.methods)
 
         def find(name: str) -> Any:
             return values[name] if name in values else scope(name)
@@ -87,6 +103,8 @@ class Effects:
             except KeyError:
                 value = None  # a local variable
             self._look_along(value, path, path in uses.calls)
+            if path in uses.assigned and isinstance(value, (types.FunctionType, type)):
+                raise Refused(f"it assigns to the attribute {path[-1]}")
         for name in uses.appended:
             try:
                 value = find(name)
@@ -102,7 +120,26 @@ class Effects:
         if id(x) in self.appended:
             raise Refused("it appends to a list that has two names")
         self.appended[id(x)] = x
-        self._containers.append((x, x.copy()))
+        self._containers.append((x, "list"))
+
+    def held(self) -> Held:
+        """What containers and objects that the code reaches hold now. Raises Refused if it calls
+        methods that are not known."""
+        members = {
+            name for x in self._objects for name in self._attributes if _member(x, name) is not None
+        }
+        if unknown := self._calls.keys() - _METHODS - members:
+            raise Refused(f"it calls the method {self._calls[min(unknown)]}")
+        return Held(self._containers)
+
+    @classmethod
+    def seen_by(cls, uses: Uses, frame: Any) -> Held:
+        """What the containers and objects hold that code of this frame reaches, as far as it is
+        known what it does."""
+        effects = cls()
+        with contextlib.suppress(Refused):
+            effects.look(uses, frame.f_locals, scope_of(frame))
+        return Held(effects._containers)
 
     def reaches(self, x: Any) -> bool:
         """Whether the code reaches a container that was there before."""
@@ -121,14 +158,16 @@ class Effects:
             raise Refused(f"it uses the module {'.'.join(path)}")
         if len(rest) < len(path) - 1:
             self._look_at(value)
-        if rest and is_called and not (len(rest) == 1 and rest[0] in _METHODS):
-            raise Refused(f"it calls the method {'.'.join(rest)}")
+        if rest and is_called:
+            self._calls[rest[-1]] = ".".join(rest)
 
     def _look_at(self, x: Any) -> None:
         if isinstance(x, _ATOMS) or id(x) in self._seen:
             return
         self._seen[id(x)] = x
-        if isinstance(x, (list, tuple, dict, set, frozenset)):
+        if can_be_copied(x) and type(x) not in (list, tuple, dict):
+            self._look_at_object(x)
+        elif isinstance(x, (list, tuple, dict, set, frozenset)):
             self._look_at_container(x)
         elif isinstance(x, functools.partial):
             for part in (x.func, x.args, x.keywords):
@@ -148,7 +187,7 @@ class Effects:
         if self._held > _MOST_HELD:
             raise Refused("it uses large containers")
         if isinstance(x, (list, dict, set)):
-            self._containers.append((x, x.copy()))
+            self._containers.append((x, type(x).__name__))
         for item in [*x.keys(), *x.values()] if isinstance(x, dict) else x:
             self._look_at(item)
 
@@ -174,12 +213,74 @@ class Effects:
 
         self.look(source.uses, {}, scope)
 
-    def has_changed(self) -> str | None:
-        """Which of the containers has changed, if one has."""
-        for container, before in self._containers:
-            if not _holds_the_same(container, before):
-                return f"it changes a {type(container).__name__}"
-        return None
+    def _look_at_object(self, x: Any) -> None:
+        kind: Any = type(x)
+        parameters = getattr(kind, "__dataclass_params__", None)
+        for base in kind.__mro__[:-1]:
+            for name, member in vars(base).items():
+                if name in _OF_ANY_NAME and not (parameters and parameters.frozen):
+                    raise Refused(f"it uses a {kind.__name__}, which has a method {name}")
+                is_called = name[:2] == "__" and name not in _NOT_CALLED
+                # (Methods that dataclasses are given have no source.)
+                if is_called and inspect.isfunction(member) and not _is_made(member):
+                    self._look_at(member)
+        self._containers.append((vars(x), kind.__name__))
+        self._objects.append(x)
+        for name, value in vars(x).items():
+            if not isinstance(value, _FUNCTIONS) or not hasattr(kind, name):
+                self._look_at(value)
+        for name in list(self._attributes):
+            self._look_at_member(x, name)
+
+    def _name_attributes(self, names: set[str]) -> None:
+        """The code names these attributes: of any object, for all that is known."""
+        new = names - self._attributes
+        self._attributes |= new
+        for x in list(self._objects):
+            for name in new:
+                self._look_at_member(x, name)
+
+    def _look_at_member(self, x: Any, name: str) -> None:
+        member = _member(x, name)
+        if isinstance(member, property):
+            for function in (member.fget, member.fset):
+                self._look_at(function)
+        elif isinstance(member, types.MethodType):
+            self._look_at(member.__func__)
+            self._look_at(member.__self__)
+        elif isinstance(member, staticmethod):
+            self._look_at(member.__func__)
+        elif name[:2] == "__" or (hasattr(type(member), "__get__") and not callable(member)):
+            if member is not None:
+                raise Refused(f"it uses the attribute {name} of a {type(x).__name__}")
+        else:
+            self._look_at(member)
+
+
+_FUNCTIONS = (types.FunctionType, types.MethodType)
+
+
+def _is_made(function: types.FunctionType) -> bool:
+    return function.__code__.co_filename == "<string>"
+
+
+def _member(x: Any, name: str) -> Any:
+    """An attribute of an object as it is stored: of itself or of its class; None if there is
+    none."""
+    return vars(x)[name] if name in vars(x) else inspect.getattr_static(type(x), name, None)
+
+
+def scope_of(frame: Any) -> Callable[[str], Any]:
+    """Finds the global names of a frame's code."""
+    code = frame.f_code
+    local = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
+
+    def scope(name: str) -> Any:
+        if name in local:
+            raise KeyError(name)
+        return global_value(frame.f_globals, name)
+
+    return scope
 
 
 def global_value(names: dict[str, Any], name: str) -> Any:
@@ -187,17 +288,6 @@ def global_value(names: dict[str, Any], name: str) -> Any:
     if name in names:
         return names[name]
     return vars(builtins)[name]
-
-
-def _holds_the_same(a: Any, b: Any) -> bool:
-    if len(a) != len(b):
-        return False
-    if isinstance(a, set):
-        return all(x in b for x in a)
-    both: Iterable[Any] = zip(a, b, strict=True)
-    if isinstance(a, dict):
-        both = zip((*a, *a.values()), (*b, *b.values()), strict=True)
-    return all(x is y for x, y in both)
 
 
 def _is_pure(x: Any) -> bool:

@@ -15,8 +15,9 @@ import numpy as np
 
 from rune_jit.capture.loops.bodies import Attempt
 from rune_jit.capture.loops.branches import Conditions, is_traced
-from rune_jit.capture.loops.effects import Effects, Refused, global_value
+from rune_jit.capture.loops.effects import Effects, Refused, scope_of
 from rune_jit.capture.loops.kinds import GivenUp, Unstable
+from rune_jit.capture.loops.places import Changed, Held, Place, assigned
 from rune_jit.capture.loops.positions import Along
 from rune_jit.capture.loops.ranges import UNLIMITED, Range, limited, range_of
 from rune_jit.capture.loops.source import LOOPS
@@ -304,57 +305,68 @@ class _Rolling:
         low, high = rest.bounds
         if low >= high:
             raise GivenUp("it runs once or not at all")
-        effects = self._effects()
-        attempt = Attempt(self._trace, self._loop, rest, self._before, effects, self._first)
+        effects, held = self._effects()
+        places: list[Place] = []
+        attempt = self._attempt(rest, effects, held, places)
         for _ in range(_MOST_PASSES):
-            self.values = attempt.begin(*rest.bounds)
+            self.values = assigned(attempt.begin(*rest.bounds), places)
             self.rebinds = bool(self._loop.carried)
             self._flag, self._is_symbolic = False, True
             yield attempt.counter
             self._is_symbolic = False
-            after = self._frame.f_locals
+            after = dict(self._frame.f_locals)
             try:
                 attempt.check_effects()
-                if why := effects.has_changed():
-                    self._loops.fail(why)
-                is_stable = attempt.compare(after, self._goes_on())
+                changed = [x for x in held.changed() if x.name not in {p.name for p in places}]
+                after |= {place.name: place.read() for place in places}
+                is_stable = not changed and attempt.compare(after, self._goes_on())
                 if is_stable and attempt.hoist_call():
+                    held.restore()
                     continue
-            except (GivenUp, Unstable) as error:
+            except (GivenUp, Unstable, Changed) as error:
+                held.restore()
                 attempt.give_up()
                 if attempt.has_called:  # before the loop: the trace begins again
                     self._refuse(str(error))
-                raise
+                raise Unstable(str(error)) if isinstance(error, Changed) else error from None
             if is_stable:
-                self._after, self.results = attempt.end(after)
+                self._after, results = attempt.end(after)
+                self.results = assigned(results, places)
                 self._loops.rolled += 1
                 self._report("is a loop of the program")
                 return
+            held.restore()
             attempt.give_up()
+            if changed:
+                places = [*places, *changed]
+                attempt = self._attempt(rest, effects, held, places)
         raise GivenUp("what it carries changes with each iteration")
 
-    def _effects(self) -> Effects:
-        """What the body can change. Raises GivenUp."""
-        loop, code = self._loop, self._frame.f_code
-        local = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
+    def _attempt(self, rest: Range, effects: Effects, held: Held, places: list[Place]) -> Attempt:
+        """An attempt to carry the loop's names and these places."""
+        names = tuple(place.name for place in places)
+        loop = self._loop._replace(
+            carried=self._loop.carried + names, results=self._loop.results + names
+        )
+        before = self._before | {place.name: held.held(place) for place in places}
+        return Attempt(self._trace, loop, rest, before, effects, self._first)
+
+    def _effects(self) -> tuple[Effects, Held]:
+        """What the body can change, and what that holds. Raises GivenUp."""
+        loop = self._loop
         values = {
             name: value
             for name, value in self._before.items()
             if name not in loop.assigned or name in loop.carried
         }
 
-        def scope(name: str) -> Any:
-            if name in local:
-                raise KeyError(name)
-            return global_value(self._frame.f_globals, name)
-
         effects = Effects()
         try:
-            effects.look(loop.uses, values, scope)
+            effects.look(loop.uses, values, scope_of(self._frame))
             effects.check_appended()
+            return effects, effects.held()
         except Refused as error:
             raise GivenUp(str(error)) from None
-        return effects
 
 
 class _For(_Rolling):

@@ -325,7 +325,12 @@ class _Transformer:
         where = f"{self._file}:{s.lineno}"
         of_flag = isinstance(s.test, ast.Name) and is_flag(s.test.id)
         made = Branch(
-            len(BRANCHES), where, of_flag, tuple(sorted(restored)), tuple(sorted(results))
+            len(BRANCHES),
+            where,
+            of_flag,
+            tuple(sorted(restored)),
+            tuple(sorted(results)),
+            uses_of([*s.body, *s.orelse]),
         )
         BRANCHES.append(made)
         return made

@@ -22,6 +22,7 @@ class Uses(NamedTuple):
     calls: frozenset[Path]  # names, and attributes of names, that are called
     methods: frozenset[str]  # names of methods that are called of other expressions
     appended: frozenset[str]  # names of lists that are appended to
+    assigned: frozenset[Path]  # attributes that are assigned; of other expressions than names: (a,)
 
 
 class Branch(NamedTuple):
@@ -32,6 +33,7 @@ class Branch(NamedTuple):
     is_of_flag: bool  # its condition is a flag that a loop has set
     restored: tuple[str, ...]  # names that the first side assigns and that the second side reads
     results: tuple[str, ...]  # names that it assigns and that are read after it
+    uses: Uses
 
 
 class Limit(NamedTuple):
@@ -75,6 +77,8 @@ _NOT_EXPRESSIONS = {
     ast.YieldFrom: "yield",
     ast.JoinedStr: "an f-string",
 }
+# Attributes of arrays that can be assigned.
+_OF_ARRAYS = frozenset({"shape", "dtype", "strides", "flat", "real", "imag"})
 # Functions that see a function's variables.
 REFLECTIVE = frozenset({"locals", "vars", "eval", "exec", "dir", "globals"})
 
@@ -271,7 +275,13 @@ def uses_of(statements: Sequence[ast.stmt | ast.expr]) -> Uses:
     appended, read = _appended_and_read(statements)
     names = frozenset(name for name in loaded(statements) if not name.startswith("."))
     names -= appended - read
-    return Uses(names, frozenset(paths), frozenset(calls), frozenset(methods), appended)
+    assigned = frozenset(
+        _path(x) or (x.attr,)
+        for s in statements
+        for x in ast.walk(s)
+        if isinstance(x, ast.Attribute) and isinstance(x.ctx, ast.Store)
+    )
+    return Uses(names, frozenset(paths), frozenset(calls), frozenset(methods), appended, assigned)
 
 
 def _appended_and_read(
@@ -324,7 +334,9 @@ def _refusal(body: Sequence[ast.stmt], allowed: tuple[type, ...]) -> str | None:
 def _refusal_of(x: ast.AST) -> str | None:
     if type(x) in _NOT_EXPRESSIONS:
         return _NOT_EXPRESSIONS[type(x)]
-    if isinstance(x, ast.Attribute) and not isinstance(x.ctx, ast.Load):
+    if isinstance(x, ast.Attribute) and isinstance(x.ctx, ast.Del):
+        return f"it deletes the attribute {x.attr}"
+    if isinstance(x, ast.Attribute) and isinstance(x.ctx, ast.Store) and x.attr in _OF_ARRAYS:
         return f"it assigns to the attribute {x.attr}"
     if isinstance(x, ast.Call) and not isinstance(x.func, (ast.Name, ast.Attribute)):
         return "it calls the value of an expression"

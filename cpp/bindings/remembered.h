@@ -1,0 +1,122 @@
+// What a jitted function remembers of its calls, by the keys of their arguments.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "bindings/bindings.h"
+#include "bindings/call_key.h"
+#include "bindings/compiled_call.h"
+
+namespace rune::bindings {
+
+// A dynamic axis of a leaf, and the sizes for which a compiled call was made.
+struct AxisRange {
+  int64_t leaf = 0, axis = 0;
+  std::string name;  // axes of one name have one size
+  int64_t least = 0, most = 0;
+};
+
+// A number among the leaves whose value is part of the program.
+struct Constant {
+  int64_t leaf = 0;
+  py::object value;
+
+  // The same type and the same value; -0.0 is not 0.0.
+  bool is(py::handle other) const {
+    if (Py_TYPE(other.ptr()) != Py_TYPE(value.ptr())) return false;
+    if (PyFloat_CheckExact(other.ptr())) {
+      const double a = PyFloat_AS_DOUBLE(value.ptr()), b = PyFloat_AS_DOUBLE(other.ptr());
+      return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
+    }
+    return PyLong_CheckExact(other.ptr()) ? value.equal(other)
+                                          : py::repr(value).equal(py::repr(other));
+  }
+};
+
+using Ways = std::vector<std::shared_ptr<CompiledCall>>;
+
+// When the calls of a signature that NumPy runs were last made, by CompiledCall's clock.
+struct LastUse {
+  int64_t tick = CompiledCall::tick();
+};
+
+// Calls that run the user's function as it is.
+struct OnNumpy {
+  std::shared_ptr<LastUse> use;
+  py::object code;      // of the function; null if it has none
+  bool is_hit = false;  // in statistics
+  int64_t left = 0;     // how many calls until Python looks again at the state of the function
+};
+
+struct Remembered {
+  Ways ways;  // through the function's conditions: the one that ran last comes first
+  std::optional<OnNumpy> on_numpy;  // and there are no ways
+  CallKey key;
+  std::vector<AxisRange> ranges;  // of what the key leaves out
+  std::vector<Constant> constants;
+
+  bool takes(const std::vector<py::handle>& leaves) const {
+    for (const Constant& constant : constants)
+      if (!constant.is(leaves[constant.leaf])) return false;
+    const auto size = [&](const AxisRange& range) {
+      return static_cast<int64_t>(header_of(leaves[range.leaf]).shape[range.axis]);
+    };
+    return std::all_of(ranges.begin(), ranges.end(), [&](const AxisRange& range) {
+      const int64_t n = size(range);
+      return range.least <= n && n <= range.most &&
+             std::all_of(ranges.begin(), ranges.end(), [&](const AxisRange& other) {
+               return other.name != range.name || size(other) == n;
+             });
+    });
+  }
+};
+
+// After so many calls in a row that NumPy ran after a look at their arguments, the next ones run
+// there without one: after each further look twice as many, at most so many.
+constexpr int kManyLooks = 16, kMostUnseen = 256;
+// A call that takes so long is worth a look.
+constexpr std::chrono::milliseconds kLongCall{1};
+
+struct Dispatcher {
+  Parameters parameters;
+  std::unordered_map<std::string, std::vector<Remembered>> calls;
+  int looks_in_a_row = 0, unseen = 0;
+  py::object code;  // of the function when NumPy last ran it; null if it has none
+
+  void note_look(bool on_numpy) {
+    looks_in_a_row = on_numpy ? looks_in_a_row + 1 : 0;
+    const int more = looks_in_a_row - kManyLooks;
+    unseen = more > 0 ? std::min(1 << std::min(more + 3, 30), kMostUnseen) : 0;
+  }
+
+  Remembered* find(const KeyedCall& call) {
+    const auto found = calls.find(call.key.text);
+    if (found == calls.end()) return nullptr;
+    for (Remembered& remembered : found->second)
+      if (remembered.key == call.key && remembered.takes(call.leaves)) return &remembered;
+    return nullptr;
+  }
+  // The call has taken this way.
+  void put_first(const KeyedCall& call, const std::shared_ptr<CompiledCall>& way) {
+    Remembered* const found = find(call);
+    if (!found) return;
+    Ways& ways = found->ways;
+    const auto at = std::find(ways.begin(), ways.end(), way);
+    if (at != ways.end()) std::rotate(ways.begin(), at, at + 1);
+  }
+  void erase(const KeyedCall& call) {
+    std::erase_if(calls[call.key.text],
+                  [&](const Remembered& r) { return r.key == call.key && r.takes(call.leaves); });
+  }
+};
+
+}  // namespace rune::bindings

@@ -1,0 +1,64 @@
+"""Items of lists and dicts, and attributes of objects, that code assigns: a loop of the program
+carries what they hold from iteration to iteration, and an `if` selects it, as with names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+
+class Changed(Exception):
+    """A container is another one in a way that no assignment to an item makes."""
+
+
+class Place(NamedTuple):
+    """An item of a list or dict; of an object's dict, an attribute."""
+
+    name: str  # for reports; no other place of one loop has it
+    container: Any
+    key: Any
+
+    def read(self) -> Any:
+        return self.container[self.key]
+
+    def write(self, value: Any) -> None:
+        self.container[self.key] = value
+
+
+class Held:
+    """Containers, and what they held."""
+
+    def __init__(self, containers: Iterable[tuple[Any, str]]) -> None:
+        """`containers` come with what to call them."""
+        self._before = [(x, of, x.copy()) for x, of in containers]
+
+    def changed(self) -> list[Place]:
+        """The places that hold something else. Raises Changed."""
+        found = []
+        for i, (x, of, before) in enumerate(self._before):
+            if len(x) != len(before) or (isinstance(x, (set, dict)) and list(x) != list(before)):
+                raise Changed(f"it changes a {of}")
+            if isinstance(x, set):
+                continue
+            for key in x if isinstance(x, dict) else range(len(x)):
+                if x[key] is not before[key]:
+                    found.append(Place(f"{key} of {of} {i}", x, key))
+        return found
+
+    def held(self, place: Place) -> Any:
+        """What a place held."""
+        return next(before[place.key] for x, _, before in self._before if x is place.container)
+
+    def restore(self) -> None:
+        """Makes all hold what they held."""
+        for x, _, before in self._before:
+            x.clear()
+            (x.extend if isinstance(x, list) else x.update)(before)
+
+
+def assigned(values: tuple[Any, ...], places: list[Place]) -> tuple[Any, ...]:
+    """Writes the last values to places; returns the others."""
+    count = len(values) - len(places)
+    for place, value in zip(places, values[count:], strict=True):
+        place.write(value)
+    return values[:count]

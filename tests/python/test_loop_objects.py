@@ -1,0 +1,326 @@
+"""Loops that assign attributes of objects and items of lists and dicts: loops of the program carry
+what these hold."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from loop_checks import ROLLED
+
+import rune_jit
+from rune_jit.calls.segmented import Trial
+
+ROWS = np.random.default_rng(0).normal(size=(40, 3))
+
+
+class Filter:
+    """What people write: a state, a covariance, counters."""
+
+    def __init__(self) -> None:
+        self.x, self.p = np.zeros(3), np.eye(3)
+        self.count, self.total, self.last = 0, 0.0, None
+        self.has_failed = False
+        self.history = np.zeros((60, 3))
+
+    def predict(self) -> None:
+        self.p = 0.9 * self.p + 0.1 * np.eye(3)
+
+    def gain(self) -> Any:
+        return self.p @ np.linalg.inv(self.p + np.eye(3))
+
+    def update(self, z: Any) -> Any:
+        k = self.gain()
+        self.x = self.x + k @ (z - self.x)
+        self.p = self.p - k @ self.p
+        self.count += 1
+        self.total += -0.5 * float(z @ z)
+        return self.x
+
+    def update_if(self, z: Any) -> None:
+        if z.sum() > 0:
+            self.count += 1
+            self.x = self.x + z
+        else:
+            self.total += z[0]
+        if self.total < -2:
+            self.total = 0.0
+
+    def difference(self, z: Any) -> None:
+        d = z * 0 if self.last is None else z - self.last
+        self.last = z.copy()
+        self.total += float(d @ d)
+
+    def in_place(self, z: Any) -> None:
+        self.x += z
+        self.p = self.p * 0.9
+        self.p += np.outer(z, z)
+        self.history[self.count % 60] = self.x
+        self.count += 1
+
+    def keep(self, z: Any) -> None:
+        self.last = z
+
+    def __call__(self, z: Any) -> Any:
+        self.x = self.x * 0.5 + z
+        return self.x.sum()
+
+    def __getitem__(self, i: int) -> Any:
+        return self.x[i]
+
+    @property
+    def doubled(self) -> Any:
+        return self.total
+
+    @doubled.setter
+    def doubled(self, value: Any) -> None:
+        self.total = value * 2
+        self.count += 1
+
+
+def filters(f: Any, rows: Any) -> Any:
+    found = []
+    for z in rows:
+        f.predict()
+        f.update(z)
+        found.append(f.x.copy())
+    return np.array(found)
+
+
+def under_conditions(f: Any, rows: Any) -> Any:
+    for z in rows:
+        f.update_if(z)
+    return f.x, f.total
+
+
+def first_is_none(f: Any, rows: Any) -> Any:
+    for z in rows:
+        f.difference(z)
+    return f.total
+
+
+def in_place(f: Any, rows: Any) -> Any:
+    before = f.p
+    for z in rows:
+        f.in_place(z)
+    return before, f.p
+
+
+def made_in_the_loop(f: Any, rows: Any) -> Any:
+    for z in rows:
+        f.extra = z * 2
+        f.x = f.x + f.extra
+    return f.extra
+
+
+def called(f: Any, rows: Any) -> Any:
+    total = 0.0
+    for z in rows:
+        total += f(z) + f[1]
+        f.doubled = f.doubled + z[0]
+    return total, f.doubled
+
+
+def other_names(f: Any, rows: Any) -> Any:
+    same, first = f, f.x
+    for z in rows:
+        before = f.x
+        f.update(z)
+        same.update(-z)
+        f.total += np.abs(f.x - before).sum()
+    first += 1
+    return first, before, same.x
+
+
+def exchanged(f: Any, rows: Any) -> Any:
+    f.a, f.b = np.ones(3), np.arange(3.0)
+    for z in rows:
+        f.a, f.b = f.b, f.a * 0.5 + f.b * 0.5 + z
+    return f.a, f.b
+
+
+def broken(f: Any, rows: Any) -> Any:
+    for z in rows:
+        f.x = f.x + z
+        if f.x.sum() > 3:
+            f.has_failed = True
+            break
+    else:
+        f.total = -1.0
+    return f.total
+
+
+def returned(f: Any, rows: Any) -> Any:
+    for i in range(len(rows)):
+        f.x = f.x + rows[i]
+        f.count += 1
+        if f.x[0] > 2:
+            f.total = 7.0
+            return i
+    return -1
+
+
+def until(f: Any, rows: Any) -> Any:
+    i = 0
+    while f.count < 30 and np.abs(f.x).max() < 5:
+        f.x = f.x + rows[i]
+        f.count += 1
+        i += 1
+    return i
+
+
+def raised(f: Any, rows: Any) -> Any:
+    for z in rows:
+        f.x = f.x + z
+        f.count += 1
+        if f.x.sum() < -4:
+            raise ValueError("low")
+    return f.x
+
+
+def other_types(f: Any, rows: Any) -> Any:
+    f.count = 0
+    for z in rows:
+        f.count = f.count + z[0]
+        f.total = f.count * 2
+    return f.count
+
+
+def of_a_list(f: Any, rows: Any) -> Any:
+    other = Filter()
+    both = [f, other]
+    for z in rows:
+        for one in both:
+            one(z)
+        other(-z)
+    return [one.x for one in both]
+
+
+def made_inside(f: Any, rows: Any) -> Any:
+    mine = Filter()
+    for z in rows:
+        mine(z)
+        mine.doubled = z[0]
+    return mine.x, mine.count
+
+
+def items(f: Any, rows: Any) -> Any:
+    state, sums = [np.zeros(3), 0.0, [1.0, np.ones(3)]], {}
+    velocity = {"a": np.zeros(3), "b": np.zeros((3, 3))}
+    for z in rows:
+        state[0] = state[0] + z
+        state[1] += z[0]
+        state[2][1] = state[2][1] * 0.9
+        sums["s"] = sums.get("s", 0.0) + z.sum()
+        gradient = {"a": z, "b": np.outer(z, z)}
+        for key, value in velocity.items():
+            velocity[key] = 0.9 * value - gradient[key]
+    return state, sums, velocity
+
+
+def items_under_conditions(f: Any, rows: Any) -> Any:
+    found = np.zeros(len(rows))
+    for i in range(len(rows)):
+        mine = {"k": 0.0}
+        if rows[i, 0] > 0:
+            mine["k"] = 1.0
+        found[i] = mine["k"]
+    return found
+
+
+PROGRAMS = (
+    *(filters, under_conditions, first_is_none, in_place, made_in_the_loop, called, other_names),
+    *(exchanged, broken, returned, until, raised, other_types, of_a_list, made_inside, items),
+    items_under_conditions,
+)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+@pytest.mark.parametrize("is_kept", (False, True))
+def test_attributes_and_items(
+    program: Callable[..., Any], is_kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Trial, "verdict", lambda self: None)
+    lines = compare(program, is_kept)
+    loops = [line for line in lines if line.startswith("loop at")]
+    # (Loops over a few objects are unrolled.)
+    assert loops and all(line.endswith(ROLLED) for line in loops), lines
+
+
+def views(f: Any, rows: Any) -> Any:
+    for z in rows:
+        f.keep(z)
+        f.x = f.x + z
+    return f.last
+
+
+def of_classes(f: Any, rows: Any) -> Any:
+    for z in rows:
+        type(f).steps = getattr(type(f), "steps", 0) + 1
+        f.x = f.x + z
+    steps = type(f).steps
+    del type(f).steps
+    return steps
+
+
+def of_functions(f: Any, rows: Any) -> Any:
+    doubled.calls = 0  # type: ignore[attr-defined]
+    for z in rows:
+        f.x = f.x + doubled(z)
+    return doubled.calls  # type: ignore[attr-defined]
+
+
+def doubled(z: Any) -> Any:
+    doubled.calls += 1  # type: ignore[attr-defined]
+    return z * 2
+
+
+def appended(f: Any, rows: Any) -> Any:
+    f.kept = []
+    for z in rows:
+        f.kept.append(f.update(z))
+    return f.kept[-1]
+
+
+@pytest.mark.parametrize("program", (views, of_classes, of_functions, appended))
+def test_what_runs_all_iterations(program: Callable[..., Any]) -> None:
+    assert not any(line.endswith(ROLLED) for line in compare(program, False))
+
+
+def compare(program: Callable[..., Any], is_kept: bool) -> list[str]:
+    """Compares calls with NumPy's, with another object each or the same one; explain()'s lines."""
+    jitted = rune_jit.jit(program)
+    ours = theirs = Filter()
+    for i in range(4):
+        if i == 0 or not is_kept:
+            ours, theirs = Filter(), Filter()
+        rows = ROWS if i < 2 else -ROWS
+        wanted, found = outcome(program, theirs, rows.copy()), outcome(jitted, ours, rows.copy())
+        check(found, wanted)
+        check(vars(ours), vars(theirs))
+    return [line.strip() for line in jitted.explain().splitlines()]
+
+
+def outcome(function: Callable[..., Any], *args: Any) -> Any:
+    try:
+        return copy.deepcopy(function(*args))
+    except ValueError as error:
+        return str(error)
+
+
+def check(found: Any, wanted: Any) -> None:
+    assert type(found) is type(wanted), (found, wanted)
+    if isinstance(wanted, dict):
+        assert list(found) == list(wanted)
+        check(list(found.values()), list(wanted.values()))
+    elif isinstance(wanted, (list, tuple)):
+        assert len(found) == len(wanted)
+        for x, y in zip(found, wanted, strict=True):
+            check(x, y)
+    elif isinstance(wanted, (float, np.ndarray)):
+        np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-12)
+    else:
+        assert found == wanted
