@@ -27,8 +27,10 @@ def _mapped(array: Any, region: tuple[slice, ...]) -> np.ndarray | None:
     codec = array.serializer
     if not (codec is None or type(codec).__name__ == "BytesCodec"):
         return None
-    order = getattr(codec, "endian", None)  # None: the dtype says it
-    dtype = array.dtype if order is None else array.dtype.newbyteorder(order.value)
+    order = getattr(codec, "endian", None)  # "little", an enum of it, or None: the dtype says it
+    dtype = (
+        array.dtype if order is None else array.dtype.newbyteorder(getattr(order, "value", order))
+    )
     place = tuple(r.start // size for r, size in zip(region, array.chunks, strict=True))
     starts = [i * size for i, size in zip(place, array.chunks, strict=True)]
     ends = [start + size for start, size in zip(starts, array.chunks, strict=True)]
