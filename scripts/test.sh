@@ -5,9 +5,9 @@
 #   scripts/test.sh [--full] [--no-metal]
 #
 # Needs Python >= 3.10 and g++ >= 12 (or clang >= 16). The script installs GoogleTest, clang (which
-# checks rendered Metal source, and runs it and CUDA text on Linux) and ccache by apt-get if this user may install
-# packages. The summary names each missing tool and the tests that were skipped without it. Everything
-# is written under build/.
+# checks rendered Metal source, and runs it and CUDA text on Linux), ccache and Chromium (which shows
+# pages) by apt-get if this user may install packages. The summary names each missing tool and the
+# tests that were skipped without it. Everything is written under build/.
 #
 #   --full   also: the C++ tests under AddressSanitizer and UBSan, those of threads under
 #            ThreadSanitizer, clang-tidy over all files, more fuzzing, all tests that run on Metal, and
@@ -100,6 +100,7 @@ install_system_packages() {
   command -v ccache >/dev/null || apt_install ccache || true
   has_gtest || apt_install libgtest-dev || true
   has_clang || apt_install clang-19 clang-16 clang || true
+  has_any chromium chromium-browser google-chrome || apt_install chromium || true
 }
 
 check_tools() {

@@ -1,6 +1,8 @@
-"""Containers of arrays: those that optree knows, and records: dataclasses, and tuples of classes
-that add attributes to those of a namedtuple. A record's fields with arrays and numbers are its
-children; its other fields are part of its structure. Dataclasses without arrays are no records."""
+"""Containers of arrays: those that optree knows; records: dataclasses, and tuples of classes
+that add attributes to those of a namedtuple; arrays and datasets of xarray. A record's fields with
+arrays and numbers are its children; its other fields are part of its structure. Dataclasses without
+arrays are no records. Part of the structure are the names, coordinates and attributes of xarray's
+arrays, too, whose elements are their children."""
 
 from __future__ import annotations
 
@@ -104,6 +106,9 @@ def _key_of(x: Any) -> Any:
         return type(x), tuple((static_key(name), _key_of(value)) for name, value in x.items())
     if isinstance(x, (list, tuple)):
         return type(x), tuple(map(_key_of, x))
+    if isinstance(x, np.ndarray):
+        content = tuple(map(static_key, x.flat)) if x.dtype.hasobject else x.tobytes()
+        return type(x), x.dtype, x.shape, content
     return (set, static_key(frozenset(x))) if isinstance(x, set) else static_key(x)
 
 
@@ -174,6 +179,66 @@ def _is_record(x: Any) -> bool:
     return is_rich_tuple(x) or (dataclasses.is_dataclass(x) and not isinstance(x, type))
 
 
+_ELEMENTS = object()  # the name of an array's elements in a dataset, which no coordinate has
+
+
+class _Labels(Keyed):
+    """What an array or a dataset of xarray has beside its children: elements, and the coordinates
+    that are numbers, but for those with an index."""
+
+    def __init__(self, x: Any) -> None:
+        self.is_array = hasattr(x, "to_dataset")
+        dataset = x.to_dataset(name=_ELEMENTS) if self.is_array else x
+        variables = dict(sorted(dataset.variables.items(), key=lambda item: str(item[0])))
+        own = {name: v for name, v in variables.items() if name not in dataset.xindexes}
+        held = {name: dataset.variables[name] for name in dataset.data_vars}
+        held |= {n: v for n, v in own.items() if n not in held and v.dtype.kind in "biufc"}
+        others = {name: v.copy() for name, v in own.items() if name not in held}
+        self.name = getattr(x, "name", None)
+        self.others = dataset.drop_vars(held).assign_coords(others)
+        self.held = {name: (v.dims, dict(v.attrs)) for name, v in held.items()}
+        self.coordinates = self.held.keys() - set(dataset.data_vars)
+        labels = tuple((n, v.dims, _key_of(v.attrs)) for n, v in variables.items())
+        # dask names its arrays by what they are computed from.
+        contents = tuple(getattr(v.data, "name", None) or _key_of(v.data) for v in others.values())
+        indexes = tuple(_IndexKey(dataset.xindexes[n]) for n in variables if n in dataset.xindexes)
+        names = self.name, tuple(held)
+        self.key = (type(x), names, _key_of(dataset.attrs), labels, contents, indexes)
+
+    def with_children(self, children: Any) -> Any:
+        pairs = zip(self.held.items(), children, strict=True)
+        held = {name: (dims, x, dict(attrs)) for (name, (dims, attrs)), x in pairs}
+        coordinates = {name: held.pop(name) for name in self.coordinates}
+        dataset = self.others.assign_coords(coordinates).assign(held)
+        return dataset[_ELEMENTS].rename(self.name) if self.is_array else dataset
+
+
+def _flatten_labelled(x: Any) -> tuple[tuple[Any, ...], _Labels]:
+    labels = _Labels(x)
+    variables = {_ELEMENTS: x.variable, **x.coords} if labels.is_array else x.variables
+    return tuple(variables[name].data for name in labels.held), labels
+
+
+class _IndexKey:
+    """An index of xarray's, which does not change: equal to those of the same labels."""
+
+    def __init__(self, index: Any) -> None:
+        self.index = index
+
+    def __hash__(self) -> int:
+        return hash(type(self.index))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _IndexKey) or type(self.index) is not type(other.index):
+            return False
+        return self.index is other.index or bool(self.index.equals(other.index))
+
+
+def _is_of_xarray(kind: type) -> bool:
+    xarray = sys.modules.get("xarray")
+    return xarray is not None and kind in (xarray.DataArray, xarray.Dataset)
+
+
 def is_rich_tuple(x: Any) -> bool:
     """Whether x is of a tuple class whose instances are more than their items."""
     if type(x) is tuple or not isinstance(x, tuple):
@@ -211,17 +276,16 @@ def flatten(tree: Any, opaque: Any = None) -> tuple[list[Any], Any]:
         leaves, structure = optree.tree_flatten(tree, is_leaf, namespace=_NAMESPACE)
         others = [x for x in leaves if type(x) not in _LEAVES and x is not opaque]
         new = {type(x) for x in others if _is_record(x) and _holds_array(x)}
+        new |= {kind for kind in map(type, others) if _is_of_xarray(kind)}
         if not new - _known:
             return leaves, structure
         with _lock, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # optree's, that these tuples have a form of their own
             for kind in new - _known:
-                optree.register_pytree_node(
-                    kind,
-                    _flatten_record,
-                    _unflatten_record,  # type: ignore[arg-type]
-                    namespace=_NAMESPACE,
-                )
+                ways: Any = (_flatten_record, _unflatten_record)
+                if _is_of_xarray(kind):
+                    ways = (_flatten_labelled, _Labels.with_children)
+                optree.register_pytree_node(kind, *ways, namespace=_NAMESPACE)
                 _known.add(kind)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import rune_jit
-from rune_jit.chunked import blocks, memory
+from rune_jit.chunked import blocks, files, memory
 
 dask = pytest.importorskip("dask")
 import dask.array as da  # noqa: E402
@@ -223,6 +223,56 @@ def test_files_of_native_byte_order(tmp_path: Any) -> None:
     y = rune_jit.jit(sweeps, fallback="error")(da.from_zarr(str(tmp_path / "x.zarr")))
     np.testing.assert_array_equal(y.compute(), sweeps(X))
     np.testing.assert_array_equal(rune_jit.jit(sweeps, fallback="error")(z[:]), sweeps(X))
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("dtype", ["<f4", ">f4", "u1"])
+def test_chunks_of_plain_files_are_mapped(tmp_path: Any, zarr_format: Any, dtype: str) -> None:
+    zarr = library("zarr")
+    path = tmp_path / "x.zarr"
+    z = zarr.create_array(
+        path, shape=X.shape, dtype=dtype, chunks=(8, 5), compressors=None, zarr_format=zarr_format
+    )
+    wanted = (100 * X).astype(dtype)
+    z[:16] = wanted[:16]  # the last rows have no files
+    wanted[16:] = 0
+    corner = slice(8, 16), slice(15, 17)
+    opened = da.from_zarr(str(path)), da.from_zarr(z)  # fsspec's files, and zarr's
+    for x in opened:
+        (stored,) = (getattr(v, "value", v) for k, v in dict(x.dask).items() if type(k) is str)
+        part = files.elements(stored, corner)
+        if dtype != ">f4":  # zarr makes arrays that can be written to
+            assert not part.flags.writeable
+        np.testing.assert_array_equal(part, wanted[corner])
+        assert files.elements(stored, (slice(16, 23), slice(0, 5))).flags.writeable
+        assert files.elements(stored, (slice(7, 9), slice(0, 5))).flags.writeable  # of two chunks
+        if dtype != ">f4":
+            np.testing.assert_array_equal(rune_jit.jit(sweeps)(x).compute(), sweeps(wanted))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {},  # compressed
+        {"compressors": None, "filters": "transpose"},
+        {"compressors": None, "serializer": "big"},
+        {"compressors": None, "shards": (16, 10)},
+        {"compressors": None, "order": "F", "zarr_format": 2},
+    ],
+    ids=str,
+)
+def test_chunks_of_other_files_are_read_by_zarr(tmp_path: Any, kind: dict[str, Any]) -> None:
+    zarr = library("zarr")
+    given: dict[str, Any] = dict(kind)
+    if "filters" in kind:
+        given["filters"] = [zarr.codecs.TransposeCodec(order=(1, 0))]
+    if "serializer" in kind:
+        given["serializer"] = zarr.codecs.BytesCodec(endian="big")
+    z = zarr.create_array(tmp_path / "x.zarr", shape=X.shape, dtype="f4", chunks=(8, 5), **given)
+    z[:] = X
+    x = da.from_zarr(str(tmp_path / "x.zarr"))
+    np.testing.assert_array_equal(files.elements(z, (slice(0, 8), slice(0, 5))), X[:8, :5])
+    np.testing.assert_array_equal(rune_jit.jit(sweeps)(x).compute(), sweeps(X))
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.backends import calibration
+from rune_jit.chunked import files
 
 Range = tuple[int, int]
 Box = tuple[Range, ...]
@@ -112,7 +113,7 @@ class Operand(NamedTuple):
             if piece.item is not None:
                 chunk = chunk[piece.item]
             if piece.is_file:
-                part = self._checked(chunk[piece.source])
+                part = self._checked(files.elements(chunk, piece.source))
             else:
                 part = self._checked(chunk)[piece.source]
             if len(self.pieces) == 1:
@@ -154,7 +155,9 @@ class Edges:
 
     def __call__(self, source: Any) -> list[np.ndarray]:
         chunk = source if self.item is None else source[self.item]
-        array = np.asarray(chunk if self.region is None else chunk[self.region])
+        if self.region is not None:
+            chunk = files.elements(chunk, self.region)
+        array = np.asarray(chunk)
         return [array[tuple(slice(*r) for r in part)].copy() for part in self.parts]
 
 
@@ -170,7 +173,9 @@ class HostCall:
         for array in arrays:
             array.flags.writeable = False
         found = self.function(*arrays)
-        picked = [np.asarray(found[i]) for i in self.results]
+        # Views of the arguments would keep these, and files, from being changed.
+        picked = [x if x.flags.writeable else x.copy() for x in map(np.asarray, found)]
+        picked = [picked[i] for i in self.results]
         return picked[0] if len(picked) == 1 else tuple(picked)
 
 

@@ -40,6 +40,8 @@ def blocks(function: Callable[..., Any] | None, places: Iterable[str]) -> list[B
         path = _path_of(name, home)
         lines = linecache.getlines(path) if path else []
         for first, last in _stretches(numbers, len(lines)):
+            while not lines[first - 1].strip():
+                first += 1
             texts = [x.rstrip() for x in lines[first - 1 : last]]
             while not texts[-1]:
                 texts.pop()

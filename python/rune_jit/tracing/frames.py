@@ -28,6 +28,12 @@ def user_frame() -> types.FrameType | None:
     return frame
 
 
+def is_of_xarray(frame: types.FrameType) -> bool:
+    """Whether a frame is one of xarray, which holds traced arrays. It takes 0-d ones out of a trace
+    if they are numbers, and calls functions of NumPy that the array API standard has not."""
+    return "/xarray/" in frame.f_code.co_filename
+
+
 def is_shuffling(frame: types.FrameType | None) -> bool:
     """Whether compiled code called `shuffle` may be what runs for a frame of the user's."""
     if frame is None or "shuffle" not in frame.f_code.co_names:

@@ -17,7 +17,7 @@ from rune_jit.errors import ConcretizationError, TracerLeakError, UnsupportedOpE
 from rune_jit.methods import ArrayMethods
 from rune_jit.tracing.conditions import decide
 from rune_jit.tracing.context import current_trace, is_own, user_site
-from rune_jit.tracing.frames import is_shuffling
+from rune_jit.tracing.frames import is_of_xarray, is_shuffling
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.storage import Step, Storage, refuse_write_to_numpy
 
@@ -156,8 +156,8 @@ class Tracer(ArrayMethods, _core.BufferBase):
     def __class__(self) -> Any:
         """The class of what this stands for, which isinstance asks for: of a number, Python's or
         NumPy's. (Rules ask for type(x) where a traced number is not what a known one is.)"""
-        if not self._storage.scalar:
-            frame = sys._getframe(1)
+        frame = sys._getframe(1)
+        if not self._storage.scalar or is_of_xarray(frame):
             if is_class_asked(frame):
                 return np.ndarray
             of_abc = frame.f_code.co_name == "__instancecheck__"
@@ -165,6 +165,11 @@ class Tracer(ArrayMethods, _core.BufferBase):
             return list if is_shuffling(frame.f_back if of_abc else frame) else Tracer
         weak: str | None = getattr(self._value, "weak", None)
         return _CLASSES[weak] if weak else self.dtype.type
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        if is_of_xarray(sys._getframe(1)):
+            return np
+        return super().__array_namespace__(api_version=api_version)  # type: ignore[misc]
 
     @property
     def shape(self) -> tuple[int, ...]:
