@@ -69,6 +69,8 @@ class _Counter(NamedTuple):
     name: str
     low: int
     high: int
+    positions: tuple[str, ...] = ()  # that lie within an axis since another counter bounds this one
+    slices: tuple[str, ...] = ()  # the same
 
 
 @dataclass
@@ -192,9 +194,9 @@ class _Generator:
             name = rng.choice("ijk") + (str(depth) if rng.random() < 0.5 else "")
             while any(c.name == name for c in scope.counters):
                 name += "x"
-            text, low, high = self._range(scope)
+            text, low, high, outer = self._range(scope)
             self.lines.append(f"{indent}for {name} in range({text}):")
-            inside.counters.append(_Counter(name, low, high))
+            inside.counters.append(_related(_Counter(name, low, high), text, outer))
         if rng.random() < 0.1:
             self.lines.append(f"{indent}    if s is None:\n{indent}        continue")
         count = rng.randint(1, 3)
@@ -234,8 +236,8 @@ class _Generator:
             ]
         return rng.choice(tests)
 
-    def _range(self, scope: _Scope) -> tuple[str, int, int]:
-        rng, n = self.rng, self.n
+    def _range(self, scope: _Scope) -> tuple[str, int, int, str | None]:
+        rng, n, outer = self.rng, self.n, None
         choices = [
             ("n", 0, n - 1),
             ("n", 0, n - 1),
@@ -250,6 +252,7 @@ class _Generator:
         ]
         if scope.counters and rng.random() < 0.6:
             c = rng.choice(scope.counters)
+            outer = c.name
             choices = [
                 (c.name, 0, max(c.high - 1, 0)),
                 (f"{c.name} + 1", 0, c.high),
@@ -259,7 +262,7 @@ class _Generator:
                 (f"n - 1, {c.name}, -1", min(c.low + 1, n - 1), n - 1),
                 (f"{c.name}, n, 2", c.low, n - 1),
             ]
-        return rng.choice(choices)
+        return (*rng.choice(choices), outer)
 
     def _index(self, scope: _Scope) -> str:
         rng, n = self.rng, self.n
@@ -271,16 +274,17 @@ class _Generator:
             choices.append(f"{c.name} - 1")
         if c.high <= n - 2:
             choices.append(f"{c.name} + 1")
+        choices += c.positions
         return rng.choice(choices)
 
     def _slice(self, scope: _Scope) -> str:
         rng = self.rng
         if not scope.counters or rng.random() < 0.3:
             return rng.choice((":", "1:", ":-1", "1:-1", ":2", "::2", "::-1"))
-        c = rng.choice(scope.counters).name
-        return rng.choice(
-            (f":{c}", f"{c}:", f"{c} + 1:", f":{c} + 1", f":n - {c}", f"n - {c}:", f"-1 - {c}:")
-        )
+        counter = rng.choice(scope.counters)
+        c = counter.name
+        choices = [f":{c}", f"{c}:", f"{c} + 1:", f":{c} + 1", f":n - {c}", f"n - {c}:"]
+        return rng.choice([*choices, f"-1 - {c}:", *counter.slices])
 
     def _scalar(self, scope: _Scope, depth: int = 2) -> str:
         rng = self.rng
@@ -420,6 +424,20 @@ class _Generator:
             self.lines.append(f"{indent}{name} = a[{i}]{rng.choice(('', '.copy()'))}")
             scope.rows.append(name)
             return
+        if rng.random() < 0.05:
+            name, k = self._new("v"), self._new("k")
+            self.lines.append(f"{indent}{name} = {self._vector(scope, ':')}")
+            self.lines.append(f"{indent}for {k} in range({rng.choice(('n - 1', 'n - 2', '2'))}):")
+            new = ("{0}[1:] * 2", "{0}[:-1] + {0}[1:]", "np.diff({0})", "{0}[::-1][1:] + 1")
+            more = (
+                "np.concatenate([{0}, {0}[:1]])",
+                "np.append({0}, t)[1:]",
+                "np.append({0}, {0})",
+            )
+            change = rng.choice((*new, *new, *more)).format(name)
+            self.lines.append(f"{indent}    {name} = {change}")
+            self.lines.append(f"{indent}s = s + {name}[0] + {name}.sum()")
+            return
         if rng.random() < 0.15:
             name = self._new("x")
             self.lines.append(f"{indent}{name} = {self._scalar(scope)}")
@@ -429,6 +447,23 @@ class _Generator:
 
     def _indices(self, scope: _Scope) -> tuple[str, str]:
         return self._index(scope), self._index(scope)
+
+
+def _related(x: _Counter, text: str, outer: str | None) -> _Counter:
+    """The counter of range(text), with what lies within an axis since another one bounds it."""
+    if outer is None:
+        return x
+    if text in (outer, f"{outer} + 1", f"{outer}, -1, -1"):  # x <= outer
+        positions = [f"{outer} - {x.name}", f"{x.name} - {outer} - 1"]
+        if text == outer:
+            positions.append(f"{outer} - {x.name} - 1")
+        slices = f"{x.name}:{outer}", f"{x.name}:{outer} + 1", f"{outer} - {x.name}:"
+    else:
+        positions = [f"{x.name} - {outer}", f"{outer} - {x.name} - 1"]
+        if text not in (f"{outer}, n", f"{outer}, n, 2"):
+            positions.append(f"{x.name} - {outer} - 1")
+        slices = f"{outer}:{x.name}", f"{outer}:{x.name} + 1", f":{x.name} - {outer}"
+    return x._replace(positions=tuple(positions), slices=slices)
 
 
 def loop_program(seed: int) -> LoopProgram:
