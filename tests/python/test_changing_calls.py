@@ -173,3 +173,15 @@ def test_numbers_in_dataclasses_with_arrays_are_arguments(monkeypatch: pytest.Mo
     jitted = rune_jit.jit(power)
     for i in range(5):
         assert_matches(jitted(Wave(0.0, X, i)), power(Wave(0.0, X, i)))
+
+
+def test_calls_without_fallback_are_looked_at() -> None:
+    @rune_jit.jit(fallback="error")
+    def first(x: np.ndarray, i: np.ndarray) -> np.ndarray:
+        return x[i] if x.ndim == 1 else x[0, 0].item()
+
+    for _ in range(40):
+        with pytest.raises(IndexError):
+            first(X, np.array([len(X)]))
+    with pytest.raises(rune_jit.ConcretizationError):
+        first(X[None], np.array([0]))

@@ -129,7 +129,10 @@ def times(factor: Any) -> Callable[..., Any]:
         (lambda layers, x: layers["a"](x) - x, lambda i: {"a": (Layer(i), None)[0]}),
     ],
 )
-def test_objects_of_one_class_share_a_program(function: Any, make: Callable[[int], Any]) -> None:
+def test_objects_of_one_class_share_a_program(
+    function: Any, make: Callable[[int], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Trial, "verdict", lambda self: None)
     jitted = rune_jit.jit(function)
     for i in range(100):
         assert_matches(jitted(make(i), X), function(make(i), X))
@@ -638,3 +641,12 @@ def test_objects_with_a_counter_that_is_asked_for_share_a_program(
     for x in objects[4:]:
         assert_matches(jitted(x, X), run(Decaying(), X))
     assert traces == before
+
+
+def test_shared_programs_are_compared_with_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Trial, "verdict", lambda self: "NumPy is faster")
+    jitted = rune_jit.jit(lambda layer, x: layer(x))
+    layers = [Layer(i) for i in range(100)]
+    for layer in layers:
+        assert_matches(jitted(layer, X), layer(X))
+    assert "on NumPy: NumPy is faster" in jitted.explain()

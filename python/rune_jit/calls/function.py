@@ -296,7 +296,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             except ResultsChangedError:
                 break
             except Exception:
-                self._note_look(True)
+                self._note_look(self._reports.may_fall_back)
                 if not isinstance(entry, (WithState, Paths)):
                     raise
                 break  # nothing has been written yet: NumPy writes what it does before it raises
@@ -316,7 +316,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             if status in ("unsuitable", "apart"):
                 break
             call = known.replace_stale(call, entry)
-        self._note_look(True)
+        self._note_look(self._reports.may_fall_back)
         return self._eager_call(args, kwargs)
 
     # Ways that a call can run beside its program.
@@ -342,7 +342,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 seconds = time.thread_time() - start
                 if calls := entry.note(seconds):
                     entry.note_more(self._remember_numpy(call, entry, args, kwargs, calls), seconds)
-        self._note_look(True)
+        self._note_look(self._reports.may_fall_back)
         if not entry.until_it_returns:
             self._remember_numpy(call, entry, args, kwargs)
         result = self._eager_call(args, kwargs, entry.reason)
@@ -366,12 +366,12 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         if not (is_unkeyed and self._reports.may_fall_back):
             self._reports.fall_back(error)
             self._refused.setdefault(str(error), Fallback(str(error)))
-            self._note_look(True)
+            self._note_look(self._reports.may_fall_back)
             return self._eager_call(args, kwargs, str(error))
         if self._unkeyed is None:
             self._unkeyed = self._compiler.segmented(error)
         if self._unkeyed.runs_on_numpy:
-            self._note_look(True)
+            self._note_look(self._reports.may_fall_back)
         return self._in_segments(self._unkeyed, args, kwargs)
 
     def _call_that_raised(
@@ -381,7 +381,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         not, calls of this signature run on NumPy."""
         if not self._reports.may_fall_back:
             raise error
-        self._note_look(True)
+        self._note_look(self._reports.may_fall_back)
         try:
             result = self._eager_call(args, kwargs, f"its trace raised {type(error).__name__}")
         except Exception as own:

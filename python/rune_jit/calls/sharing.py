@@ -46,6 +46,9 @@ class Sharing:
 
     def __init__(self) -> None:
         self._kinds: dict[Any, _Kind] = {}
+        # The leaves of a call without state, a program and the match of the two, for the same call
+        # with state, which follows.
+        self._matched: tuple[list[Any], Shared, Match | None] | None = None
 
     def clear(self) -> None:
         self._kinds.clear()
@@ -100,8 +103,10 @@ class Sharing:
         if missing := (kind.constants if kind else set()) - set(call.constants):
             raise ValuesNeeded(frozenset(missing))
         kind = self._kinds.get(alike(call))
+        known, self._matched = self._matched, None
         for shared in reversed(kind.programs if kind else []):
-            match = _match(shared, call)
+            is_known = known and known[0] is (call.plain or call).leaves and known[1] is shared
+            match = known[2] if known and is_known else _match(shared, call)
             if match is None or not _are_same(_slots(shared, match), call.slots):
                 continue
             if (traced := _traced_for(shared, match, call)) is not None:
@@ -114,6 +119,7 @@ class Sharing:
         kind = self._kinds.get(alike(call.without_constants))
         for shared in reversed(kind.slots if kind else []):
             match = _match(shared, call)
+            self._matched = call.leaves, shared, match
             if match is not None and (slots := _slots(shared, match)) is not None:
                 return slots
         return None

@@ -66,6 +66,7 @@ class Signatures:
         # By key: of programs that are so large, call so much on the host, or have so much to take
         # apart or to write back that NumPy may be faster.
         self._trials: dict[Any, Trial] = {}
+        self._judged: set[Any] = set()  # keys whose trials are over
         self._is_due: set[Any] = set()  # keys whose programs are made however large they are
         self._too_large: dict[Any, str] = {}  # by kind of calls that were postponed, why
         self._wanted: set[Any] = set()  # keys that are traced in any case
@@ -115,6 +116,7 @@ class Signatures:
             if self.cache.evictions != evictions:
                 known = self.cache.by_key()
                 self._notes = {key: lines for key, lines in self._notes.items() if key in known}
+                self._judged &= known.keys()
                 self._states.keep(known)
                 self._sharing.keep(known)
             return call, entry, fresh
@@ -137,6 +139,7 @@ class Signatures:
 
     def end_trial(self, key: Any) -> None:
         """Makes NumPy the entry of a key if it was faster."""
+        self._judged.add(key)
         reason = self._trials.pop(key).verdict()
         if reason:
             self.cache.replace(key, Fallback(reason))
@@ -187,12 +190,15 @@ class Signatures:
     def _entry_of_others(self, call: Call) -> Any:
         if slots := self._sharing.slots(call):
             self._states.add(call, slots)
-        programs = []
+        programs, may_fall_back = [], self._reports.may_fall_back
         for shared, traced in self._sharing.find(call):
             known = self.cache.peek(shared.call.key)
             if isinstance(known, Fallback) and not known.until_it_returns:  # NumPy was faster
                 return known
-            if trial := self._trials.get(shared.call.key):
+            trial = self._trials.get(shared.call.key)
+            if trial is None and may_fall_back and shared.call.key not in self._judged:
+                trial = self._trials[shared.call.key] = Trial()  # to find it takes time, too
+            if trial is not None:
                 if trial.is_over:
                     self.end_trial(shared.call.key)
                     return self._entry_of_others(call)
