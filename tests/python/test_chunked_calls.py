@@ -88,6 +88,16 @@ def test_complex_numbers_and_fourier_transforms(f: Any, x: Any, chunks: Any) -> 
     check(f, x, chunks)
 
 
+ROWS = np.array([3, -1, 22, 3])
+
+
+def test_positions_that_are_known() -> None:
+    check(lambda x: x[ROWS] + x[ROWS - 1], X)
+    check(lambda x: np.take(x, ROWS[:2] % 5, axis=1), X)
+    with pytest.raises(rune_jit.UnsupportedOpError, match="may be out of range"):
+        rune_jit.jit(lambda x: x[ROWS + 20])(da.from_array(X, chunks=(8, 5)))
+
+
 def test_complex_arrays_together_with_numpys() -> None:
     lazy = rune_jit.jit(lambda x, y, z: (x + y, z))(da.from_array(Z, chunks=(8, 5)), Z[0], Z)
     np.testing.assert_allclose(lazy[0].compute(), Z + Z[0], 1e-6)
