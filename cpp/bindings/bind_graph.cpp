@@ -393,6 +393,14 @@ void bind_graph(py::module_& m) {
       .def("__str__", [](const graph::Graph& g) { return graph::print(g); })
       .def("__len__", &graph::Graph::size)
       .def("lines", &lines_of, "The user's lines that made its nodes, as (line, number of nodes).")
+      .def_property_readonly(
+          "output_dtypes",
+          [](const graph::Graph& g) {
+            py::list dtypes;
+            for (const graph::Value v : g.outputs) dtypes.append(to_numpy(g[v].dtype()));
+            return dtypes;
+          },
+          "Of the outputs, in order.")
       .def("__eq__",
            [](const graph::Graph& a, const graph::Graph& b) { return graph::equal(a, b); })
       .def(

@@ -3,7 +3,6 @@
 #include <limits>
 #include <utility>
 
-#include "base/error.h"
 #include "driver/targets.h"
 #include "graph/passes/passes.h"
 
@@ -11,17 +10,12 @@ namespace rune::driver {
 
 partition::Plan cut(const graph::Graph& graph, const std::string& device,
                     const std::vector<partition::Chunks>& chunks) {
-  for (const graph::Node& node : graph.nodes)
-    if (is_complex(node.dtype()))
-      user_error(ErrorKind::Unsupported, "jit: cannot cut a program of complex numbers into blocks",
-                 node.location.empty() ? "" : ", at " + node.location,
-                 "\nhint: pass the real and the imaginary part, or use x.map_blocks");
   const Capabilities& known = known_capabilities(device);
   // A loop in a kernel would need whole arrays: blocks need its iterations one by one.
   Capabilities expanding = known;
   expanding.model = ExecutionModel::Grid;
   expanding.max_expanded_nodes = std::numeric_limits<int>::max();
-  graph::Graph g = graph::form_loops(graph, expanding);
+  graph::Graph g = graph::form_loops(graph::split_complex(graph), expanding);
   g = graph::functionalize(g, known.name);
   g = graph::place_on_devices(std::move(g), known.name);
   g = graph::decompose_nodes(g, known.name, known.languages);

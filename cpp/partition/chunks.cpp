@@ -90,8 +90,7 @@ Chunks Chunking::find(Value v) const {
     case Cut::Called: {
       const int64_t rows = node.as<graph::Host_Callback>()->row_rank();
       Chunks result = one_chunk(sizes);
-      if (rows > 0)
-        std::copy_n(of(node.inputs[0]).begin(), static_cast<size_t>(rows), result.begin());
+      if (rows > 0) copy_rows(of(node.inputs[0]), static_cast<size_t>(rows), result);
       return result;
     }
     case Cut::Never: {
@@ -103,6 +102,22 @@ Chunks Chunking::find(Value v) const {
     }
   }
   RUNE_UNREACHABLE("a Cut");
+}
+
+// The chunks of the first `rows` axes. If these are one chunk, but the others are several, whose
+// lines a block needs as a whole, as many blocks share the longest of them.
+void Chunking::copy_rows(const Chunks& from, size_t rows, Chunks& result) {
+  size_t blocks = 1, lines = 1, longest = 0;
+  for (size_t i = 0; i < from.size(); ++i) (i < rows ? blocks : lines) *= from[i].size();
+  std::copy_n(from.begin(), rows, result.begin());
+  for (size_t i = 1; i < rows; ++i)
+    if (from[i][0] > from[longest][0]) longest = i;
+  if (blocks > 1 || lines == 1 || from[longest][0] == 0) return;
+  const int64_t size = from[longest][0];
+  const int64_t count = std::min(static_cast<int64_t>(lines), size);
+  Ints& axis = result[longest];
+  axis.assign(count, size / count);
+  for (int64_t i = 0; i < size % count; ++i) ++axis[i];
 }
 
 Chunks Chunking::moved(const Node& node, const Ints& sizes) const {

@@ -34,6 +34,7 @@ class Chunking {
 
  private:
   Chunks find(graph::Value v) const;
+  static void copy_rows(const Chunks& from, size_t rows, Chunks& result);
   Chunks moved(const graph::Node& node, const Ints& sizes) const;
   Chunks joined(const graph::Node& node, const Ints& sizes) const;
   Chunks reduced(graph::Value v) const;

@@ -108,6 +108,11 @@ class Graph:
         """
         Every violation of the IR's invariants, as text; empty if the graph is valid.
         """
+    @property
+    def output_dtypes(self) -> list:
+        """
+        Of the outputs, in order.
+        """
 
 class GraphBuilder:
     """

@@ -58,6 +58,62 @@ def test_sorting_and_quantiles(f: Any, chunks: Any) -> None:
     check(f, X, chunks)
 
 
+Z = (X + 1j * np.random.default_rng(2).random(X.shape)).astype(np.complex64)
+
+
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [
+        (lambda x: np.fft.rfft(x, axis=1), X),
+        (lambda x: np.fft.fft(x, axis=0), Z),
+        (lambda x: np.fft.ifft(x, 20, 0, "ortho"), Z),
+        (lambda x: np.fft.irfft(np.fft.rfft(x) * np.arange(9), n=17), X),
+        (lambda x: np.abs(np.fft.fft(x, axis=0)) ** 2, X),
+        (lambda x: np.fft.hfft(x, axis=-1).sum(0), Z),
+        (lambda x: np.fft.fft2(x), Z),
+        (lambda x: np.fft.ifftn(x, axes=(1, 0), norm="forward"), Z),
+        (lambda x: np.fft.irfft2(np.fft.rfft2(x) / 2, axes=(0, 1)), X),
+        (lambda x: np.fft.fft2(x, s=(8, 8)), X),
+        (lambda x: np.fft.fftshift(x, axes=0), Z),
+        (lambda x: (x * 2 + 1j * x, x.conj().T[1:], x.real), Z),
+        (lambda x: (x - x.mean(0), x.sum(), np.abs(x).max()), Z),
+        (lambda x: x @ x.T, Z),
+        (lambda x: np.exp(1j * np.angle(x)), Z),
+        (lambda x: np.cumsum(np.sort(x, axis=0), axis=1), Z),
+        (lambda x: x.prod(1), Z.astype(np.complex128)),
+    ],
+)
+@pytest.mark.parametrize("chunks", [(8, 5), ((10, 1, 12), 17)], ids=str)
+def test_complex_numbers_and_fourier_transforms(f: Any, x: Any, chunks: Any) -> None:
+    check(f, x, chunks)
+
+
+ROWS = np.array([3, -1, 22, 3])
+
+
+def test_positions_that_are_known() -> None:
+    check(lambda x: x[ROWS] + x[ROWS - 1], X)
+    check(lambda x: np.take(x, ROWS[:2] % 5, axis=1), X)
+    with pytest.raises(rune_jit.UnsupportedOpError, match="may be out of range"):
+        rune_jit.jit(lambda x: x[ROWS + 20])(da.from_array(X, chunks=(8, 5)))
+
+
+def test_complex_arrays_together_with_numpys() -> None:
+    lazy = rune_jit.jit(lambda x, y, z: (x + y, z))(da.from_array(Z, chunks=(8, 5)), Z[0], Z)
+    np.testing.assert_allclose(lazy[0].compute(), Z + Z[0], 1e-6)
+    np.testing.assert_array_equal(lazy[1], Z)
+
+
+@pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn"])
+def test_transforms_of_several_axes_are_numpys_bit_for_bit(name: str) -> None:
+    x = np.random.default_rng(3).random((4, 6, 5), dtype=np.float32)
+    given = x if name.startswith("r") else x + 1j * x[::-1]
+    function = getattr(np.fft, name)
+    lazy = rune_jit.jit(function)(da.from_array(given, chunks=(2, 3, 4)))
+    np.testing.assert_array_equal(lazy.compute(scheduler="sync"), function(given))
+    assert lazy.npartitions > 1
+
+
 def test_lines_are_sorted_in_the_chunks_of_the_other_axes() -> None:
     lazy = check(lambda x: np.sort(x, axis=0), X)
     assert lazy.chunks == ((23,), (5, 5, 5, 2))

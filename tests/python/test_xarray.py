@@ -50,6 +50,8 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "mean over a dimension": lambda x: x - x.mean("t"),
     "of all": lambda x: (x.sum(), x.std()),
     "selection of labels": lambda x: x.sel(t=slice(10, 30)),
+    "lists of labels": lambda x: x.sel(t=[10, 50, 20]),
+    "groups": lambda x: x.groupby_bins("t", 3).mean(),
     "slices": lambda x: x.isel(t=slice(1, 5), y=2),
     "transposed": lambda x: x.transpose("y", "t") / 2,
     "where": lambda x: xr.where(x > 0.5, x, 0) + x.where(x < 0.5, 1),
@@ -95,6 +97,7 @@ def test_programs(name: str) -> None:
         lambda x: float(x[0, 0]) + x,
         lambda x: x.groupby("t").mean(),
         lambda x: x.sortby(x.isel(t=0)),
+        lambda x: x.interp(t=[5, 15]),
     ],
 )
 def test_what_needs_values(function: Any) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from rune_jit.chunked import memory, report
 from rune_jit.chunked.graphs import Source, add_output, tasks_of
+from rune_jit.chunked.parts import in_numbers, in_parts
 from rune_jit.chunked.plan import Plan
 from rune_jit.chunked.reading import Reader
 from rune_jit.errors import UnsupportedOpError
@@ -69,7 +70,8 @@ class ChunkedProgram:
         device: str,
     ) -> None:
         self.name, self.device = name, device
-        self.arguments = list(arguments)  # dask's arrays, NumPy's, and Iotas
+        self.arguments = list(map(in_parts, arguments))  # dask's arrays, NumPy's, and Iotas
+        self._dtypes = [np.dtype(dtype) for dtype in graph.output_dtypes]
         self._functions = [function for _, function in functions]
         self._are_dask = [is_dask_array(x) for x in self.arguments]
         chunks = [
@@ -145,9 +147,10 @@ class ChunkedProgram:
         )
         given = [self.plan.arrays[number].argument for number in self.plan.outputs]
         named = [add_output(tasks, s, f"{token}-out{i}") for i, s in enumerate(sources)]
-        return [
+        found = [
             self.arguments[argument]
             if argument is not None and self._are_dask[argument]
             else array(name, source, tasks)
             for name, source, argument in zip(named, sources, given, strict=True)
         ]
+        return list(map(in_numbers, found, self._dtypes))

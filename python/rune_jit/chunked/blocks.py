@@ -15,6 +15,7 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.backends import calibration
 from rune_jit.chunked import files
+from rune_jit.chunked.parts import parts_of
 
 Range = tuple[int, int]
 Box = tuple[Range, ...]
@@ -175,7 +176,7 @@ class HostCall:
         found = self.function(*arrays)
         # Views of the arguments would keep these, and files, from being changed.
         picked = [x if x.flags.writeable else x.copy() for x in map(np.asarray, found)]
-        picked = [picked[i] for i in self.results]
+        picked = [parts_of(picked[i]) for i in self.results]
         return picked[0] if len(picked) == 1 else tuple(picked)
 
 

@@ -18,9 +18,11 @@ QUANTILES: dict[Any, int] = {
     **dict.fromkeys(named(np, "percentile quantile nanpercentile nanquantile"), 2),
     **dict.fromkeys((np.median, np.nanmedian), 1),
 }
-_SORTS: dict[Any, int] = {
+# Whose results have the axis, too.
+_KEEPING: dict[Any, int] = {
     **dict.fromkeys((np.sort, np.argsort), 1),
     **dict.fromkeys((np.partition, np.argpartition), 2),
+    **dict.fromkeys(named(np.fft, "fft ifft rfft irfft hfft ihfft"), 2),
 }
 _OF_STACKS = named(
     np.linalg, "inv cholesky det slogdet eigh eigvalsh svd svdvals qr pinv matrix_rank cond"
@@ -64,19 +66,19 @@ def by_rows(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ByR
         if x.ndim < 3:
             return None
         return ByRows(function, args, kwargs, name, x.ndim - 2, lambda found: found)
-    position = {**QUANTILES, **_SORTS}.get(function)
+    position = {**QUANTILES, **_KEEPING}.get(function)
     if position is None or x.ndim < 2:
         return None
     given = dict(kwargs)
     rest = list(args[1:])
-    axis: Any = -1 if function in _SORTS else None
+    axis: Any = -1 if function in _KEEPING else None
     if len(rest) >= position:
         axis, rest[position - 1] = rest[position - 1], -1
     else:
         axis, given["axis"] = given.get("axis", axis), -1
     if not isinstance(axis, (int, np.integer)) or not -x.ndim <= axis < x.ndim:
         return None
-    keeps = function in _SORTS or bool(given.get("keepdims", False))
+    keeps = function in _KEEPING or bool(given.get("keepdims", False))
     q = rest[0] if position == 2 and rest else given.get("q", 0)
     has_several = function in QUANTILES and position == 2 and np.ndim(q) > 0
     if has_several and np.ndim(q) > 1:
@@ -90,6 +92,42 @@ def by_rows(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ByR
     moved = (np.moveaxis(x, axis, -1), *rest)
     called = functools.partial(_with_quantiles_last, function) if has_several else function
     return ByRows(called, moved, given, name, x.ndim - 1, restore)
+
+
+# Of several axes: the function of one axis, that of the last axis, and whether that is taken first.
+_FOURIER: dict[Any, tuple[Any, Any, bool]] = {
+    np.fft.fftn: (np.fft.fft, np.fft.fft, True),
+    np.fft.ifftn: (np.fft.ifft, np.fft.ifft, True),
+    np.fft.rfftn: (np.fft.fft, np.fft.rfft, True),
+    np.fft.irfftn: (np.fft.ifft, np.fft.irfft, False),
+}
+_OF_PLANES: dict[Any, Any] = {
+    np.fft.fft2: np.fft.fftn,
+    np.fft.ifft2: np.fft.ifftn,
+    np.fft.rfft2: np.fft.rfftn,
+    np.fft.irfft2: np.fft.irfftn,
+}
+
+
+def along_axes(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A Fourier transform of several axes as numpy.fft makes it, of one axis after another, or
+    None. So each needs only lines as a whole."""
+    names = ("a", "s", "axes", "norm")
+    given = {"s": None, "norm": None, **dict(zip(names, args, strict=False)), **kwargs}
+    if (whole := _OF_PLANES.get(function)) is not None:
+        given.setdefault("axes", (-2, -1))
+    if (whole or function) not in _FOURIER:
+        return None
+    one, last, is_first = _FOURIER[whole or function]
+    x, axes = given["a"], given.get("axes")
+    if given["s"] is not None or given.keys() - {*names} or not isinstance(x, Tracer):
+        return None
+    *others, end = range(x.ndim) if axes is None else axes
+    steps = [(one, axis) for axis in others]
+    steps = [(last, end), *reversed(steps)] if is_first else [*steps, (last, end)]
+    for step, axis in steps:
+        x = step(x, axis=axis, norm=given["norm"])
+    return x
 
 
 def _with_quantiles_last(function: Any, *args: Any, **kwargs: Any) -> Any:

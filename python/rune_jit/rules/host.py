@@ -13,6 +13,7 @@ import numpy as np
 import optree
 
 from rune_jit import _core
+from rune_jit.chunked.parts import numbers_of
 from rune_jit.errors import (
     DataDependentShapeError,
     InternalError,
@@ -144,7 +145,10 @@ def call_on_host(
     if trace.in_chunks:
         _refuse_large(name, values, rows)
 
-    def run(*arrays: np.ndarray) -> list[Any]:
+    dtypes = [value.dtype for value in values]
+
+    def run(*given: np.ndarray) -> list[Any]:
+        arrays = list(map(numbers_of, given, dtypes))
         filled = list(leaves)
         for operand, array in zip(operands, arrays, strict=True):
             filled[operand.position] = operand.of(array)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit.errors import ConcretizationError, UnsupportedOpError
-from rune_jit.rules.by_rows import QUANTILES, by_rows
+from rune_jit.rules.by_rows import QUANTILES, along_axes, by_rows
 from rune_jit.rules.coercions import traced
 from rune_jit.rules.host import (
     call_on_host,
@@ -38,6 +38,8 @@ def call(function: Any, args: Any, kwargs: Any) -> Any:
     probe = ON_HOST[function]
     trace = current_trace()
     if trace is not None and trace.in_chunks:
+        if (transformed := along_axes(function, args, kwargs)) is not None:
+            return transformed
         found = by_rows(function, args, kwargs)
         if found is not None:
             return found.call(probe, may_raise, is_quantile)

@@ -121,16 +121,23 @@ class Trace:
         self.captured.append(array)
         # Writes to an Array reach it after the run only, and need no comparison.
         self._snapshots.append(array.copy() if isinstance(array, np.ndarray) else array)
-        return self.builder.input(array.dtype, list(array.shape))
+        value = self.builder.input(array.dtype, list(array.shape))
+        if self.in_chunks and isinstance(array, np.ndarray):  # each call is traced
+            self._assume_range(value, array)
+        return value
+
+    def _assume_range(self, value: Any, array: np.ndarray) -> None:
+        """States the range of the integers that an array has now."""
+        if array.dtype.kind in "iu" and array.size:
+            low, high = int(array.min()), int(array.max())
+            if low >= -(2**62) and high < 2**62:  # with a size added, it is an int64 yet
+                self.builder.assume_range(value, low, high)
 
     def constant(self, array: np.ndarray) -> Any:
         """The value of an array that nobody else can change."""
         value = self.capture(array)
         self.constants.add(id(array))
-        if array.dtype.kind in "iu" and array.size:
-            low, high = int(array.min()), int(array.max())
-            if low >= -(2**62) and high < 2**62:  # with a size added, it is an int64 yet
-                self.builder.assume_range(value, low, high)
+        self._assume_range(value, array)
         return value
 
     def snapshot(self, array: np.ndarray) -> Any:
