@@ -312,3 +312,31 @@ def test_a_number_that_may_be_pythons_is_no_operand_of_numpys_host_functions():
     for x in (np.arange(4.0), np.arange(4.0) + 98):
         result, expected = rune_jit.jit(f)(x), f(x)
         assert type(result) is type(expected) and result == expected
+
+
+def test_intervals():
+    """What outer counters keep within an array: m[i, i + length - 1], as in matrix chains."""
+
+    def chain(m, dims):
+        n = len(m)
+        for length in range(2, n + 1):
+            for i in range(n - length + 1):
+                j = i + length - 1
+                m[i, j] = np.inf
+                for k in range(i, j):
+                    cost = m[i, k] + m[k + 1, j] + dims[i] * dims[k + 1] * dims[j + 1]
+                    if cost < m[i, j]:
+                        m[i, j] = cost
+        return m
+
+    def ends(m, dims):
+        n = len(m)
+        for length in range(2, n + 1):
+            for i in range(n - length + 1):
+                if dims[i] == dims[i + length - 1]:
+                    m[i + length - 1, 0] += dims[i]
+                m[-i - length, i] += 1
+        return m
+
+    same_as_numpy(chain, np.zeros((9, 9)), RNG.integers(5, 40, 10))
+    same_as_numpy(ends, np.zeros((9, 9)), RNG.integers(0, 3, 9))

@@ -385,10 +385,11 @@ class Attempt:
         if self._body.appended:
             self._appends.carry(initial, finals)
         goes_on = None
-        if self._goes_on is not None or self._first is not True:
+        may_not_end = self._is_decided_by_data and self._loops.num_conditions > 0
+        if self._goes_on is not None or self._first is not True or may_not_end:
             goes_on = len(initial)
             finals.append(True if self._goes_on is None else trace.operand(self._goes_on))
-            initial.append(trace.operand(self._first))
+            initial.append(self._loops.runs(builder, trace.operand(self._first)))
         r = self._range
         results = builder.end_loop(self.counter, r.start, r.stop, r.step, finals, initial, goes_on)
         self._loops.open.pop()

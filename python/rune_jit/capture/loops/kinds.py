@@ -50,6 +50,17 @@ def unsure_sum(a: Any, b: Any) -> tuple[str, Any] | None:
     return pair if pair in _SUMS else None
 
 
+def mixture(number: Any, a: Any, b: Any) -> tuple[str, Any] | None:
+    """The same where one of the two is an int that is known, and the other one may be Python's
+    float. Nothing but arithmetic with floats takes the result: it would be the same of a float."""
+    if type(number) is not int or abs(number) > 2**53:
+        return None
+    other = b if a == ("Python's", "int") else a
+    if other == ("Python's", "float") or other == ("unsure", "float", np.dtype(np.float64)):
+        return "int", np.dtype(np.float64)
+    return None
+
+
 def is_array(x: Any) -> bool:
     return type(x) is Tracer and not x._storage.scalar
 

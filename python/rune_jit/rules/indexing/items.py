@@ -113,7 +113,7 @@ def basic_view(
     untraced: list[Any] = []  # the items, with the integers of `elements` that are known
     axis = of_x = 0
     if trace.loops is not None and trace.loops.open:
-        x, items = _bound(trace, trace.loops, x, items)
+        x, items = _bound(trace, trace.loops, x, items, is_read)
     has_positions = trace.is_segmented and x._storage.array is None
     for item in items:
         if type(item) is Tracer and item.ndim == 0 and item.dtype.kind in "iu":
@@ -166,7 +166,7 @@ def basic_view(
 
 
 def _bound(
-    trace: Trace, loops: Loops, x: Tracer, items: tuple[Any, ...]
+    trace: Trace, loops: Loops, x: Tracer, items: tuple[Any, ...], is_read: bool
 ) -> tuple[Tracer, tuple[Any, ...]]:
     """The array and the items for an index in the body of a loop. What data decide becomes Sizes:
     traced integers, bounds of slices, and what is in terms of counters and may be out of bounds, or
@@ -185,7 +185,7 @@ def _bound(
         if item is None or item is Ellipsis or type(size) is not int:
             pass
         elif type(item) is Size:
-            item = _checked(trace, loops, item, axis, size)
+            item = _checked(trace, loops, item, axis, size, is_read)
         elif is_data_integer(item) and size:
             item = trace.builder.bind_position(trace.operand(item), axis, size)
         elif type(item) is slice and _is_decided_by_data(item):
@@ -208,11 +208,15 @@ def _is_decided_by_data(item: slice) -> bool:
     return is_known and item.step in (None, 1) and any(map(is_data_integer, bounds))
 
 
-def _checked(trace: Trace, loops: Loops, item: Any, axis: int, size: int) -> Any:
-    """A position in terms of counters, or one that is checked when the program runs."""
+def _checked(trace: Trace, loops: Loops, item: Any, axis: int, size: int, is_read: bool) -> Any:
+    """A position in terms of counters, or one that is checked when the program runs: so are those of
+    writes which only the bounds of inner counters, in terms of outer ones, keep within the array."""
     low, high = loops.bounds(item)
     if -size <= low and high < size and not low < 0 <= high:
-        return item
+        least = 0 if low >= 0 else -size
+        if is_read or (least <= item.low and item.high < least + size):
+            return item
+        return trace.builder.bind_position(trace.operand(item), axis, size)
     if low >= -2 and high <= size + 1 and loops.can_peel(item):
         raise UnsupportedOpError(
             f"index: cannot tell whether {item} is a position along axis {axis} of size {size} in"
