@@ -83,7 +83,7 @@ def test_what_an_inner_loop_changes_is_seen() -> None:
             def seen(t):
                 return t * s
 
-            for j in range(5):
+            for _ in range(5):
                 s = s + seen(0.5)
             total = total + s
         return total

@@ -340,3 +340,48 @@ def test_intervals():
 
     same_as_numpy(chain, np.zeros((9, 9)), RNG.integers(5, 40, 10))
     same_as_numpy(ends, np.zeros((9, 9)), RNG.integers(0, 3, 9))
+
+
+def test_writes_to_slices_that_data_decide():
+    def turned(t, first, last):
+        for k in range(len(first)):
+            i, j = first[k], last[k]
+            t[i : j + 1] = t[i : j + 1][::-1]
+        return t
+
+    def filled(t, first, last):
+        for k in range(len(first)):
+            t[first[k] : last[k]] = k
+            t[first[k] :] += 2
+            t[: last[k]] *= 2
+        return t
+
+    def rows(t, first, last):
+        for k in range(len(first)):
+            t[first[k] : last[k], 1] = t[0, 0] + k
+        return t
+
+    first, last = np.sort(RNG.integers(-12, 13, (2, 40)), axis=0)
+    for function in (turned, filled):
+        same_as_numpy(function, np.arange(10), first, last)
+        same_as_numpy(function, np.arange(10), last, first)
+    same_as_numpy(rows, np.zeros((10, 3)), first, last)
+
+
+def test_slices_between_two_counters():
+    def turned(t, x):
+        for i in range(1, len(t) - 2):
+            for j in range(i + 1, len(t) - 1):
+                if x[i] > x[j]:
+                    t[i : j + 1] = t[i : j + 1][::-1]
+        return t
+
+    def sums(out, x):
+        n = len(x)
+        for i in range(n):
+            for j in range(n):
+                out[i, j] = x[i:j].sum() + x[i - j : i + j].sum()
+        return out
+
+    same_as_numpy(turned, np.arange(12), RNG.standard_normal(12))
+    same_as_numpy(sums, np.zeros((9, 9)), RNG.integers(0, 9, 9).astype(float))

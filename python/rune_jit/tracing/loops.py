@@ -119,6 +119,7 @@ class Body:
         # Of these: what it has appended, and whether the list is a comprehension's.
         self.appended: dict[int, tuple[list[Any], list[Any], bool]] = {}
         self.conditions = 0  # how many it runs under
+        self.slices: dict[Any, Any] = {}  # whose bounds it computes, by what computes these
         self.calls: list[HostCall] = []  # in order
         # What the first ones return, as values that have a row for each iteration, and which row.
         self.returned: list[list[Any]] = []

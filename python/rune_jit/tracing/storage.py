@@ -117,9 +117,7 @@ class Step(NamedTuple):
                 here, builder.expand_dims(builder.transpose(part, axes), [second]), old
             )
         if self.kind == "pad":
-            raise UnsupportedOpError(
-                "setitem: cannot trace a write to a slice whose bounds data decide"
-            )
+            return builder.index(part, [slice(0, n) for n in old.shape])
         assert self.kind == "element", self.kind
         axis, at = self.argument
         size = old.shape[axis]

@@ -62,9 +62,11 @@ class Attempt:
             raise Unstable(f"{missing[0]} has no value before the first iteration")
         self._tuples = Tuples()
         self._carried = self._tuples.begin(loop.carried, self._before)
-        # Arrays that are written to: those that an earlier trace of the body has written to, and
-        # those that it seems to write to.
-        self._storages = list(self._loops.hints.get(loop.number, []))
+        # Arrays that are written to: those that an earlier trace of the body has written to (not
+        # those of another call of the function), and those that it seems to write to.
+        known = {id(x._storage) for x in tracers_in(list(before.values()))}
+        hints = self._loops.hints.get(loop.number, [])
+        self._storages = [s for s in hints if id(s) in known or s.captured is not None]
         for name in loop.written:
             value: Any = before.get(name)
             if is_array(value) and all(value._storage is not s for s in self._storages):

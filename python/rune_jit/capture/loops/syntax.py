@@ -318,9 +318,8 @@ def _refusal(body: Sequence[ast.stmt], allowed: tuple[type, ...]) -> str | None:
             for y in (*x.args, *(keyword.value for keyword in x.keywords))
             if isinstance(y, ast.Lambda)
         }
-        if isinstance(s, ast.Assign) and isinstance(s.value, ast.Lambda):
-            if [type(x) for x in s.targets] == [ast.Name]:
-                given.add(id(s.value))  # as a function that is defined
+        if isinstance(s, ast.Assign) and [type(x) for x in s.targets] == [ast.Name]:
+            given |= {id(x) for x in [s.value] if isinstance(x, ast.Lambda)}  # a function, too
         for x in expressions:
             reason = _refusal_of(x) if id(x) not in given else None
             if reason:

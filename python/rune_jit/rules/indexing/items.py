@@ -188,10 +188,10 @@ def _bound(
             item = _checked(trace, loops, item, axis, size, is_read)
         elif is_data_integer(item) and size:
             item = trace.builder.bind_position(trace.operand(item), axis, size)
-        elif type(item) is slice and _is_decided_by_data(item):
-            first, last = (None if b is None else trace.operand(b) for b in (item.start, item.stop))
-            start, count = trace.builder.bind_slice(first, last, size)
-            item = slice(start, start + count)
+        elif type(item) is slice and (
+            _is_decided_by_data(item) or _is_undecided(loops, item, size)
+        ):
+            item = _bound_slice(trace, loops, item, size)
             more[axis] = size
         result.append(item)
         axis += x.ndim - consumed if item is Ellipsis else item is not None
@@ -208,9 +208,32 @@ def _is_decided_by_data(item: slice) -> bool:
     return is_known and item.step in (None, 1) and any(map(is_data_integer, bounds))
 
 
+def _is_undecided(loops: Loops, item: slice, size: int) -> bool:
+    """Whether the bounds of counters do not tell where a slice begins and ends."""
+    bounds = [0 if item.start is None else item.start, size if item.stop is None else item.stop]
+    if item.step not in (None, 1) or not all(type(b) in (int, Size) for b in bounds):
+        return False
+    compared = [(b, n) for b in bounds for n in (0, size)] + [(bounds[1], bounds[0])]
+    differences = [a - b for a, b in compared]
+    undecided = [d for d in differences if type(d) is Size and d.low < 0 < d.high]
+    return bool(undecided) and not any(map(loops.can_peel, undecided))
+
+
+def _bound_slice(trace: Trace, loops: Loops, item: slice, size: int) -> slice:
+    """A slice whose first position and length the program computes; the same ones for the same
+    bounds in an iteration."""
+    first, last = (None if b is None else trace.operand(b) for b in (item.start, item.stop))
+    known = loops.open[-1].slices
+    key = (*(getattr(b, "id", b) if type(b) is not Size else repr(b) for b in (first, last)), size)
+    if key not in known:
+        known[key] = trace.builder.bind_slice(first, last, size)
+    start, count = known[key]
+    return slice(start, start + count)
+
+
 def _checked(trace: Trace, loops: Loops, item: Any, axis: int, size: int, is_read: bool) -> Any:
-    """A position in terms of counters, or one that is checked when the program runs: so are those of
-    writes which only the bounds of inner counters, in terms of outer ones, keep within the array."""
+    """A position in terms of counters, or one that is checked when the program runs: so is that of
+    a write which only an outer counter, as a bound of an inner one, keeps within the array."""
     low, high = loops.bounds(item)
     if -size <= low and high < size and not low < 0 <= high:
         least = 0 if low >= 0 else -size
