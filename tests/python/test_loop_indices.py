@@ -385,3 +385,47 @@ def test_slices_between_two_counters():
 
     same_as_numpy(turned, np.arange(12), RNG.standard_normal(12))
     same_as_numpy(sums, np.zeros((9, 9)), RNG.integers(0, 9, 9).astype(float))
+
+
+def test_lists_of_positions_in_terms_of_counters():
+    def givens(a):
+        for i in range(1, len(a)):
+            a[[i - 1, i]] = np.array([[0.6, 0.8], [-0.8, 0.6]]) @ a[[i - 1, i]]
+            a[:, [i - 1, i]] *= 2
+            a[[0, i]] = a[[i, 0]]
+        return a
+
+    def columns(out, a):
+        for i in range(1, len(a)):
+            out[i] = a.T[[i - 1, 0, -i]]
+        return out
+
+    same_as_numpy(givens, np.arange(36.0).reshape(6, 6))
+    same_as_numpy(columns, np.zeros((6, 3, 6)), np.arange(36.0).reshape(6, 6))
+
+
+@pytest.mark.parametrize("order", ("C", "F"))
+def test_the_place_of_an_element_of_a_table(order):
+    def assigned(c):
+        total = np.float64(0)
+        for _ in range(5):
+            i, j = np.unravel_index(np.argmin(c), c.shape)
+            total += c[i, j]
+            c[i, :] = np.inf
+            c[:, j] = np.inf
+        return total
+
+    def places(out, at):
+        for k in range(len(at)):
+            a, b, c = np.unravel_index(at[k], (3, 4, 5), order=order)
+            out[k, 0], out[k, 1], out[k, 2] = a, b, c
+            out[k, 3] = np.unravel_index(at[k], 60)[0]
+        return out, a
+
+    same_as_numpy(assigned, RNG.random((6, 7)))
+    same_as_numpy(places, np.zeros((9, 4), int), RNG.integers(0, 60, 9))
+    wrong = RNG.integers(0, 60, 9)
+    for number in (60, -1):
+        wrong[4] = number
+        with pytest.raises(ValueError, match=f"index {number} is out of bounds"):
+            rune_jit.jit(places)(np.zeros((9, 4), int), wrong)

@@ -461,3 +461,17 @@ def test_ints_and_floats_whose_types_show() -> None:
     for x in (numbers(20) * 8, np.full(20, 9.0), np.zeros(20)):
         for function in (last, listed, divided, negative):
             both(function, x)
+
+
+def test_numbers_that_become_numpys_one_after_the_other() -> None:
+    def goertzel(x, c):
+        s0 = s1 = s2 = 0.0
+        for value in x:
+            s0 = value + c * s1 - s2
+            s2 = s1
+            s1 = s0
+        return s1**2 + s2**2 - c * s1 * s2, s1, s2
+
+    rolled(goertzel, numbers(30), 0.7, ulps=64)
+    for n in range(5):
+        both(goertzel, numbers(n), 0.7, ulps=64)

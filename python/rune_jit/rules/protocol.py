@@ -34,6 +34,7 @@ from rune_jit.rules import (  # noqa: F401  (some only register their rules)
     reductions,
     shapes,
     small_matrices,
+    grid_positions,
     small_sorts,
     statistics,
     ufuncs,

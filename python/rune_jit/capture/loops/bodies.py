@@ -14,6 +14,7 @@ from rune_jit.capture.loops.jumps import is_flag, is_result
 from rune_jit.capture.loops.kinds import (
     UNSET,
     GivenUp,
+    Unsettled,
     Unstable,
     counts_of,
     is_array,
@@ -251,7 +252,7 @@ class Attempt:
         if unsure is not None:
             self._unsure[name] = unsure
             return False
-        raise Unstable(f"{name} has another type after an iteration")
+        raise Unsettled(f"{name} has another type after an iteration")
 
     def _compare_array(self, name: str, given: Tracer, new: Any, finals: dict[int, str]) -> bool:
         """Whether the name is carried in the right way."""

@@ -322,10 +322,8 @@ def _raises(test: Any, wanted: bool) -> Any:
     trace, loops = current_trace(), _loops()
     if trace is None or loops is None or not is_traced(test):
         return test
-    for body in loops.open:
-        body.raises = True
     value = trace.builder.ufunc("not_equal" if wanted else "equal", [test._value_in(trace), 0])[0]
-    trace.raise_if(trace.builder.value(value))
+    trace.raise_if(value)
     return not wanted
 
 

@@ -27,6 +27,10 @@ class Unstable(Exception):
     """What a name stands for is of another kind after an iteration: perhaps not after the first."""
 
 
+class Unsettled(Unstable):
+    """The same of a number, which may take over another one's kind after some iterations more."""
+
+
 # What Python's numbers may be after an iteration that adds NumPy's to them.
 _SUMS = {
     ("float", np.dtype(np.float64)),
