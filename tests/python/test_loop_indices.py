@@ -312,3 +312,120 @@ def test_a_number_that_may_be_pythons_is_no_operand_of_numpys_host_functions():
     for x in (np.arange(4.0), np.arange(4.0) + 98):
         result, expected = rune_jit.jit(f)(x), f(x)
         assert type(result) is type(expected) and result == expected
+
+
+def test_intervals():
+    """What outer counters keep within an array: m[i, i + length - 1], as in matrix chains."""
+
+    def chain(m, dims):
+        n = len(m)
+        for length in range(2, n + 1):
+            for i in range(n - length + 1):
+                j = i + length - 1
+                m[i, j] = np.inf
+                for k in range(i, j):
+                    cost = m[i, k] + m[k + 1, j] + dims[i] * dims[k + 1] * dims[j + 1]
+                    if cost < m[i, j]:
+                        m[i, j] = cost
+        return m
+
+    def ends(m, dims):
+        n = len(m)
+        for length in range(2, n + 1):
+            for i in range(n - length + 1):
+                if dims[i] == dims[i + length - 1]:
+                    m[i + length - 1, 0] += dims[i]
+                m[-i - length, i] += 1
+        return m
+
+    same_as_numpy(chain, np.zeros((9, 9)), RNG.integers(5, 40, 10))
+    same_as_numpy(ends, np.zeros((9, 9)), RNG.integers(0, 3, 9))
+
+
+def test_writes_to_slices_that_data_decide():
+    def turned(t, first, last):
+        for k in range(len(first)):
+            i, j = first[k], last[k]
+            t[i : j + 1] = t[i : j + 1][::-1]
+        return t
+
+    def filled(t, first, last):
+        for k in range(len(first)):
+            t[first[k] : last[k]] = k
+            t[first[k] :] += 2
+            t[: last[k]] *= 2
+        return t
+
+    def rows(t, first, last):
+        for k in range(len(first)):
+            t[first[k] : last[k], 1] = t[0, 0] + k
+        return t
+
+    first, last = np.sort(RNG.integers(-12, 13, (2, 40)), axis=0)
+    for function in (turned, filled):
+        same_as_numpy(function, np.arange(10), first, last)
+        same_as_numpy(function, np.arange(10), last, first)
+    same_as_numpy(rows, np.zeros((10, 3)), first, last)
+
+
+def test_slices_between_two_counters():
+    def turned(t, x):
+        for i in range(1, len(t) - 2):
+            for j in range(i + 1, len(t) - 1):
+                if x[i] > x[j]:
+                    t[i : j + 1] = t[i : j + 1][::-1]
+        return t
+
+    def sums(out, x):
+        n = len(x)
+        for i in range(n):
+            for j in range(n):
+                out[i, j] = x[i:j].sum() + x[i - j : i + j].sum()
+        return out
+
+    same_as_numpy(turned, np.arange(12), RNG.standard_normal(12))
+    same_as_numpy(sums, np.zeros((9, 9)), RNG.integers(0, 9, 9).astype(float))
+
+
+def test_lists_of_positions_in_terms_of_counters():
+    def givens(a):
+        for i in range(1, len(a)):
+            a[[i - 1, i]] = np.array([[0.6, 0.8], [-0.8, 0.6]]) @ a[[i - 1, i]]
+            a[:, [i - 1, i]] *= 2
+            a[[0, i]] = a[[i, 0]]
+        return a
+
+    def columns(out, a):
+        for i in range(1, len(a)):
+            out[i] = a.T[[i - 1, 0, -i]]
+        return out
+
+    same_as_numpy(givens, np.arange(36.0).reshape(6, 6))
+    same_as_numpy(columns, np.zeros((6, 3, 6)), np.arange(36.0).reshape(6, 6))
+
+
+@pytest.mark.parametrize("order", ("C", "F"))
+def test_the_place_of_an_element_of_a_table(order):
+    def assigned(c):
+        total = np.float64(0)
+        for _ in range(5):
+            i, j = np.unravel_index(np.argmin(c), c.shape)
+            total += c[i, j]
+            c[i, :] = np.inf
+            c[:, j] = np.inf
+        return total
+
+    def places(out, at):
+        for k in range(len(at)):
+            a, b, c = np.unravel_index(at[k], (3, 4, 5), order=order)
+            out[k, 0], out[k, 1], out[k, 2] = a, b, c
+            out[k, 3] = np.unravel_index(at[k], 60)[0]
+        return out, a
+
+    same_as_numpy(assigned, RNG.random((6, 7)))
+    same_as_numpy(places, np.zeros((9, 4), int), RNG.integers(0, 60, 9))
+    wrong = RNG.integers(0, 60, 9)
+    for number in (60, -1):
+        wrong[4] = number
+        with pytest.raises(ValueError, match=f"index {number} is out of bounds"):
+            rune_jit.jit(places)(np.zeros((9, 4), int), wrong)

@@ -467,3 +467,28 @@ def test_a_condition_without_effect_on_the_program() -> None:
         return a[: n % 7]
 
     both(f, x())
+
+
+def test_what_does_not_run_need_not_end() -> None:
+    def walk(next_, starts):
+        steps = 0
+        for k in range(len(starts)):
+            if starts[k] < 0:
+                continue
+            at = 9
+            while at != 0:
+                at = next_[at] + starts[k]
+                steps += 1
+        return steps
+
+    def count(times):
+        total = 0
+        for k in range(len(times)):
+            if times[k] < 100:
+                for i in range(times[k]):
+                    total += i
+        return total
+
+    # A step of -1 more goes round for ever.
+    rolled(walk, np.array([0, 0, 1, 2, 3, 4, 5, 6, 7, 8]), np.array([0, -1, 0, -1, 0]))
+    rolled(count, np.array([3, 2**40, 5, 2**40, 7]))

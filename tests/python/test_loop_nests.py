@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from loop_checks import both, rolled
 
 import rune_jit
 
@@ -222,3 +223,34 @@ def test_rows_of_an_array_that_an_iteration_makes() -> None:
     rune_jit.jit(program, fallback="error")(a, b)
     program(a, expected)
     np.testing.assert_array_equal(b, expected)
+
+
+def test_a_loop_of_a_function_that_is_called_before_the_loop_around_it():
+    def forces(x):
+        a = np.zeros_like(x)
+        for i in range(8):
+            a[i % 3] += x[i % 3] * 0.1
+        return a
+
+    def leapfrog(x, n):
+        v = np.zeros_like(x)
+        a = forces(x)
+        for _ in range(n):
+            v = v - 0.5 * a
+            x = x + 0.1 * v
+            a = forces(x)
+            v = v - 0.5 * a
+        return x, v
+
+    def sweeps(u, n):
+        for _ in range(n):
+            for j in range(1, len(u) - 1):
+                c = np.zeros(len(u))
+                for i in range(1, len(u) - 1):
+                    c[i] = c[i - 1] + u[i, j]
+                u[:, j] = c / 9
+            u = u.T.copy()
+        return u
+
+    rolled(leapfrog, np.random.default_rng(0).random((3, 2)), 20, ulps=32)
+    both(sweeps, np.random.default_rng(0).random((8, 8)), 5, ulps=32)

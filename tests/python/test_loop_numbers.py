@@ -415,3 +415,63 @@ def test_choices_in_conditions() -> None:
     rng = np.random.default_rng(0)
     s = rng.integers(-3, 3, (21, 19))
     rolled(way, s, rng.integers(0, 4, 20), rng.integers(0, 4, 18))
+
+
+def test_ints_and_floats_that_are_limits() -> None:
+    def steps(x, h):
+        out = np.zeros(len(x))
+        for i in range(len(x)):
+            h *= min(5, max(0.2, x[i]))
+            out[i] = h / 3 - h
+        return h, out
+
+    def hinge(x):
+        total = 0.0
+        for i in range(len(x)):
+            total = total + max(0, float(x[i])) * 0.5
+        return total
+
+    for x in (numbers(20) * 8, np.full(4, 9.0), np.zeros(4), np.full(5, np.nan)):
+        rolled(steps, x, 0.1)
+        rolled(hinge, x)
+
+
+def test_ints_and_floats_whose_types_show() -> None:
+    def last(x):
+        m = 0.0
+        for i in range(len(x)):
+            m = min(5, max(0.2, x[i]))
+        return m
+
+    def listed(x):
+        return [max(0, float(x[i])) for i in range(len(x))]
+
+    def divided(x):
+        total = 0
+        for i in range(len(x)):
+            total += min(5, max(0.2, x[i])) // 2
+        return total
+
+    def negative(x):
+        out = np.zeros(len(x))
+        for i in range(len(x)):
+            out[i] = -max(0, min(x[i], 0.5))
+        return out
+
+    for x in (numbers(20) * 8, np.full(20, 9.0), np.zeros(20)):
+        for function in (last, listed, divided, negative):
+            both(function, x)
+
+
+def test_numbers_that_become_numpys_one_after_the_other() -> None:
+    def goertzel(x, c):
+        s0 = s1 = s2 = 0.0
+        for value in x:
+            s0 = value + c * s1 - s2
+            s2 = s1
+            s1 = s0
+        return s1**2 + s2**2 - c * s1 * s2, s1, s2
+
+    rolled(goertzel, numbers(30), 0.7, ulps=64)
+    for n in range(5):
+        both(goertzel, numbers(n), 0.7, ulps=64)

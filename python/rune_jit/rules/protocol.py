@@ -27,6 +27,7 @@ from rune_jit.rules import (  # noqa: F401  (some only register their rules)
     compositions,
     counting,
     elementwise,
+    grid_positions,
     host,
     memory,
     on_host,

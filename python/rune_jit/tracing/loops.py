@@ -246,6 +246,11 @@ class Loops:
         """How many conditions what is traced now runs under."""
         return len(self._conditions)
 
+    def runs(self, builder: Any, test: Any) -> Any:
+        """Whether a loop runs that does so if a test holds: where a condition does not hold, what
+        ends the loop need not come true."""
+        return _all(builder, [condition for condition, _ in self._conditions] + [test])
+
     def append(self, items: list[Any], values: list[Any], is_new: bool) -> bool:
         """Called before values are appended to a list, which is_new under the conditions that hold.
         Returns whether the iterations of the innermost loop do so instead."""
@@ -286,9 +291,7 @@ class Loops:
         conditions = self._is_conditional(storage)
         if not conditions:
             return part
-        holds = conditions[0]
-        for condition in conditions[1:]:
-            holds = trace.builder.ufunc("logical_and", [holds, condition])[0]
+        holds = _all(trace.builder, conditions)
         old = storage.current(trace)
         for step in steps:
             old = step.of(trace.builder, old)
@@ -395,3 +398,11 @@ class Loops:
             return False
         plans.next_attempt()
         return True
+
+
+def _all(builder: Any, conditions: list[Any]) -> Any:
+    """Whether all conditions hold."""
+    holds = conditions[0]
+    for condition in conditions[1:]:
+        holds = builder.ufunc("logical_and", [holds, condition])[0]
+    return holds

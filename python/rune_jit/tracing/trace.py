@@ -265,7 +265,9 @@ class Trace:
 
     def raise_if(self, raises: Any) -> None:
         """Notes that the function raises an exception where a 0-d bool is true."""
-        self.builder.raise_if(raises, len(self._assumed))
+        for body in self.loops.open if self.loops is not None else ():
+            body.raises = True
+        self.builder.raise_if(self.builder.value(raises), len(self._assumed))
 
     def assume(self, value: Any, guess: int | None = None) -> int:
         """The number that a traced int64 is at this call: the trace is right for calls at which it

@@ -15,6 +15,7 @@ from rune_jit.capture.loops.jumps import is_flag, is_result
 from rune_jit.capture.loops.kinds import (
     UNSET,
     GivenUp,
+    Unsettled,
     Unstable,
     counts_of,
     is_array,
@@ -63,9 +64,11 @@ class Attempt:
             raise Unstable(f"{missing[0]} has no value before the first iteration")
         self._tuples = Tuples()
         self._carried = self._tuples.begin(loop.carried, self._before)
-        # Arrays that are written to: those that an earlier trace of the body has written to, and
-        # those that it seems to write to.
-        self._storages = list(self._loops.hints.get(loop.number, []))
+        # Arrays that are written to: those that an earlier trace of the body has written to (not
+        # those of another call of the function), and those that it seems to write to.
+        known = {id(x._storage) for x in tracers_in(list(before.values()))}
+        hints = self._loops.hints.get(loop.number, [])
+        self._storages = [s for s in hints if id(s) in known or s.captured is not None]
         for name in loop.written:
             value: Any = before.get(name)
             if is_array(value) and all(value._storage is not s for s in self._storages):
@@ -251,7 +254,7 @@ class Attempt:
         if unsure is not None:
             self._unsure[name] = unsure
             return False
-        raise Unstable(f"{name} has another type after an iteration")
+        raise Unsettled(f"{name} has another type after an iteration")
 
     def _compare_array(self, name: str, given: Tracer, new: Any, finals: dict[int, str]) -> bool:
         """Whether the name is carried in the right way."""
@@ -399,10 +402,11 @@ class Attempt:
         if self._body.appended:
             self._appends.carry(initial, finals)
         goes_on = None
-        if self._goes_on is not None or self._first is not True:
+        may_not_end = self._is_decided_by_data and self._loops.num_conditions > 0
+        if self._goes_on is not None or self._first is not True or may_not_end:
             goes_on = len(initial)
             finals.append(True if self._goes_on is None else trace.operand(self._goes_on))
-            initial.append(trace.operand(self._first))
+            initial.append(self._loops.runs(builder, trace.operand(self._first)))
         r = self._range
         results = builder.end_loop(self.counter, r.start, r.stop, r.step, finals, initial, goes_on)
         self._loops.open.pop()

@@ -18,7 +18,7 @@ from rune_jit import trees
 from rune_jit.capture.loops.effects import ALLOWED, Effects
 from rune_jit.capture.loops.jumps import RESULT
 from rune_jit.capture.loops.jumps import UNSET as UNSET_NAME
-from rune_jit.capture.loops.kinds import UNSET, is_array, is_view, kind_of, unsure_sum
+from rune_jit.capture.loops.kinds import UNSET, is_array, is_view, kind_of, mixture, unsure_sum
 from rune_jit.capture.loops.places import Changed, Held, Place
 from rune_jit.capture.loops.raises import RAISES
 from rune_jit.capture.loops.source import BRANCHES
@@ -185,7 +185,7 @@ def _select(trace: Trace, loops: Loops, name: str, holds: Any, a: Any, b: Any) -
     """One of two numbers, arrays or tuples of the same type."""
     if type(a) is type(b) is tuple and len(a) == len(b):
         return tuple(_select(trace, loops, name, holds, x, y) for x, y in zip(a, b, strict=True))
-    made = _selected(trace, holds, a, b)
+    made = _selected(trace, holds, a, b, True)
     if made is None:
         loops.fail(f"{name} is of another type under a condition")
     elif is_array(a):
@@ -194,12 +194,15 @@ def _select(trace: Trace, loops: Loops, name: str, holds: Any, a: Any, b: Any) -
     return made
 
 
-def _selected(trace: Trace, holds: Any, a: Any, b: Any) -> Tracer | None:
+def _selected(trace: Trace, holds: Any, a: Any, b: Any, may_mix: bool = False) -> Tracer | None:
     """One of two numbers or arrays; None if they are of other types. Of a Python number and an
-    equal kind of NumPy's, it is not known which one it is."""
+    equal kind of NumPy's, it is not known which one it is; nor is it of Python's ints and floats,
+    if it `may_mix` them."""
     builder = trace.builder
     kind, other = kind_of(trace, a), kind_of(trace, b)
     unsure = unsure_sum(kind, other)
+    if unsure is None and may_mix and type(a) is not type(b):
+        unsure = mixture(a if type(a) is int else b, kind, other)
     if kind is None or (kind != other and unsure is None):
         return None
     x, y = trace.operand(a), trace.operand(b)
@@ -332,10 +335,8 @@ def _raises(test: Any, wanted: bool) -> Any:
     trace, loops = current_trace(), _loops()
     if trace is None or loops is None or not is_traced(test):
         return test
-    for body in loops.open:
-        body.raises = True
     value = trace.builder.ufunc("not_equal" if wanted else "equal", [test._value_in(trace), 0])[0]
-    trace.raise_if(trace.builder.value(value))
+    trace.raise_if(value)
     return not wanted
 
 

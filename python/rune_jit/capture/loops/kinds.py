@@ -27,6 +27,10 @@ class Unstable(Exception):
     """What a name stands for is of another kind after an iteration: perhaps not after the first."""
 
 
+class Unsettled(Unstable):
+    """The same of a number, which may take over another one's kind after some iterations more."""
+
+
 # What Python's numbers may be after an iteration that adds NumPy's to them.
 _SUMS = {
     ("float", np.dtype(np.float64)),
@@ -48,6 +52,17 @@ def unsure_sum(a: Any, b: Any) -> tuple[str, Any] | None:
         return None
     pair = (*pythons, *dtypes)
     return pair if pair in _SUMS else None
+
+
+def mixture(number: Any, a: Any, b: Any) -> tuple[str, Any] | None:
+    """The same where one of the two is an int that is known, and the other one may be Python's
+    float. Nothing but arithmetic with floats takes the result: it would be the same of a float."""
+    if type(number) is not int or abs(number) > 2**53:
+        return None
+    other = b if a == ("Python's", "int") else a
+    if other == ("Python's", "float") or other == ("unsure", "float", np.dtype(np.float64)):
+        return "int", np.dtype(np.float64)
+    return None
 
 
 def is_array(x: Any) -> bool:

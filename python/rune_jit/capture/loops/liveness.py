@@ -45,7 +45,7 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 def loaded(nodes: Iterable[ast.AST]) -> Names:
     """The names that stand anywhere in the nodes and are not only assigned; not the variables of
-    comprehensions and the parameters of lambdas."""
+    comprehensions, the parameters of lambdas, and variables of functions."""
     found: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Name):
@@ -59,11 +59,23 @@ def loaded(nodes: Iterable[ast.AST]) -> Names:
         elif isinstance(node, ast.Lambda):
             own = frozenset(x.arg for x in ast.walk(node.args) if isinstance(x, ast.arg))
             found |= (loaded([node.body]) - own) | loaded([node.args])
+        elif isinstance(node, ast.FunctionDef):
+            found |= loaded(node.body) - _variables(node)
+            found |= loaded([node.args, *node.decorator_list])
         else:
             if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
                 found.add(node.target.id)
             found |= loaded(ast.iter_child_nodes(node))
     return frozenset(found)
+
+
+def _variables(function: ast.FunctionDef) -> Names:
+    """The variables of a function, as far as no function in it may have one of their names."""
+    own = frozenset(x.arg for x in ast.walk(function.args) if isinstance(x, ast.arg))
+    inner = (ast.FunctionDef, ast.Lambda, ast.ClassDef, ast.Global, ast.Nonlocal)
+    if any(isinstance(x, inner) for s in function.body for x in ast.walk(s)):
+        return own
+    return own | stored(function.body)
 
 
 def stored(nodes: Iterable[ast.AST]) -> Names:
@@ -133,6 +145,8 @@ class _Finder:
             return self._of_loop(s, exits)
         if isinstance(s, ast.Assign):
             return (after - _names_of(s.targets)) | loaded([s])
+        if isinstance(s, ast.FunctionDef):
+            return (after - {s.name}) | loaded([s])
         if isinstance(s, ast.AnnAssign) and s.value is not None:
             return (after - _names_of([s.target])) | loaded([s])
         if isinstance(s, ast.AugAssign):

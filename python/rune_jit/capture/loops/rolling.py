@@ -16,7 +16,7 @@ import numpy as np
 from rune_jit.capture.loops.bodies import Attempt
 from rune_jit.capture.loops.branches import Conditions, is_traced
 from rune_jit.capture.loops.effects import Effects, Refused, scope_of
-from rune_jit.capture.loops.kinds import GivenUp, Unstable
+from rune_jit.capture.loops.kinds import GivenUp, Unsettled, Unstable
 from rune_jit.capture.loops.places import Changed, Held, Place, assigned
 from rune_jit.capture.loops.positions import Along
 from rune_jit.capture.loops.ranges import UNLIMITED, Range, limited, range_of
@@ -34,6 +34,8 @@ _FEW = 3
 _FEW_ITEMS = 16
 # How often a body is traced at most before the loop is refused.
 _MOST_PASSES = 8
+# How many iterations run apart at most until numbers are of the kinds that they stay.
+_MOST_PEELED = 3
 # What makes an iterable whose arguments tell what it is.
 _ITERABLES = (range, enumerate, zip, itertools.repeat)
 
@@ -215,7 +217,7 @@ class _Rolling:
             if rest.has_some and rest.last is not None and not rest.is_unlimited:
                 behind.append(rest.last)
                 rest = rest.without_last()
-        has_peeled = peeled.first > 0
+        num_peeled = peeled.first
         while True:
             try:
                 yield from self._rolled(rest)
@@ -225,10 +227,11 @@ class _Rolling:
                 if not runs:
                     # After an iteration of the loop around this one, types may be what they stay.
                     self._loops.peel_outer()
-                if has_peeled or not runs:
+                most = _MOST_PEELED if isinstance(error, Unsettled) else 1
+                if num_peeled >= most or not runs:
                     yield from self._plain(rest, str(error))
                     break
-                has_peeled = True
+                num_peeled += 1
                 self._rebind(self._before)
                 yield from self._apart([rest.start])
                 rest = rest.without_first()

@@ -271,7 +271,6 @@ class _Transformer:
             uses_of(function.body),
             stored(function.body) | {x.arg for x in ast.walk(function.args) if type(x) is ast.arg},
         )
-        captured = _captured(code)
         declared = frozenset(
             name
             for x in ast.walk(function)
@@ -288,14 +287,14 @@ class _Transformer:
                 loop,
                 of_loop,
                 jumps.steps.get(loop, {}),
-                reason or loop_refusal(loop, captured, declared),
+                reason or loop_refusal(loop, _captured(code, loop), declared),
             )
             for loop, of_loop in live.loops.items()
         }
         branches = {
             s: self._branch(s, of_if)
             for s, of_if in live.ifs.items()
-            if wanted(s) is None and is_branch(s) and not stored([s]) & (captured | declared)
+            if wanted(s) is None and is_branch(s) and not stored([s]) & (_captured(code) | declared)
             if not reason
         }
         for statement in function.body:
@@ -368,13 +367,17 @@ class _Transformer:
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
 
-def _captured(code: types.CodeType) -> frozenset[str]:
-    """The variables of a function that functions in it use; not those of comprehensions, which run
-    at once."""
+def _captured(code: types.CodeType, loop: ast.stmt | None = None) -> frozenset[str]:
+    """The variables of a function that functions in it use, but for those in a loop, which see what
+    its iteration sees; not those of comprehensions, which run at once."""
+    lines = range(loop.lineno, (loop.end_lineno or loop.lineno) + 1) if loop is not None else ()
     names: set[str] = set()
     for x in code.co_consts:
         if isinstance(x, types.CodeType):
-            names |= _captured(x) if x.co_name in _COMPREHENSIONS else set(x.co_freevars)
+            if x.co_name in _COMPREHENSIONS:
+                names |= _captured(x, loop)
+            elif x.co_firstlineno not in lines:
+                names |= set(x.co_freevars)
     return frozenset(names)
 
 

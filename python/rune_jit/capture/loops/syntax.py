@@ -92,7 +92,7 @@ def loop_refusal(
     loop: ast.For | ast.While, captured: frozenset[str], declared: frozenset[str]
 ) -> str | None:
     """Why one run of the loop's body cannot stand for all. `captured`: names of the function that
-    functions in it use; `declared`: that are global or nonlocal."""
+    functions in it use, but for those in the loop; `declared`: that are global or nonlocal."""
     if loop.orelse:
         return "it has an else"
     body = loop.body[:-1] if is_left_by_flag(loop) else loop.body
@@ -311,7 +311,11 @@ def _path(x: ast.expr) -> Path | None:
 
 def _refusal(body: Sequence[ast.stmt], allowed: tuple[type, ...]) -> str | None:
     for s in _within(body):
-        if not isinstance(s, allowed):
+        if isinstance(s, ast.FunctionDef) and not s.decorator_list:
+            # Names that stand for it are no others' in the next iteration, nor after the loop.
+            if reason := function_refusal(s.body):
+                return reason
+        elif not isinstance(s, allowed):
             own = isinstance(s, ast.Break) and s not in list(_own(body))
             if not own:
                 return f"{_keyword(s)} (line {s.lineno})"
@@ -324,6 +328,8 @@ def _refusal(body: Sequence[ast.stmt], allowed: tuple[type, ...]) -> str | None:
             for y in (*x.args, *(keyword.value for keyword in x.keywords))
             if isinstance(y, ast.Lambda)
         }
+        if isinstance(s, ast.Assign) and [type(x) for x in s.targets] == [ast.Name]:
+            given |= {id(x) for x in [s.value] if isinstance(x, ast.Lambda)}  # a function, too
         for x in expressions:
             reason = _refusal_of(x) if id(x) not in given else None
             if reason:

@@ -11,6 +11,7 @@ from rune_jit.errors import DataDependentShapeError, UnsupportedOpError
 from rune_jit.rules.coercions import as_index, view_in
 from rune_jit.rules.indexing.in_loops import bound_items
 from rune_jit.rules.known import plain
+from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.sizes import Size, mismatch, same_size
 from rune_jit.tracing.storage import Step
 from rune_jit.tracing.trace import Trace
@@ -24,6 +25,8 @@ def items_of(index: Any) -> tuple[Any, ...]:
     def item(x: Any) -> Any:
         if not isinstance(x, list) or contains_tracer(x):
             return x
+        if any(type(i) is Size for i in x):
+            return [require_trace().traced(i) if type(i) is Size else i for i in x]
         array = np.asarray(x)
         return array if array.dtype == bool else x
 

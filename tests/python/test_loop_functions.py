@@ -1,0 +1,147 @@
+# ruff: noqa: B023, E731
+"""Functions that are defined in the bodies of loops, and see the variables of their iteration."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from loop_checks import both, refused, rolled
+
+numbers = np.random.default_rng(0).standard_normal(30)
+
+
+def test_lambdas() -> None:
+    def f(x):
+        out = np.zeros(len(x))
+        for i in range(len(x)):
+            square = lambda t: t * t - x[i] * t + i
+            out[i] = square(0.5) + square(1.5)
+        return out
+
+    rolled(f, numbers, ulps=1)
+
+
+def test_functions_that_read_what_the_loop_carries() -> None:
+    def f(x):
+        s = 0.0
+        for i in range(len(x)):
+            scale = 0.5 + x[i] ** 2
+
+            def step(t, scale=scale):
+                grown = t * scale
+                return grown + s / (1 + scale)
+
+            s = step(x[i]) - step(0.1)
+        return s
+
+    rolled(f, numbers, ulps=8)
+
+
+def test_a_variable_that_is_assigned_behind_the_function() -> None:
+    def f(x):
+        k = np.float64(0)
+        total = np.float64(0)
+        for i in range(len(x)):
+
+            def now(t):
+                return t + k
+
+            total += now(1.0)
+            k = k + x[i]
+            total += now(x[i])
+        return total
+
+    rolled(f, numbers, ulps=8)
+
+
+def test_functions_in_nested_loops() -> None:
+    def f(x):
+        out = np.zeros(len(x))
+        for i in range(len(x)):
+            s = x[i]
+
+            def outer(t):
+                return t * s
+
+            for j in range(5):
+
+                def inner(t):
+                    return outer(t) + x[j] * i
+
+                out[i] += inner(j)
+        return out
+
+    rolled(f, numbers, ulps=8)
+
+
+def test_what_an_inner_loop_changes_is_seen() -> None:
+    def f(x):
+        total = np.float64(0)
+        for i in range(len(x)):
+            s = x[i]
+
+            def seen(t):
+                return t * s
+
+            for _ in range(5):
+                s = s + seen(0.5)
+            total = total + s
+        return total
+
+    refused("a function in the function uses s", f, numbers)
+
+
+def test_functions_that_outlive_their_iteration() -> None:
+    def after(x):
+        for i in range(len(x)):
+
+            def last(t):
+                return t + x[i]
+
+        return last(1.0)
+
+    def kept(x):
+        made = []
+        for i in range(len(x)):
+            made.append(lambda t: t + x[i])
+        return [g(1.0) for g in made]
+
+    def carried(x):
+        g = lambda t: t
+        total = np.float64(0)
+        for i in range(len(x)):
+            total = total + g(x[i])
+            g = lambda t: t + i
+        return total
+
+    def counted(x):
+        calls = 0
+        total = np.float64(0)
+        for i in range(len(x)):
+
+            def step(t):
+                nonlocal calls
+                calls += 1
+                return t * i
+
+            total += step(x[i])
+        return total, calls
+
+    for function in (after, kept, carried, counted):
+        lines = both(function, numbers, ulps=8)
+        assert any("runs all iterations" in line for line in lines), lines
+
+
+@pytest.mark.parametrize("bound", (0.0, 10.0))
+def test_functions_under_conditions(bound: float) -> None:
+    def f(x, bound):
+        out = np.zeros(len(x))
+        for i in range(len(x)):
+            g = lambda t: t * x[i]
+            if x[i] < bound:
+                out[i] = g(2.0)
+            else:
+                out[i] = g(i)
+        return out
+
+    rolled(f, numbers, bound)
