@@ -22,6 +22,7 @@ from rune_jit.capture.loops.kinds import (
     lay_out_as,
     unsure_sum,
 )
+from rune_jit.capture.loops.lists import are_known, end_lists, leave_lists, stand_ins
 from rune_jit.capture.loops.ranges import Range
 from rune_jit.capture.loops.syntax import Loop
 from rune_jit.capture.loops.tuples import Tuples
@@ -86,6 +87,7 @@ class Attempt:
         self._is_decided_by_data = first is not True or any(
             name in self._loops.data_sizes for x in bounds for name in x.names
         )
+        self._lists = stand_ins(trace, loop.number, effects)
         self._serial = Storage.serials
         self._integers_before = len(trace.loops.integers)
 
@@ -147,6 +149,7 @@ class Attempt:
             storage.version += 1
             self._initial.append(now)
         self._values_given = [storage.value for storage in self._storages]
+        self._loops.lists |= {id(x.items): x for x in self._lists}
         self._loops.open.append(self._body)
         self._loops.within.append(self._loop.number)
         return tuple(self._tuples.whole(name, self._given) for name in self._loop.carried)
@@ -218,7 +221,8 @@ class Attempt:
             is_last = name == self._loop.target and goes_on is None
             if name not in self._carried and not is_last:
                 self._check_result(name, after, finals)
-        if not self._storages and not self._body.raises and not self._is_traced(after):
+        is_known = are_known(self._trace, self._lists, self._storages)
+        if is_known and not self._body.raises and not self._is_traced(after):
             raise GivenUp("it computes with Python's numbers only")
         if is_complete and self._body.appended:
             self._appends = Appends(self._trace, self._body, self._range, self._effects.reaches)
@@ -399,7 +403,8 @@ class Attempt:
         for i, storage in enumerate(self._storages):
             storage.value = results[self._first_storage + i]
             storage.version += 1
-        self._loops.hints[self._loop.number] = list(self._storages)
+        arrays = end_lists(self._loops, self._lists, self._storages)
+        self._loops.hints[self._loop.number] = arrays
         values = dict(constants)
         for name, index in (self._numbers | others).items():
             made = values[name] = Tracer(trace, results[index], scalar=not is_array(after[name]))
@@ -475,6 +480,7 @@ class Attempt:
         self._trace.builder.give_up_loop()
 
     def _leave(self) -> None:
+        leave_lists(self._loops, self._lists)
         self._loops.open.pop()
         self._loops.within.pop()
         del self._loops.integers[self._integers_before :]

@@ -19,9 +19,14 @@ from rune_jit.capture.shim import ModuleView, original
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.tracer import Tracer
 
+
+class StandIn:
+    """What stands for a list of numbers in the body of a loop (lists.py)."""
+
+
 _ATOMS = (
     *(bool, int, float, complex, str, bytes, type(None), type(...), slice, range, np.dtype),
-    *(np.generic, np.ndarray, Tracer, Size, _core.ArrayBase, trees.Structure),
+    *(StandIn, np.generic, np.ndarray, Tracer, Size, _core.ArrayBase, trees.Structure),
 )
 # Python's functions that depend on nothing but their arguments, and do not ask for their classes.
 _BUILTIN_NAMES = (
@@ -60,6 +65,8 @@ class Effects:
         self._containers: list[tuple[Any, Any]] = []  # with copies
         # By id, lists that local variables stand for and that are appended to.
         self.appended: dict[int, list[Any]] = {}
+        # By id, lists of which items are read and assigned, with a name of each.
+        self.indexed: dict[int, tuple[str, list[Any]]] = {}
         self._seen: dict[int, Any] = {}
         self._held = 0
 
@@ -93,6 +100,23 @@ class Effects:
             except KeyError:
                 continue
             self._append_to(value, name in values)
+        for name in sorted(uses.indexed):
+            try:
+                value = find(name)
+            except KeyError:
+                continue
+            if type(value) is list:
+                self.indexed.setdefault(id(value), (name, value))
+            else:
+                self._look_at(value)
+
+    def check_indexed(self, can_be_array: Callable[[list[Any]], bool]) -> None:
+        """Leaves those lists of which items are read and assigned that no other code reaches, and
+        that can be arrays meanwhile. Raises Refused."""
+        for key, (_, items) in list(self.indexed.items()):
+            if any(self.reaches(x) for x in (items, *items)) or not can_be_array(items):
+                del self.indexed[key]
+                self._look_at(items)
 
     def _append_to(self, x: Any, is_local: bool) -> None:
         if type(x) is not list:

@@ -47,7 +47,12 @@ def unsure_sum(a: Any, b: Any) -> tuple[str, Any] | None:
     if len(pythons) != 1 or len(dtypes) != 1:
         return None
     pair = (*pythons, *dtypes)
-    return pair if pair in _SUMS else None
+    return pair if unsure_pair(pair) else None
+
+
+def unsure_pair(pair: tuple[Any, Any]) -> bool:
+    """Whether one number can stand for Python's of a kind and for NumPy's of a dtype."""
+    return pair in _SUMS
 
 
 def is_array(x: Any) -> bool:

@@ -17,6 +17,7 @@ from rune_jit.capture.loops.bodies import Attempt
 from rune_jit.capture.loops.branches import Conditions, is_traced
 from rune_jit.capture.loops.effects import Effects, Refused, global_value
 from rune_jit.capture.loops.kinds import GivenUp, Unstable
+from rune_jit.capture.loops.lists import can_stand_in
 from rune_jit.capture.loops.positions import Along
 from rune_jit.capture.loops.ranges import UNLIMITED, Range, limited, range_of
 from rune_jit.capture.loops.source import LOOPS
@@ -351,6 +352,7 @@ class _Rolling:
         effects = Effects()
         try:
             effects.look(loop.uses, values, scope)
+            effects.check_indexed(functools.partial(can_stand_in, self._trace))
             effects.check_appended()
         except Refused as error:
             raise GivenUp(str(error)) from None
