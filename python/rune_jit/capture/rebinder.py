@@ -20,6 +20,7 @@ from rune_jit.capture.foreign import Compiled, OnHost, is_compiled, public_name
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.loops.appends import APPENDS
 from rune_jit.capture.loops.branches import CONDITIONS, EXTREMES, branch
+from rune_jit.capture.loops.lists import LISTS
 from rune_jit.capture.loops.positions import GRIDS
 from rune_jit.capture.loops.rolling import begin, begin_while
 from rune_jit.capture.loops.source import BRANCH_ENTRY, ENTRY, WHILE_ENTRY, with_loops
@@ -56,6 +57,7 @@ _CALLED_BY_LOOPS = {
     **EXTREMES,
     **GRIDS,
     **APPENDS,
+    **LISTS,
 }
 _REBOUND = (types.FunctionType, types.MethodType, functools.partial)
 

@@ -48,6 +48,8 @@ class LoopPlans:
         self._attempts = 0
         # Python integers that loops carry and that are assumed to be small: loops and names.
         self.small: set[tuple[int, str]] = set()
+        # Of lists whose items are assigned, by loops and names: which kinds of numbers they hold.
+        self.kinds: dict[tuple[int, str], tuple[Any, Any]] = {}
         self._all_refused: str | None = None
         self.report: dict[int, tuple[str, str]] = {}  # where a loop stands, and how it runs
 
@@ -178,6 +180,7 @@ class Loops:
         self.within: list[int] = []
         self._conditions: list[tuple[Any, int]] = []  # with the last storage made before
         self.rolled = 0  # loops that have become loops of the program
+        self.lists: dict[int, Any] = {}  # by id: what stands for lists of numbers in bodies
         self.data_sizes: set[str] = set()  # names of Sizes that bodies compute
         self.integers: list[Integer] = []  # of loops in the outermost one that has not ended
         self.hints: dict[int, list[Storage]] = {}  # by loop: what it wrote to when traced before

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit.capture.loops.appends import Appends
-from rune_jit.capture.loops.changing_shapes import ChangingShape, changes_so, changing_shape
+from rune_jit.capture.loops.changing_shapes import ChangingShape, changing_shape, is_alike
 from rune_jit.capture.loops.effects import Effects
 from rune_jit.capture.loops.host_calls import call_for_all, stack_operands
 from rune_jit.capture.loops.jumps import is_flag, is_result
@@ -23,7 +23,9 @@ from rune_jit.capture.loops.kinds import (
     kind_of,
     lay_out_as,
     unsure_sum,
+    zero_like,
 )
+from rune_jit.capture.loops.lists import are_known, end_lists, leave_lists, stand_ins
 from rune_jit.capture.loops.ranges import Range
 from rune_jit.capture.loops.syntax import Loop
 from rune_jit.capture.loops.tuples import Tuples
@@ -91,6 +93,7 @@ class Attempt:
         self._is_decided_by_data = first is not True or any(
             name in self._loops.data_sizes for x in bounds for name in x.names
         )
+        self._lists = stand_ins(trace, loop.number, effects)
         self._serial = Storage.serials
         self._integers_before = len(trace.loops.integers)
 
@@ -152,6 +155,7 @@ class Attempt:
             storage.version += 1
             self._initial.append(now)
         self._values_given = [storage.value for storage in self._storages]
+        self._loops.lists |= {id(x.items): x for x in self._lists}
         self._loops.open.append(self._body)
         self._loops.within.append(self._loop.number)
         return tuple(self._tuples.whole(name, self._given) for name in self._loop.carried)
@@ -223,7 +227,8 @@ class Attempt:
             is_last = name == self._loop.target and goes_on is None
             if name not in self._carried and not is_last:
                 self._check_result(name, after, finals)
-        if not self._storages and not self._body.raises and not self._is_traced(after):
+        is_known = are_known(self._trace, self._lists, self._storages)
+        if is_known and not self._body.raises and not self._is_traced(after):
             raise GivenUp("it computes with Python's numbers only")
         if is_complete and self._body.appended:
             self._appends = Appends(self._trace, self._body, self._range, self._effects.reaches)
@@ -264,9 +269,10 @@ class Attempt:
                 return True
             self._by_value.add(name)
             return False
-        if not self._is_alike(name, given, new):
+        shape = self._changing.get(name)
+        if not is_alike(self._trace, shape, self._body.row, given, new):
             changing = changing_shape(self._range, self.counter, before, new)
-            if name in self._changing or self._body.row is None or changing is None:
+            if shape is not None or self._body.row is None or changing is None:
                 raise Unstable(f"{name} has another type or shape after an iteration")
             self._changing[name] = changing
             return False
@@ -282,12 +288,6 @@ class Attempt:
             raise Unstable(f"{name} is a view of an array that is written to")
         self._check_new(name, new, finals)
         return True
-
-    def _is_alike(self, name: str, given: Tracer, new: Any) -> bool:
-        """Whether an array can stand for the name in the next iteration."""
-        if name in self._changing:
-            return changes_so(self._changing[name], self._body.row, given, new)
-        return is_array(new) and kind_of(self._trace, new) == kind_of(self._trace, given)
 
     def _check_new(self, name: str, new: Tracer, finals: dict[int, str]) -> None:
         """That an array is the body's own, and no other name's."""
@@ -388,7 +388,10 @@ class Attempt:
             elif name not in self._numbers:
                 kind = kind_of(trace, after[name])
                 in_place = name in self._carried and is_array(after[name])
-                is_same = is_array(after[name]) and self._is_from_outside(after[name])
+                # (Not made by the body, nor a view of what is.)
+                is_same = is_array(after[name]) and any(
+                    after[name] is value for value in self._before.values()
+                )
                 if kind is None or in_place or (is_result(name) and is_same):
                     constants[name] = after[name]
                     continue
@@ -417,7 +420,8 @@ class Attempt:
         for i, storage in enumerate(self._storages):
             storage.value = results[self._first_storage + i]
             storage.version += 1
-        self._loops.hints[self._loop.number] = list(self._storages)
+        arrays = end_lists(self._loops, self._lists, self._storages)
+        self._loops.hints[self._loop.number] = arrays
         values = dict(constants)
         for name, shape in self._changing.items():
             memory = results[self._numbers[name]]
@@ -452,10 +456,6 @@ class Attempt:
             values[name] = self._tuples.whole(name, values)
         return values, tuple(self._tuples.whole(name, values) for name in self._loop.results)
 
-    def _is_from_outside(self, array: Tracer) -> bool:
-        """Whether the body has not made the array, nor a view of it."""
-        return any(array is value for value in self._before.values())
-
     def _last(self) -> Any:
         last = self._range.last
         if last is None or not self._runs:
@@ -467,11 +467,7 @@ class Attempt:
         type, unless there may be no iteration."""
         if not self._runs and not is_result(name):
             return self._trace.operand(self._before[name])
-        if type(value) in (bool, int, float, complex):
-            return type(value)()
-        if value.weak is not None:
-            return {"bool": False, "int": 0, "float": 0.0, "complex": 0j}[value.weak]
-        return self._trace.builder.full(list(value.shape), 0, value.dtype)
+        return zero_like(self._trace, value)
 
     def hoist_call(self) -> bool:
         """Whether the body has calls on the host that are made before the loop from now on: it must
@@ -496,6 +492,7 @@ class Attempt:
         self._trace.builder.give_up_loop()
 
     def _leave(self) -> None:
+        leave_lists(self._loops, self._lists)
         self._loops.open.pop()
         self._loops.within.pop()
         del self._loops.integers[self._integers_before :]

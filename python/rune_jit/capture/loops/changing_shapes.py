@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rune_jit.capture.loops.kinds import is_array
+from rune_jit.capture.loops.kinds import is_array, kind_of
 from rune_jit.capture.loops.ranges import Range
 from rune_jit.tracing.sizes import Size, same_shape, same_size
+from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
 
@@ -53,8 +54,12 @@ def changing_shape(numbers: Range, counter: Any, before: Tracer, new: Any) -> Ch
     return ChangingShape(before.shape, tuple(by), len(numbers.known)) if any(by) else None
 
 
-def changes_so(shape: ChangingShape, iteration: Any, given: Tracer, new: Any) -> bool:
-    """Whether an iteration makes of an array of the shape one of the next iteration's shape."""
+def is_alike(
+    trace: Trace, shape: ChangingShape | None, iteration: Any, given: Tracer, new: Any
+) -> bool:
+    """Whether `new` can be in the next iteration what `given` is in this one."""
+    if shape is None:
+        return is_array(new) and kind_of(trace, new) == kind_of(trace, given)
     return (
         is_array(new)
         and new.dtype == given.dtype

@@ -24,9 +24,14 @@ from rune_jit.capture.shim import ModuleView, original
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.tracer import Tracer
 
+
+class StandIn:
+    """What stands for a list of numbers in the body of a loop (lists.py)."""
+
+
 _ATOMS = (
     *(bool, int, float, complex, str, bytes, type(None), type(...), slice, range, np.dtype),
-    *(np.generic, np.ndarray, Tracer, Size, _core.ArrayBase, trees.Structure, enum.Enum),
+    *(StandIn, np.generic, np.ndarray, Tracer, Size, _core.ArrayBase, trees.Structure, enum.Enum),
 )
 # Python's functions that depend on nothing but their arguments, and do not ask for their classes.
 _BUILTIN_NAMES = (
@@ -75,8 +80,10 @@ class Effects:
         self._calls: dict[str, str] = {}  # of these, called: for reports, with what they are of
         # By id, lists that local variables stand for and that are appended to.
         self.appended: dict[int, list[Any]] = {}
+        # By id, lists of which items are read and assigned, with a name of each.
+        self.indexed: dict[int, tuple[str, list[Any]]] = {}
         self._seen: dict[int, Any] = {}
-        self._held = 0
+        self._num_items = 0
 
     def look(self, uses: Uses, values: Mapping[str, Any], scope: Callable[[str], Any]) -> None:
         """Looks through what code uses. `values` are local variables that are bound; `scope` finds
@@ -111,6 +118,23 @@ class Effects:
             except KeyError:
                 continue
             self._append_to(value, name in values)
+        for name in sorted(uses.indexed):
+            try:
+                value = find(name)
+            except KeyError:
+                continue
+            if type(value) is list:
+                self.indexed.setdefault(id(value), (name, value))
+            else:
+                self._look_at(value)
+
+    def check_indexed(self, can_be_array: Callable[[list[Any]], bool]) -> None:
+        """Leaves those lists of which items are read and assigned that no other code reaches, and
+        that can be arrays meanwhile. Raises Refused."""
+        for key, (_, items) in list(self.indexed.items()):
+            if any(self.reaches(x) for x in (items, *items)) or not can_be_array(items):
+                del self.indexed[key]
+                self._look_at(items)
 
     def _append_to(self, x: Any, is_local: bool) -> None:
         if type(x) is not list:
@@ -130,7 +154,7 @@ class Effects:
         }
         if unknown := self._calls.keys() - _METHODS - members:
             raise Refused(f"it calls the method {self._calls[min(unknown)]}")
-        return Held(self._containers)
+        return self._held()
 
     @classmethod
     def seen_by(cls, uses: Uses, frame: Any) -> Held:
@@ -139,7 +163,14 @@ class Effects:
         effects = cls()
         with contextlib.suppress(Refused):
             effects.look(uses, frame.f_locals, scope_of(frame))
-        return Held(effects._containers)
+        return effects._held()
+
+    def _held(self) -> Held:
+        lists = [items for _, items in self.indexed.values()]
+        inner = [x for items in lists for x in items if type(x) is list]
+        known = {id(x) for x, _ in self._containers}
+        more = {id(x): (x, "list") for x in (*lists, *inner) if id(x) not in known}
+        return Held([*self._containers, *more.values()])
 
     def reaches(self, x: Any) -> bool:
         """Whether the code reaches a container that was there before."""
@@ -183,8 +214,8 @@ class Effects:
     def _look_at_container(self, x: Any) -> None:
         if type(x) not in (list, tuple, dict, set, frozenset) and not hasattr(x, "_fields"):
             raise Refused(f"it uses a {type(x).__name__}")
-        self._held += len(x)
-        if self._held > _MOST_HELD:
+        self._num_items += len(x)
+        if self._num_items > _MOST_HELD:
             raise Refused("it uses large containers")
         if isinstance(x, (list, dict, set)):
             self._containers.append((x, type(x).__name__))

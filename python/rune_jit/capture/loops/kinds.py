@@ -51,7 +51,12 @@ def unsure_sum(a: Any, b: Any) -> tuple[str, Any] | None:
     if len(pythons) != 1 or len(dtypes) != 1:
         return None
     pair = (*pythons, *dtypes)
-    return pair if pair in _SUMS else None
+    return pair if unsure_pair(pair) else None
+
+
+def unsure_pair(pair: tuple[Any, Any]) -> bool:
+    """Whether one number can stand for Python's of a kind and for NumPy's of a dtype."""
+    return pair in _SUMS
 
 
 def mixture(number: Any, a: Any, b: Any) -> tuple[str, Any] | None:
@@ -124,6 +129,15 @@ def kind_of(trace: Trace, x: Any) -> Any:
     if isinstance(x, np.generic) and _core.is_supported_dtype(x.dtype):
         return "NumPy's", x.dtype
     return None
+
+
+def zero_like(trace: Trace, value: Any) -> Any:
+    """Zeros of the type and shape of an operand."""
+    if type(value) in (bool, int, float, complex):
+        return type(value)()
+    if value.weak is not None:
+        return {"bool": False, "int": 0, "float": 0.0, "complex": 0j}[value.weak]
+    return trace.builder.full(list(value.shape), 0, value.dtype)
 
 
 def counts_of(trace: Trace) -> dict[str, int]:

@@ -17,6 +17,7 @@ from rune_jit.capture.loops.bodies import Attempt
 from rune_jit.capture.loops.branches import Conditions, is_traced
 from rune_jit.capture.loops.effects import Effects, Refused, scope_of
 from rune_jit.capture.loops.kinds import GivenUp, Unsettled, Unstable
+from rune_jit.capture.loops.lists import can_stand_in
 from rune_jit.capture.loops.places import Changed, Held, Place, assigned
 from rune_jit.capture.loops.positions import Along
 from rune_jit.capture.loops.ranges import UNLIMITED, Range, limited, range_of
@@ -366,6 +367,7 @@ class _Rolling:
         effects = Effects()
         try:
             effects.look(loop.uses, values, scope_of(self._frame))
+            effects.check_indexed(functools.partial(can_stand_in, self._trace))
             effects.check_appended()
             return effects, effects.held()
         except Refused as error:

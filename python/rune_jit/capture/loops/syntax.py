@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rune_jit.capture.loops.jumps import is_flag, limit_of
 from rune_jit.capture.loops.liveness import Live, loaded, stored
-from rune_jit.capture.loops.unfold import APPEND, APPENDED, COLLECT, LAST
+from rune_jit.capture.loops.unfold import APPEND, APPENDED, COLLECT, ITEMS, LAST
 
 Path = tuple[str, ...]  # ("np", "linalg", "norm"): a name and attributes
 
@@ -23,6 +23,7 @@ class Uses(NamedTuple):
     methods: frozenset[str]  # names of methods that are called of other expressions
     appended: frozenset[str]  # names of lists that are appended to
     assigned: frozenset[Path]  # attributes that are assigned; of other expressions than names: (a,)
+    indexed: frozenset[str]  # names of what may be lists of which items are read and assigned
 
 
 class Branch(NamedTuple):
@@ -244,8 +245,8 @@ def _written(body: Iterable[ast.stmt]) -> frozenset[str]:
         for x in ast.walk(s):
             if isinstance(x, ast.Subscript) and isinstance(x.ctx, ast.Store):
                 base: ast.expr = x
-                while isinstance(base, (ast.Subscript, ast.Attribute)):
-                    base = base.value
+                while isinstance(base, (ast.Subscript, ast.Attribute, ast.Call)):
+                    base = base.args[0] if _is_items(base) else base.value  # type: ignore
                 if isinstance(base, ast.Name):
                     names.add(base.id)
     return frozenset(names)
@@ -272,7 +273,7 @@ def uses_of(statements: Sequence[ast.stmt | ast.expr]) -> Uses:
                 if path:
                     paths.add(path)
                     inner |= set(ast.walk(x))
-    appended, read = _appended_and_read(statements)
+    appended, read = _given_and_read(statements, (APPEND, APPENDED, COLLECT, LAST))
     names = frozenset(name for name in loaded(statements) if not name.startswith("."))
     names -= appended - read
     assigned = frozenset(
@@ -281,24 +282,41 @@ def uses_of(statements: Sequence[ast.stmt | ast.expr]) -> Uses:
         for x in ast.walk(s)
         if isinstance(x, ast.Attribute) and isinstance(x.ctx, ast.Store)
     )
-    return Uses(names, frozenset(paths), frozenset(calls), frozenset(methods), appended, assigned)
+    _, read = _given_and_read(statements, (ITEMS, "len"))
+    indexed = _given_and_read(statements, (ITEMS,))[0] - read
+    names -= indexed
+    return Uses(
+        names,
+        frozenset(paths),
+        frozenset(calls),
+        frozenset(methods),
+        appended,
+        assigned,
+        indexed,
+    )
 
 
-def _appended_and_read(
-    statements: Sequence[ast.stmt | ast.expr],
+def _given_and_read(
+    statements: Sequence[ast.stmt | ast.expr], functions: tuple[str, ...]
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """Names of what is appended to, and those that are read otherwise."""
+    """Names that calls of the functions are given first, and those that are read otherwise."""
     nodes = [x for s in statements for x in ast.walk(s)]
-    lists = {
+    given = {
         id(x.args[0]): x.args[0].id
         for x in nodes
         if isinstance(x, ast.Call)
         and isinstance(x.func, ast.Name)
-        and x.func.id in (APPEND, APPENDED, COLLECT, LAST)
+        and x.func.id in functions
+        and x.args
         and isinstance(x.args[0], ast.Name)
     }
-    read = {x.id for x in nodes if isinstance(x, ast.Name) and id(x) not in lists}
-    return frozenset(lists.values()), frozenset(read)
+    read = {x.id for x in nodes if isinstance(x, ast.Name) and id(x) not in given}
+    return frozenset(given.values()), frozenset(read)
+
+
+def _is_items(x: ast.expr) -> bool:
+    """Whether x is a call that `x[i]` of a list has been made."""
+    return isinstance(x, ast.Call) and isinstance(x.func, ast.Name) and x.func.id == ITEMS
 
 
 def _path(x: ast.expr) -> Path | None:

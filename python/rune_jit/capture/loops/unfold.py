@@ -12,6 +12,8 @@ CONVERSIONS = frozenset(("int", "float"))
 METHODS = frozenset(("append",))
 # The names of what is called to append to a list, and to the list of a comprehension.
 APPEND, COLLECT = ".append", ".collect"
+# The name of what is called with a list whose item is read or assigned.
+ITEMS = ".items"
 # The same with the value as result; the last item, or what is kept of it; and what that is before a
 # loop. The kept item of a list has a name of this prefix.
 APPENDED, LAST, LAST_OF, KEPT = ".appended", ".last", ".last_of", ".kept "
@@ -26,6 +28,8 @@ class Unfolder(ast.NodeTransformer):
         self._choices = 0
         self._is_in_class = False
         self._kept: frozenset[str] = frozenset()  # lists whose last item a loop keeps
+        self._lists: frozenset[str] = frozenset()  # names that may stand for lists
+        self._is_in_loop = False
 
     def _visit_statement(self, node: Any) -> Any:
         self.generic_visit(node)
@@ -86,7 +90,7 @@ class Unfolder(ast.NodeTransformer):
         """
         names = sorted(_extended(node) - self._kept)
         outer, self._kept = self._kept, self._kept.union(names)
-        self.generic_visit(node)
+        self._visit_loop(node)
         self._kept = outer
         before = [
             ast.Assign([ast.Name(KEPT + name, ast.Store())], call(LAST_OF, ast.Constant(name)))
@@ -94,12 +98,29 @@ class Unfolder(ast.NodeTransformer):
         ]
         return [*(at(node, x) for x in before), node]
 
+    def visit_While(self, node: ast.While) -> Any:
+        self._visit_loop(node)
+        return node
+
+    def _visit_loop(self, node: ast.stmt) -> None:
+        outer, self._is_in_loop = self._is_in_loop, True
+        self.generic_visit(node)
+        self._is_in_loop = outer
+
     def visit_Subscript(self, node: ast.Subscript) -> Any:
         self.generic_visit(node)
         name = _last_item_of(node)
         if name is None or name not in self._kept:
-            return node
+            return self._visit_item(node)
         return at(node, call(LAST, node.value, ast.Name(KEPT + name, ast.Load())))
+
+    def _visit_item(self, node: ast.Subscript) -> ast.Subscript:
+        """An item of a list in a loop, `items[i]`."""
+        x = node.value
+        is_list = isinstance(x, ast.Name) and x.id in self._lists and self._is_in_loop
+        if is_list and not isinstance(node.slice, (ast.Slice, ast.Tuple)):
+            node.value = at(x, call(ITEMS, x))
+        return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
         return self._visit_scope(node, True)
@@ -108,9 +129,10 @@ class Unfolder(ast.NodeTransformer):
         return self._visit_scope(node, False)
 
     def _visit_scope(self, node: ast.stmt, is_class: bool) -> ast.stmt:
-        outer, self._is_in_class = self._is_in_class, is_class
+        outer = self._is_in_class, self._is_in_loop, self._lists
+        self._is_in_class, self._is_in_loop, self._lists = is_class, False, _lists_of(node)
         self.generic_visit(node)
-        self._is_in_class = outer
+        self._is_in_class, self._is_in_loop, self._lists = outer
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
@@ -194,6 +216,31 @@ def _is_append(x: ast.Call) -> bool:
         and not isinstance(x.args[0], ast.Starred)
         and not x.keywords
     )
+
+
+def _lists_of(function: ast.stmt) -> frozenset[str]:
+    """Names that are assigned lists in a function."""
+    found: set[str] = set()
+
+    def is_list(x: ast.expr) -> bool:
+        if isinstance(x, ast.BinOp):
+            return is_list(x.left) or is_list(x.right)
+        if isinstance(x, ast.Call) and isinstance(x.func, ast.Name):
+            return x.func.id in ("list", "sorted")
+        return isinstance(x, (ast.List, ast.ListComp)) or (
+            isinstance(x, ast.Name) and x.id in found
+        )
+
+    for _ in range(2):  # names that are assigned other ones
+        for s in ast.walk(function):
+            if not isinstance(s, ast.Assign):
+                continue
+            for target in s.targets:
+                pairs = [(target, s.value)]
+                if isinstance(target, ast.Tuple) and isinstance(s.value, ast.Tuple):
+                    pairs = list(zip(target.elts, s.value.elts, strict=False))
+                found |= {x.id for x, v in pairs if isinstance(x, ast.Name) and is_list(v)}
+    return frozenset(found)
 
 
 class _Replacer(ast.NodeTransformer):
