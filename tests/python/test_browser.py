@@ -67,7 +67,8 @@ def screenshot(page: Path, scheme: str) -> Any:
     path = page.with_name(f"{page.stem}-{scheme}.png")
     setting = f"--blink-settings=preferredColorScheme={'01'[scheme == 'light']}"
     chromium(page, f"--screenshot={path}", "--window-size=1000,1400", "--hide-scrollbars", setting)
-    return np.asarray(image.open(path).convert("RGB"))
+    with image.open(path) as opened_image:
+        return np.asarray(opened_image.convert("RGB"))
 
 
 def program_page(folder: Path) -> Path:
