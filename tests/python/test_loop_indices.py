@@ -429,3 +429,48 @@ def test_the_place_of_an_element_of_a_table(order):
         wrong[4] = number
         with pytest.raises(ValueError, match=f"index {number} is out of bounds"):
             rune_jit.jit(places)(np.zeros((9, 4), int), wrong)
+
+
+@pytest.mark.parametrize("dtype", (float, np.float32, np.int16, np.uint8, bool))
+def test_extremes_of_slices_that_may_be_empty(dtype):
+    def seam(out, cost):
+        rows, columns = cost.shape
+        for i in range(1, rows):
+            for j in range(columns):
+                if j == 0:
+                    out[i, j] = np.argmin(cost[i - 1, j : j + 2])
+                else:
+                    out[i, j] = np.argmax(cost[i - 1, j - 1 : j + 2]) + j - 1
+                near = cost[i - 1 : i + 1, max(0, j - 1) : min(columns, j + 2)]
+                out[i, j] += near.min() + near.max(axis=1)[0]
+        return out
+
+    def between(out, x, first, last):
+        for k in range(len(first)):
+            if first[k] < last[k]:
+                out[k] = x[first[k] : last[k]].max()
+        return out
+
+    def unchecked(out, x, first, last):
+        for k in range(len(first)):
+            out[k] = x[first[k] : last[k]].max()
+        return out
+
+    same_as_numpy(seam, np.zeros((5, 6)), RNG.integers(0, 9, (5, 6)).astype(dtype))
+    x, (first, last) = RNG.integers(0, 9, 10).astype(dtype), RNG.integers(0, 10, (2, 30))
+    same_as_numpy(between, np.zeros(30), x, first, last)
+    same_as_numpy(unchecked, np.zeros(30), x, np.minimum(first, last), np.maximum(first, last) + 1)
+    with pytest.raises(ValueError, match="zero-size array"):
+        rune_jit.jit(unchecked)(np.zeros(30), x, first, first)
+
+
+def test_extremes_of_infinities_and_nans():
+    def windows(out, x):
+        for k in range(len(x)):
+            near = x[max(0, k - 2) : k + 1]
+            out[k, 0], out[k, 1] = near.min(), near.max()
+            out[k, 2], out[k, 3] = np.argmin(near), np.argmax(near)
+        return out
+
+    x = np.array([np.inf, np.inf, np.inf, -np.inf, -np.inf, -np.inf, 1, np.nan, 2, np.nan, 3, 4])
+    same_as_numpy(windows, np.zeros((12, 4)), x)

@@ -53,6 +53,8 @@ def reduce_array(
     if given and 0 in np.shape(a) and (name in ("max", "min") or a.dtype.kind == "f"):
         a, initial = _of_initial(a, axes, initial), NO_VALUE
     trace = require_trace()
+    if name in ("max", "min"):
+        a = _with_elements(trace, name, a, axes)
     value = trace.builder.reduce(name, trace.operand(a), axes, as_flag(keepdims), dtype)
     if name == "sum" and is_inexact(value.dtype) and not given and _is_of_ones(a, axes):
         # Of one element each: NumPy adds it to 0.0, which makes -0.0 positive.
@@ -71,6 +73,27 @@ def reduce_array(
         is_zero: Any = np.equal(result, 0)
         return np.where(negative & is_zero, result.dtype.type(-0.0), result)[()]  # type: ignore[return-value]
     return result
+
+
+def _with_elements(trace: Trace, name: str, a: Any, axes: Any) -> Any:
+    """The array, with an element that is no extreme behind those along an axis of which data decide
+    in a loop whether it has any. A call raises where it has none."""
+    if not trace.is_in_loop or type(a) is not Tracer or a.dtype.kind not in "biuf":
+        return a
+    for axis in range(a.ndim) if axes is None else axes:
+        size: Any = a.shape[axis]
+        if type(size) is not Size or size.low > 0:
+            continue
+        is_empty = size == 0
+        if is_empty is not False:
+            trace.raise_if(trace.operand(is_empty))
+        least, most = (False, True) if a.dtype == bool else (-np.inf, np.inf)
+        if a.dtype.kind in "iu":
+            least, most = np.iinfo(a.dtype).min, np.iinfo(a.dtype).max
+        shape = [1 if i == axis % a.ndim else n for i, n in enumerate(a.shape)]
+        more = np.full(shape, least if name == "max" else most, a.dtype)
+        a = np.concatenate([a, more], axis)
+    return a
 
 
 def _is_of_ones(a: Any, axes: Any) -> bool:
@@ -156,8 +179,10 @@ def _ptp(a: Any, axis: Any = None, keepdims: Any = False) -> Tracer:
 
 def _arg_reduce(name: str, a: Any, axis: Any = None, *, keepdims: Any = NO_VALUE) -> Tracer:
     trace = require_trace()
-    value = trace.array(a)
     along = None if is_axis_of_scalar(a, axis) else as_axis(axis)
+    if np.ndim(a) == 1:  # of more axes the position would be another one
+        a = _with_elements(trace, name, a, None)
+    value = trace.array(a)
     if along is None and value.ndim == 0:
         value, keepdims = trace.builder.reshape(value, [1]), False
     among = range(value.ndim) if along is None else [along]

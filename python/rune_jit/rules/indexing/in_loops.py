@@ -107,6 +107,8 @@ def _bounds(loops: Loops, number: Any) -> tuple[int, int]:
 def _within(trace: Trace, number: Any, low: int, high: int, most: int) -> Any:
     """A number from `low` to `high` as one whose own bounds tell that it is from 0 to `most`, or
     negative. Its own bounds are wider where those of its counters depend on each other."""
-    if type(number) is int or (number.low >= 0 and number.high <= most) or number.high < 0:
+    if type(number) is int or (number.low >= 0 and number.high <= most):
+        return number
+    if -most - 1 <= number.low and number.high < 0:
         return number
     return trace.builder.bind_number(trace.operand(number), low, high)
