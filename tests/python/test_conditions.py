@@ -8,7 +8,7 @@ from segment_checks import check, outcome
 
 import rune_jit
 from rune_jit.calls.paths import Apart, Paths
-from rune_jit.calls.segmented import Segmented
+from rune_jit.calls.segmented import Segmented, Trial
 
 
 def paths(function, *calls):
@@ -235,7 +235,9 @@ def test_captured_arrays_and_globals():
         check(jitted(UP), f(UP))
 
 
-def test_calls_on_the_host():
+def test_calls_on_the_host(monkeypatch):
+    monkeypatch.setattr(Trial, "verdict", lambda self: None)
+
     def f(a):
         if abs(np.linalg.det(a)) < 1e-12:
             return np.zeros(2)
