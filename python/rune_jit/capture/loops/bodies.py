@@ -22,7 +22,7 @@ from rune_jit.capture.loops.kinds import (
     lay_out_as,
     unsure_sum,
 )
-from rune_jit.capture.loops.lists import are_known, end_lists, leave_lists, stand_ins
+from rune_jit.capture.loops.lists import are_known, begin_lists, end_lists, leave_lists
 from rune_jit.capture.loops.ranges import Range
 from rune_jit.capture.loops.syntax import Loop
 from rune_jit.capture.loops.tuples import Tuples
@@ -87,7 +87,7 @@ class Attempt:
         self._is_decided_by_data = first is not True or any(
             name in self._loops.data_sizes for x in bounds for name in x.names
         )
-        self._lists = stand_ins(trace, loop.number, effects)
+        self._lists = [x for x in effects.stand_ins if id(x.items) not in trace.loops.lists]
         self._serial = Storage.serials
         self._integers_before = len(trace.loops.integers)
 
@@ -149,7 +149,7 @@ class Attempt:
             storage.version += 1
             self._initial.append(now)
         self._values_given = [storage.value for storage in self._storages]
-        self._loops.lists |= {id(x.items): x for x in self._lists}
+        begin_lists(self._loops, self._lists)
         self._loops.open.append(self._body)
         self._loops.within.append(self._loop.number)
         return tuple(self._tuples.whole(name, self._given) for name in self._loop.carried)
@@ -403,8 +403,10 @@ class Attempt:
         for i, storage in enumerate(self._storages):
             storage.value = results[self._first_storage + i]
             storage.version += 1
-        arrays = end_lists(self._loops, self._lists, self._storages)
-        self._loops.hints[self._loop.number] = arrays
+        end_lists(self._loops, self._lists)
+        self._loops.hints[self._loop.number] = [
+            x for x in self._storages if not any(x in of.storages for of in self._lists)
+        ]
         values = dict(constants)
         for name, index in (self._numbers | others).items():
             made = values[name] = Tracer(trace, results[index], scalar=not is_array(after[name]))

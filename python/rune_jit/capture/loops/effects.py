@@ -66,7 +66,8 @@ class Effects:
         # By id, lists that local variables stand for and that are appended to.
         self.appended: dict[int, list[Any]] = {}
         # By id, lists of which items are read and assigned, with a name of each.
-        self.indexed: dict[int, tuple[str, list[Any]]] = {}
+        self._indexed: dict[int, tuple[str, list[Any]]] = {}
+        self.stand_ins: list[Any] = []  # for these lists
         self._seen: dict[int, Any] = {}
         self._held = 0
 
@@ -106,16 +107,18 @@ class Effects:
             except KeyError:
                 continue
             if type(value) is list:
-                self.indexed.setdefault(id(value), (name, value))
+                self._indexed.setdefault(id(value), (name, value))
             else:
                 self._look_at(value)
 
-    def check_indexed(self, can_be_array: Callable[[list[Any]], bool]) -> None:
-        """Leaves those lists of which items are read and assigned that no other code reaches, and
-        that can be arrays meanwhile. Raises Refused."""
-        for key, (_, items) in list(self.indexed.items()):
-            if any(self.reaches(x) for x in (items, *items)) or not can_be_array(items):
-                del self.indexed[key]
+    def stand_in(self, make: Callable[[str, list[Any]], StandIn | None]) -> None:
+        """Makes what stands for the lists of which items are read and assigned; what no array
+        stands for, or other code reaches, is a list like others. Raises Refused."""
+        for name, items in self._indexed.values():
+            found = None if any(map(self.reaches, (items, *items))) else make(name, items)
+            if found is not None:
+                self.stand_ins.append(found)
+            else:
                 self._look_at(items)
 
     def _append_to(self, x: Any, is_local: bool) -> None:

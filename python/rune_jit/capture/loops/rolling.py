@@ -5,6 +5,7 @@ The calls around a loop that source.py adds come here."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import sys
@@ -17,7 +18,7 @@ from rune_jit.capture.loops.bodies import Attempt
 from rune_jit.capture.loops.branches import Conditions, is_traced
 from rune_jit.capture.loops.effects import Effects, Refused, global_value
 from rune_jit.capture.loops.kinds import GivenUp, Unstable
-from rune_jit.capture.loops.lists import can_stand_in
+from rune_jit.capture.loops.lists import begin_lists, end_lists, stand_in
 from rune_jit.capture.loops.positions import Along
 from rune_jit.capture.loops.ranges import UNLIMITED, Range, limited, range_of
 from rune_jit.capture.loops.source import LOOPS
@@ -183,6 +184,7 @@ class _Rolling:
         self._after: dict[str, Any] = {}  # and after the loop
         self._is_symbolic = False  # whether the iteration that runs now stands for all
         self._is_apart = False
+        self._lists: list[Any] = []  # that arrays stand for in an iteration that runs apart
         self._flag: Any = False  # whether this iteration ends the loop
         self._first: Any = True  # whether iterations follow those that have run apart
 
@@ -193,6 +195,8 @@ class _Rolling:
             self._flag = flag
             return False
         self.rebinds = False  # the loop may be left
+        if flag:
+            self._end_lists()
         return flag
 
     def _negated(self, flag: Any) -> Any:
@@ -251,11 +255,24 @@ class _Rolling:
             if not self._runs_now():
                 self._refuse("its iterations run apart, and it may have ended")
             self._flag, self._is_apart = False, True
+            self._begin_lists()
             with self._loops.apart(self._loop.number):
                 yield number
+            self._end_lists()
             self._is_apart = False
             if self._flag is not False:
                 self._first = self._negated(self._flag)
+
+    def _begin_lists(self) -> None:
+        """Arrays stand for lists in an iteration that runs apart."""
+        with contextlib.suppress(GivenUp):  # so is the loop
+            found = self._effects(self._frame.f_locals).stand_ins
+            self._lists = [x for x in found if id(x.items) not in self._loops.lists]
+            begin_lists(self._loops, self._lists)
+
+    def _end_lists(self) -> None:
+        end_lists(self._loops, self._lists)
+        self._lists = []
 
     def _plain(self, rest: Range, why: str) -> Iterator[Any]:
         """All iterations, from where names stand for what they did before the body was traced."""
@@ -305,7 +322,7 @@ class _Rolling:
         low, high = rest.bounds
         if low >= high:
             raise GivenUp("it runs once or not at all")
-        effects = self._effects()
+        effects = self._effects(self._before)
         attempt = Attempt(self._trace, self._loop, rest, self._before, effects, self._first)
         for _ in range(_MOST_PASSES):
             self.values = attempt.begin(*rest.bounds)
@@ -334,13 +351,13 @@ class _Rolling:
             attempt.give_up()
         raise GivenUp("what it carries changes with each iteration")
 
-    def _effects(self) -> Effects:
-        """What the body can change. Raises GivenUp."""
+    def _effects(self, before: dict[str, Any]) -> Effects:
+        """What the body can change, by what names stand for before it. Raises GivenUp."""
         loop, code = self._loop, self._frame.f_code
         local = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
         values = {
             name: value
-            for name, value in self._before.items()
+            for name, value in before.items()
             if name not in loop.assigned or name in loop.carried
         }
 
@@ -352,7 +369,7 @@ class _Rolling:
         effects = Effects()
         try:
             effects.look(loop.uses, values, scope)
-            effects.check_indexed(functools.partial(can_stand_in, self._trace))
+            effects.stand_in(functools.partial(stand_in, self._trace, loop.number))
             effects.check_appended()
         except Refused as error:
             raise GivenUp(str(error)) from None
