@@ -274,3 +274,87 @@ def test_a_list_that_has_another_name_and_becomes_longer() -> None:
         return a, v
 
     refused("it reads a list that it appends to", f, x())
+
+
+def test_iterations_that_run_apart() -> None:
+    def f(v):
+        a, total = [0.0] * 3, 0
+        for i in range(len(v)):
+            if v[i] > 0.5:
+                a[0] = 1.0
+                a[i % 3] = a[0] + i
+            total = total + v[i]
+        return a, total
+
+    def g(v):
+        longest, current = [0] * 7, 0
+        for i in range(len(v)):
+            if i > 0 and v[i] == v[i - 1]:
+                current += 1
+            else:
+                current = 1
+            if current > longest[v[i]]:
+                longest[v[i]] = current
+        return longest
+
+    def h(v):
+        best, last = [0.0] * len(v), 0
+        for i in range(len(v)):
+            best[i] = float(v[i])
+        for i in range(len(v)):
+            if best[i] > best[last]:
+                last = i
+        return last
+
+    ends = np.r_[0.1, x()[1:-1], 0.9]
+    for values in (x(), 1 - x(), ends, ends[::-1].copy()):
+        rolled(f, values)
+        rolled(h, values)
+    rolled(g, numbers(40, 3))
+
+
+def test_lists_that_a_body_makes() -> None:
+    def f(v):
+        out = np.zeros((len(v), 3))
+        for i in range(len(v)):
+            a = [0.0, 0.0, 0.0]
+            if v[i] > 0.5:
+                a[0] = 1.0
+                for k in range(3):
+                    a[k] = a[k] + v[k]
+            out[i] = a
+        return out
+
+    for values in (x(), 1 - x()):
+        both(f, values)
+
+
+def test_large_numbers_under_conditions() -> None:
+    def f(v):
+        a, total = [2**40, 2**41, 3], 0.0
+        for i in range(len(v)):
+            if v[i] > 0.5:
+                a[0] = 2**42
+            total += v[i]
+        return a, total
+
+    for values in (x(), x() / 2, 1 - x() / 2):
+        both(f, values)
+
+
+def test_loops_that_break() -> None:
+    def f(v):
+        a, k = [0] * 40, 0
+        while True:
+            a[k] += 1
+            if v[k] > 0.9 or k == 39:
+                break
+            k += 1
+        for i in range(len(v)):
+            a[i] += 2
+            if i == 0 and len(v) > 3:
+                break
+        return a, k, sum(a)
+
+    both(f, x())
+    both(f, x() / 2)

@@ -25,7 +25,7 @@ from rune_jit.capture.loops.kinds import (
     unsure_sum,
     zero_like,
 )
-from rune_jit.capture.loops.lists import are_known, end_lists, leave_lists, stand_ins
+from rune_jit.capture.loops.lists import are_known, begin_lists, end_lists, leave_lists
 from rune_jit.capture.loops.ranges import Range
 from rune_jit.capture.loops.syntax import Loop
 from rune_jit.capture.loops.tuples import Tuples
@@ -35,8 +35,7 @@ from rune_jit.tracing.storage import Storage
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, tracers_in
 
-# An operation on so many elements is better shared by all cores: a loop that a condition ends is
-# one kernel, on one core.
+# A loop that a condition ends is one kernel on one core: larger operations are better shared.
 _LARGE = 2**22
 
 
@@ -93,7 +92,7 @@ class Attempt:
         self._is_decided_by_data = first is not True or any(
             name in self._loops.data_sizes for x in bounds for name in x.names
         )
-        self._lists = stand_ins(trace, loop.number, effects)
+        self._lists = [x for x in effects.stand_ins if id(x.items) not in trace.loops.lists]
         self._serial = Storage.serials
         self._integers_before = len(trace.loops.integers)
 
@@ -155,7 +154,7 @@ class Attempt:
             storage.version += 1
             self._initial.append(now)
         self._values_given = [storage.value for storage in self._storages]
-        self._loops.lists |= {id(x.items): x for x in self._lists}
+        begin_lists(self._loops, self._lists)
         self._loops.open.append(self._body)
         self._loops.within.append(self._loop.number)
         return tuple(self._tuples.whole(name, self._given) for name in self._loop.carried)
@@ -397,7 +396,7 @@ class Attempt:
                     continue
                 others[name] = len(initial)
                 finals.append(trace.operand(after[name]))
-                initial.append(self._stand_in(name, finals[-1], after[name]))
+                initial.append(self._stand_in(name, finals[-1]))
                 if kind is not None and kind[0] == "unsure":
                     self._pythons[name] = len(initial)
                     finals.append(builder.is_python(finals[-1]))
@@ -420,7 +419,8 @@ class Attempt:
         for i, storage in enumerate(self._storages):
             storage.value = results[self._first_storage + i]
             storage.version += 1
-        arrays = end_lists(self._loops, self._lists, self._storages)
+        end_lists(self._loops, self._lists)
+        arrays = [x for x in self._storages if not any(x in y.storages for y in self._lists)]
         self._loops.hints[self._loop.number] = arrays
         values = dict(constants)
         for name, shape in self._changing.items():
@@ -457,12 +457,11 @@ class Attempt:
         return values, tuple(self._tuples.whole(name, values) for name in self._loop.results)
 
     def _last(self) -> Any:
-        last = self._range.last
-        if last is None or not self._runs:
+        if (last := self._range.last) is None or not self._runs:
             self._loops.fail(f"{self._loop.target} is read after the loop, which may not run")
         return last
 
-    def _stand_in(self, name: str, value: Any, like: Any) -> Any:
+    def _stand_in(self, name: str, value: Any) -> Any:
         """What a name that only an iteration assigns is before the first one: any value of its
         type, unless there may be no iteration."""
         if not self._runs and not is_result(name):

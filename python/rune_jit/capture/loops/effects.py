@@ -81,7 +81,8 @@ class Effects:
         # By id, lists that local variables stand for and that are appended to.
         self.appended: dict[int, list[Any]] = {}
         # By id, lists of which items are read and assigned, with a name of each.
-        self.indexed: dict[int, tuple[str, list[Any]]] = {}
+        self._indexed: dict[int, tuple[str, list[Any]]] = {}
+        self.stand_ins: list[Any] = []  # for these lists
         self._seen: dict[int, Any] = {}
         self._num_items = 0
 
@@ -124,16 +125,18 @@ class Effects:
             except KeyError:
                 continue
             if type(value) is list:
-                self.indexed.setdefault(id(value), (name, value))
+                self._indexed.setdefault(id(value), (name, value))
             else:
                 self._look_at(value)
 
-    def check_indexed(self, can_be_array: Callable[[list[Any]], bool]) -> None:
-        """Leaves those lists of which items are read and assigned that no other code reaches, and
-        that can be arrays meanwhile. Raises Refused."""
-        for key, (_, items) in list(self.indexed.items()):
-            if any(self.reaches(x) for x in (items, *items)) or not can_be_array(items):
-                del self.indexed[key]
+    def stand_in(self, make: Callable[[str, list[Any]], StandIn | None]) -> None:
+        """Makes what stands for the lists of which items are read and assigned; what no array
+        stands for, or other code reaches, is a list like others. Raises Refused."""
+        for name, items in self._indexed.values():
+            found = None if any(map(self.reaches, (items, *items))) else make(name, items)
+            if found is not None:
+                self.stand_ins.append(found)
+            else:
                 self._look_at(items)
 
     def _append_to(self, x: Any, is_local: bool) -> None:
@@ -157,6 +160,21 @@ class Effects:
         return self._held()
 
     @classmethod
+    def of_body(
+        cls,
+        uses: Uses,
+        values: Mapping[str, Any],
+        scope: Callable[[str], Any],
+        make: Callable[[str, list[Any]], StandIn | None],
+    ) -> tuple[Effects, Held]:
+        """What the body of a loop can change, and what that holds. Raises Refused."""
+        effects = cls()
+        effects.look(uses, values, scope)
+        effects.stand_in(make)
+        effects.check_appended()
+        return effects, effects.held()
+
+    @classmethod
     def seen_by(cls, uses: Uses, frame: Any) -> Held:
         """What the containers and objects hold that code of this frame reaches, as far as it is
         known what it does."""
@@ -166,7 +184,7 @@ class Effects:
         return effects._held()
 
     def _held(self) -> Held:
-        lists = [items for _, items in self.indexed.values()]
+        lists = [items for _, items in self._indexed.values()]
         inner = [x for items in lists for x in items if type(x) is list]
         known = {id(x) for x, _ in self._containers}
         more = {id(x): (x, "list") for x in (*lists, *inner) if id(x) not in known}

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit.capture.loops.effects import ALLOWED, Effects, Refused, StandIn
+from rune_jit.capture.loops.effects import ALLOWED, Refused, StandIn
 from rune_jit.capture.loops.kinds import kind_of, unsure_pair
 from rune_jit.capture.loops.unfold import ITEMS
 from rune_jit.tracing.context import current_trace
@@ -128,7 +128,7 @@ class Numbers(_Items):
 
     def read(self, at: tuple[Any, ...]) -> Any:
         at = self._positions(at)
-        if all(type(x) is int for x in at) and not self._is_written:
+        if all(type(x) is int for x in at) and not self.is_changed:
             return functools.reduce(operator.getitem, at, self.items)
         flag = None if self._pythons is None else self._part(self._pythons, at)
         return self._number(self._part(self._array, at), flag)
@@ -158,10 +158,9 @@ class Numbers(_Items):
         return array[at]._value_in(self._trace)
 
     @property
-    def _is_written(self) -> bool:
-        """Whether bodies have assigned items, as far as they have been traced."""
-        assert self._trace.loops is not None
-        return any(body.has_written(self._array._storage) for body in self._trace.loops.open)
+    def is_changed(self) -> bool:
+        """Whether items have been assigned, as far as the body has been traced."""
+        return any(x.version for x in self.storages)
 
     def _number(self, value: Any, is_python: Any) -> Tracer:
         """One item."""
@@ -273,20 +272,19 @@ def _joined(a: Kinds, b: Kinds) -> Kinds | None:
     return pair if not _are_unsure(pair) or unsure_pair(pair) else None
 
 
-def stand_ins(trace: Trace, loop: int, effects: Effects) -> list[Numbers]:
-    """What stands for the lists that the body of a loop reads and assigns items of."""
+def stand_in(trace: Trace, loop: int, name: str, items: list[Any]) -> Numbers | None:
+    """What stands for a list in the body of a loop; None if no array holds its items, or they may
+    be assigned under a condition."""
     loops = trace.loops
     assert loops is not None
-    conditions = loops.open[-1].conditions if loops.open else 0
-    made = []
-    for name, items in effects.indexed.values():
-        if id(items) in loops.lists or loops.num_conditions > conditions:
-            continue
-        kinds = _kinds_of_list(trace, items)
-        assert kinds is not None
-        with contextlib.suppress(Refused):
-            made.append(Numbers(trace, name, loop, items, kinds))
-    return made
+    if id(items) in loops.lists:
+        return loops.lists[id(items)]  # type: ignore[no-any-return]
+    kinds = _kinds_of_list(trace, items)
+    if kinds is None or loops.num_conditions > (loops.open[-1].conditions if loops.open else 0):
+        return None
+    with contextlib.suppress(Refused):
+        return Numbers(trace, name, loop, items, kinds)
+    return None
 
 
 def are_known(trace: Trace, lists: list[Numbers], storages: list[Any]) -> bool:
@@ -298,27 +296,23 @@ def are_known(trace: Trace, lists: list[Numbers], storages: list[Any]) -> bool:
     )
 
 
+def begin_lists(loops: Loops, lists: list[Numbers]) -> None:
+    """Arrays stand for the lists from now on."""
+    loops.lists |= {id(x.items): x for x in lists}
+
+
 def leave_lists(loops: Loops, lists: list[Numbers]) -> None:
     """Arrays stand for the lists no longer."""
     for x in lists:
         del loops.lists[id(x.items)]
 
 
-def end_lists(loops: Loops, lists: list[Numbers], written: list[Any]) -> list[Any]:
-    """The same after the loop, which has written to these storages. Returns those of other
-    arrays."""
+def end_lists(loops: Loops, lists: list[Numbers]) -> None:
+    """The same where the body has run: the lists hold what the arrays hold."""
     leave_lists(loops, lists)
     for x in lists:
-        if any(a is b for a in x.storages for b in written):
+        if x.is_changed:
             x.write_back()
-    of_lists = {id(storage) for x in lists for storage in x.storages}
-    return [x for x in written if id(x) not in of_lists]
-
-
-def can_stand_in(trace: Trace, items: list[Any]) -> bool:
-    """Whether an array can hold the items of a list."""
-    assert trace.loops is not None
-    return id(items) in trace.loops.lists or _kinds_of_list(trace, items) is not None
 
 
 def _kinds_of_list(trace: Trace, items: list[Any]) -> Kinds | None:

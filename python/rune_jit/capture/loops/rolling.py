@@ -5,6 +5,7 @@ The calls around a loop that source.py adds come here."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import sys
@@ -17,7 +18,7 @@ from rune_jit.capture.loops.bodies import Attempt
 from rune_jit.capture.loops.branches import Conditions, is_traced
 from rune_jit.capture.loops.effects import Effects, Refused, scope_of
 from rune_jit.capture.loops.kinds import GivenUp, Unsettled, Unstable
-from rune_jit.capture.loops.lists import can_stand_in
+from rune_jit.capture.loops.lists import begin_lists, end_lists, stand_in
 from rune_jit.capture.loops.places import Changed, Held, Place, assigned
 from rune_jit.capture.loops.positions import Along
 from rune_jit.capture.loops.ranges import UNLIMITED, Range, limited, range_of
@@ -186,6 +187,7 @@ class _Rolling:
         self._after: dict[str, Any] = {}  # and after the loop
         self._is_symbolic = False  # whether the iteration that runs now stands for all
         self._is_apart = False
+        self._lists: list[Any] = []  # that arrays stand for in an iteration that runs apart
         self._flag: Any = False  # whether this iteration ends the loop
         self._first: Any = True  # whether iterations follow those that have run apart
 
@@ -196,6 +198,8 @@ class _Rolling:
             self._flag = flag
             return False
         self.rebinds = False  # the loop may be left
+        if flag:
+            self._end_lists()
         return flag
 
     def _negated(self, flag: Any) -> Any:
@@ -255,11 +259,24 @@ class _Rolling:
             if not self._runs_now():
                 self._refuse("its iterations run apart, and it may have ended")
             self._flag, self._is_apart = False, True
+            self._begin_lists()
             with self._loops.apart(self._loop.number):
                 yield number
+            self._end_lists()
             self._is_apart = False
             if self._flag is not False:
                 self._first = self._negated(self._flag)
+
+    def _begin_lists(self) -> None:
+        """Arrays stand for lists in an iteration that runs apart."""
+        with contextlib.suppress(GivenUp):  # so is the loop
+            found = self._effects(self._frame.f_locals)[0].stand_ins
+            self._lists = [x for x in found if id(x.items) not in self._loops.lists]
+            begin_lists(self._loops, self._lists)
+
+    def _end_lists(self) -> None:
+        end_lists(self._loops, self._lists)
+        self._lists = []
 
     def _plain(self, rest: Range, why: str) -> Iterator[Any]:
         """All iterations, from where names stand for what they did before the body was traced."""
@@ -309,7 +326,7 @@ class _Rolling:
         low, high = rest.bounds
         if low >= high:
             raise GivenUp("it runs once or not at all")
-        effects, held = self._effects()
+        effects, held = self._effects(self._before)
         places: list[Place] = []
         attempt = self._attempt(rest, effects, held, places)
         for _ in range(_MOST_PASSES):
@@ -355,21 +372,14 @@ class _Rolling:
         before = self._before | {place.name: held.held(place) for place in places}
         return Attempt(self._trace, loop, rest, before, effects, self._first)
 
-    def _effects(self) -> tuple[Effects, Held]:
-        """What the body can change, and what that holds. Raises GivenUp."""
+    def _effects(self, before: dict[str, Any]) -> tuple[Effects, Held]:
+        """What the body can change, by what names stand for before it, and what that holds. Raises
+        GivenUp."""
         loop = self._loop
-        values = {
-            name: value
-            for name, value in self._before.items()
-            if name not in loop.assigned or name in loop.carried
-        }
-
-        effects = Effects()
+        values = {k: v for k, v in before.items() if k not in loop.assigned or k in loop.carried}
+        make = functools.partial(stand_in, self._trace, self._loop.number)
         try:
-            effects.look(loop.uses, values, scope_of(self._frame))
-            effects.check_indexed(functools.partial(can_stand_in, self._trace))
-            effects.check_appended()
-            return effects, effects.held()
+            return Effects.of_body(self._loop.uses, values, scope_of(self._frame), make)
         except Refused as error:
             raise GivenUp(str(error)) from None
 
