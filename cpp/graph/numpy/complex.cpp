@@ -421,7 +421,7 @@ Operands complex_ufunc(TracedGraph& t, std::string_view name, const Operands& op
                row.arity(), ")");
   std::vector<Value> values;
   const std::string op(name);
-  for (const Operand& x : operands) values.push_back(convert(t, x, dtype, op.c_str()));
+  for (const Operand& x : operands) values.push_back(convert(t, x, dtype));
   values = broadcast_all(t, op.c_str(), std::move(values));
   const Complex x = in(t, values[0]);
   if (row.unary_real) return {row.unary_real(x).v};

@@ -117,8 +117,8 @@ Operand contract(TracedGraph& t, const std::string& op, const Operand& a, const 
   }
   const DType dtype = result_type(t, {a, b});
   const DType compute = contraction_dtype(dtype);
-  const Value result = contract_labels(t, t.cast(convert(t, a, dtype, op.c_str()), compute), la,
-                                       t.cast(convert(t, b, dtype, op.c_str()), compute), lb, out);
+  const Value result = contract_labels(t, t.cast(convert(t, a, dtype), compute), la,
+                                       t.cast(convert(t, b, dtype), compute), lb, out);
   return is_bool(dtype) ? to_bool(t, result) : t.cast(result, dtype);
 }
 
@@ -149,7 +149,7 @@ Operand matmul(TracedGraph& t, const Operand& a, const Operand& b) {
   if (sb.size() > 1) out += 'N';
   if (result_type(t, {a, b}) != DType::Bfloat16) return contract(t, "matmul", a, la, b, lb, out);
   // The ufunc has no loop of bfloat16.
-  return contract(t, "matmul", convert(t, a, DType::Float32, "matmul"), la, b, lb, out);
+  return contract(t, "matmul", convert(t, a, DType::Float32), la, b, lb, out);
 }
 
 }  // namespace rune::graph::numpy

@@ -140,7 +140,7 @@ Operand concatenate(TracedGraph& t, const Operands& parts, std::optional<int64_t
   const DType common = dtype ? *dtype : common_type(t, "concatenate", parts);
   std::vector<Value> values;
   for (const Operand& part : parts) {
-    Value value = convert(t, part, common, "concatenate");
+    Value value = convert(t, part, common);
     values.push_back(axis ? value : reshape(t, value, {-1}).value);
   }
   const Shape first = t.shape(values[0]);

@@ -4,6 +4,7 @@
 
 #include "graph/numpy/complex.h"
 #include "graph/numpy/integer_ranges.h"
+#include "graph/numpy/loops.h"
 
 namespace rune::graph::numpy {
 
@@ -42,6 +43,18 @@ Scalar scalar_of(const Literal& literal, DType dtype) {
                                " out of bounds for ", numpy_name(dtype)));
   return kind(dtype) == Kind::Uint ? Scalar::of(dtype, static_cast<uint64_t>(literal.integer))
                                    : Scalar::of(dtype, static_cast<int64_t>(literal.integer));
+}
+
+// A computed Python int is within the bounds of an integer dtype: where it is not, Python raises.
+void assume_fits(TracedGraph& t, Value number, DType dtype) {
+  const auto bound = [&](__int128 n) {
+    return t.constant(Scalar::of(DType::Int64, static_cast<int64_t>(n)));
+  };
+  const __int128 most = std::min<__int128>(highest_integer(dtype), INT64_MAX);
+  const Value low = bound(lowest_integer(dtype)), high = bound(most);
+  const Value wide = t.cast(number, DType::Int64);
+  const Value kept = t.alu(AluOp::Min, {t.alu(AluOp::Max, {wide, low}), high});
+  assume(t, {t.alu(AluOp::Cmpeq, {kept, wide})});
 }
 
 [[noreturn]] void refuse_order(const char* op, const Dim& a, const Dim& b) {
@@ -232,10 +245,10 @@ DType float_type(const TracedGraph& t, const Operands& operands) {
 }
 
 Value value_of(TracedGraph& t, const Operand& x) {
-  return x.literal ? convert(t, x, default_dtype(*x.weak), "value") : x.value;
+  return x.literal ? convert(t, x, default_dtype(*x.weak)) : x.value;
 }
 
-Value convert(TracedGraph& t, const Operand& x, DType dtype, const char* op) {
+Value convert(TracedGraph& t, const Operand& x, DType dtype) {
   if (x.literal && is_complex(dtype))
     return complex_constant(t, dtype, x.literal->real, x.literal->imag);
   if (x.literal) return t.constant(scalar_of(*x.literal, dtype));
@@ -245,10 +258,10 @@ Value convert(TracedGraph& t, const Operand& x, DType dtype, const char* op) {
     if (known && known->low >= lowest_integer(dtype) && known->high <= highest_integer(dtype))
       return t.cast(x.value, dtype);
     const auto* placeholder = t[x.value].as<Placeholder>();
-    if (!placeholder)
-      user_error(ErrorKind::Unsupported, op, ": cannot convert a computed Python int to ",
-                 numpy_name(dtype), " (whether it is out of bounds is not known while tracing)",
-                 "\nhint: convert it with np.", numpy_name(dtype), "(...) before the call");
+    if (!placeholder) {
+      assume_fits(t, x.value, dtype);
+      return t.cast(x.value, dtype);
+    }
     const ScalarGuard guard{ScalarGuard::Check::FitsDtype, placeholder->index, dtype};
     if (std::find(t.guards.begin(), t.guards.end(), guard) == t.guards.end())
       t.guards.push_back(guard);

@@ -173,7 +173,7 @@ __int128 highest_integer(DType dtype);
 // The operand as a value, in its own dtype (of weak operands and literals the default one).
 Value value_of(TracedGraph& t, const Operand& x);
 // The operand converted to a dtype. Literals and weak inputs are checked to fit.
-Value convert(TracedGraph& t, const Operand& x, DType dtype, const char* op);
+Value convert(TracedGraph& t, const Operand& x, DType dtype);
 Value to_bool(TracedGraph& t, const Operand& x);
 // Of a dtype that is not complex.
 Value scalar(TracedGraph& t, DType dtype, double value);

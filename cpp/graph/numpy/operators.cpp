@@ -96,7 +96,7 @@ Operand weak_operator(TracedGraph& t, std::string_view name, const Operands& ope
     if (x.literal && name == "power")
       wide.push_back(x);
     else
-      wide.push_back(convert(t, x, d, "operator"));
+      wide.push_back(convert(t, x, d));
   }
   Operand result = name == "power" ? power(t, wide, true) : ufunc(t, name, wide)[0];
   result.weak = kind(t.dtype(result.value));

@@ -56,7 +56,7 @@ bool same_kind(DType from, DType to) {
 Operand arithmetic(TracedGraph& t, const char* name, AluOp op, const Operands& operands,
                    DType dtype) {
   std::vector<Value> values;
-  for (const Operand& x : operands) values.push_back(convert(t, x, dtype, name));
+  for (const Operand& x : operands) values.push_back(convert(t, x, dtype));
   return t.alu(op, broadcast_all(t, name, std::move(values)));
 }
 
@@ -121,7 +121,7 @@ Operand compare(TracedGraph& t, AluOp op, const Operand& a, const Operand& b) {
 // Ufuncs that are more than one scalar operation, or have dtypes of their own.
 
 Operands square(TracedGraph& t, const Operands& xs) {
-  const Value x = convert(t, xs[0], widen_bool(dtype_of(t, xs[0])), "square");
+  const Value x = convert(t, xs[0], widen_bool(dtype_of(t, xs[0])));
   return {t.alu(AluOp::Mul, {x, x})};
 }
 
@@ -131,7 +131,7 @@ Operands positive(TracedGraph& t, const Operands& xs) {
 }
 
 Operands conjugate(TracedGraph& t, const Operands& xs) {
-  return {convert(t, xs[0], widen_bool(dtype_of(t, xs[0])), "conjugate")};
+  return {convert(t, xs[0], widen_bool(dtype_of(t, xs[0])))};
 }
 
 // In a float dtype, also of integers.
@@ -290,7 +290,7 @@ Operands ufunc(TracedGraph& t, std::string_view name, const Operands& operands,
       if (!x.weak && !same_kind(dtype_of(t, x), *dtype))
         user_error(ErrorKind::Type, name, ": cannot cast ", numpy_name(dtype_of(t, x)), " to ",
                    numpy_name(*dtype), " (casting rule 'same_kind')");
-      x = convert(t, x, *dtype, "ufunc");
+      x = convert(t, x, *dtype);
     }
     return ufunc(t, name, converted);
   }
@@ -307,7 +307,7 @@ Operand power(TracedGraph& t, const Operands& operands, bool is_operator) {
   if (const DType dtype = result_type(t, operands); is_complex(dtype)) {
     std::optional<Value> product;
     if (exponent.literal)
-      product = complex_power(t, convert(t, base, dtype, "power"), *exponent.literal, is_operator);
+      product = complex_power(t, convert(t, base, dtype), *exponent.literal, is_operator);
     return product ? Operand(*product) : complex_ufunc(t, "power", operands)[0];
   }
   // NumPy's operator squares, and the square of bool is int8; its ufunc has int64.
@@ -317,7 +317,7 @@ Operand power(TracedGraph& t, const Operands& operands, bool is_operator) {
   const DType dtype = is_square_of_bool ? DType::Int8 : widen_bool(result_type(t, operands));
   if (is_integer(dtype)) {
     if (exponent.literal && exponent.literal->integer < 0) {
-      convert(t, exponent, dtype, "power");  // raises if it does not fit
+      convert(t, exponent, dtype);  // raises if it does not fit
       user_error(ErrorKind::Value, "Integers to negative integer powers are not allowed.");
     }
     const bool may_be_negative =
@@ -328,9 +328,9 @@ Operand power(TracedGraph& t, const Operands& operands, bool is_operator) {
                  " (NumPy raises ValueError if an exponent is negative)",
                  "\nhint: make the exponent a constant, unsigned, or a float");
   }
-  const Value x = convert(t, base, dtype, "power");
+  const Value x = convert(t, base, dtype);
   if (exponent.literal) {
-    if (is_integer(dtype)) convert(t, exponent, dtype, "power");  // raises if it does not fit
+    if (is_integer(dtype)) convert(t, exponent, dtype);  // raises if it does not fit
     const double e = exponent.literal->real;
     if (e == 1) return x;
     if (e == 2) return t.alu(AluOp::Mul, {x, x});
@@ -348,7 +348,7 @@ Operand power(TracedGraph& t, const Operands& operands, bool is_operator) {
       return t.alu(AluOp::Sqrt, {x});
     if (is_wide && (e == 1.5 || e == -0.5 || e == -1.5)) return power_by_root(t, x, e);
   }
-  return arithmetic(t, "power", AluOp::Pow, {x, convert(t, exponent, dtype, "power")}, dtype);
+  return arithmetic(t, "power", AluOp::Pow, {x, convert(t, exponent, dtype)}, dtype);
 }
 
 Operand where(TracedGraph& t, const Operand& condition, const Operand& x, const Operand& y) {
@@ -356,9 +356,9 @@ Operand where(TracedGraph& t, const Operand& condition, const Operand& x, const 
   const auto converted = [&](const Operand& v) {
     // NumPy makes an int64 or uint64 of a Python int, which then wraps.
     if (!v.literal || v.literal->kind != Kind::Int || !is_integer(dtype))
-      return convert(t, v, dtype, "where");
+      return convert(t, v, dtype);
     const bool large = v.literal->integer > highest_integer(DType::Int64);
-    return t.cast(convert(t, v, large ? DType::Uint64 : DType::Int64, "where"), dtype);
+    return t.cast(convert(t, v, large ? DType::Uint64 : DType::Int64), dtype);
   };
   return elementwise(t, AluOp::Where, {to_bool(t, condition), converted(x), converted(y)});
 }
@@ -373,20 +373,20 @@ Operand clip(TracedGraph& t, const Operand& x, const std::optional<Operand>& low
   // NumPy's clip is one ufunc: its dtype is that of all three operands. It has no loop of bfloat16.
   DType dtype = result_type(t, all);
   if (is_complex(dtype)) {
-    for (Operand& operand : all) operand = convert(t, operand, dtype, "clip");
+    for (Operand& operand : all) operand = convert(t, operand, dtype);
     if (low) result = complex_ufunc(t, "maximum", {all[0], all[1]})[0];
     if (high) result = complex_ufunc(t, "minimum", {low ? result : all[0], all.back()})[0];
     return result;
   }
   if (dtype == DType::Bfloat16 && low && high) dtype = DType::Float32;
-  Value value = convert(t, x, dtype, "clip");
-  if (low) value = elementwise(t, AluOp::Max, {value, convert(t, *low, dtype, "clip")});
-  if (high) value = elementwise(t, AluOp::Min, {value, convert(t, *high, dtype, "clip")});
+  Value value = convert(t, x, dtype);
+  if (low) value = elementwise(t, AluOp::Max, {value, convert(t, *low, dtype)});
+  if (high) value = elementwise(t, AluOp::Min, {value, convert(t, *high, dtype)});
   return value;
 }
 
 Operand astype(TracedGraph& t, const Operand& x, DType dtype) {
-  if (x.literal) return convert(t, x, dtype, "astype");
+  if (x.literal) return convert(t, x, dtype);
   return t.cast(x.value, dtype);
 }
 
@@ -401,7 +401,7 @@ Operand full(TracedGraph& t, const Shape& shape, const Operand& fill, std::optio
   for (const Dim& size : shape)
     if (size.least() < 0)
       refuse_sizes({size}, concat("full: cannot make ", shape_text(shape), " (negative size)"));
-  const Value value = dtype ? convert(t, fill, *dtype, "full") : value_of(t, fill);
+  const Value value = dtype ? convert(t, fill, *dtype) : value_of(t, fill);
   broadcast_shapes("full", t.shape(value), shape);
   return broadcast(t, value, shape);
 }
