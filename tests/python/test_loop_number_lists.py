@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from compare import assert_matches
 from loop_checks import both, refused, rolled
 
 import rune_jit
@@ -358,3 +359,16 @@ def test_loops_that_break() -> None:
 
     both(f, x())
     both(f, x() / 2)
+
+
+def test_items_of_what_a_call_returns_are_assigned():
+    def f(x):
+        count = [0, 0]
+        for v in x:
+            v.reshape(-1)[0] = 7
+            count[0] += 1
+        return count
+
+    mine, theirs = np.ones((9, 3)), np.ones((9, 3))
+    assert_matches(rune_jit.jit(f)(mine), f(theirs))
+    assert_matches(mine, theirs)

@@ -245,8 +245,8 @@ def _written(body: Iterable[ast.stmt]) -> frozenset[str]:
         for x in ast.walk(s):
             if isinstance(x, ast.Subscript) and isinstance(x.ctx, ast.Store):
                 base: ast.expr = x
-                while isinstance(base, (ast.Subscript, ast.Attribute, ast.Call)):
-                    base = base.args[0] if _is_items(base) else base.value  # type: ignore
+                while _is_items(base) or isinstance(base, (ast.Subscript, ast.Attribute)):
+                    base = base.args[0] if isinstance(base, ast.Call) else base.value  # type: ignore
                 if isinstance(base, ast.Name):
                     names.add(base.id)
     return frozenset(names)
