@@ -372,3 +372,22 @@ def test_items_of_what_a_call_returns_are_assigned():
     mine, theirs = np.ones((9, 3)), np.ones((9, 3))
     assert_matches(rune_jit.jit(f)(mine), f(theirs))
     assert_matches(mine, theirs)
+
+
+def test_a_loop_that_changes_new_lists_in_unrolled_iterations_is_refused():
+    """Each item of each list would be a result of a program."""
+
+    def f(a, b):
+        before = list(range(len(b) + 1))
+        for i in range(1, len(a) + 1):
+            now = [i] + [0] * len(b)
+            for j in range(1, len(b) + 1):
+                now[j] = min(before[j] + 1, now[j - 1] + 1, before[j - 1] + (a[i - 1] != b[j - 1]))
+            before = now
+        return before[-1]
+
+    a, b = numbers(20, 4), numbers(15, 4)
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        assert_matches(jitted(a, b), f(a, b))
+    assert "it changes a list in each iteration of a loop that is unrolled" in jitted.explain()

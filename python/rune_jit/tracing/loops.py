@@ -183,6 +183,8 @@ class Loops:
         self.lists: dict[int, Any] = {}  # by id: what stands for lists of numbers in bodies
         self.data_sizes: set[str] = set()  # names of Sizes that bodies compute
         self.integers: list[Integer] = []  # of loops in the outermost one that has not ended
+        # How often a loop has changed a list by now: loops and names.
+        self.written_back: dict[tuple[int, str], int] = {}
         self.hints: dict[int, list[Storage]] = {}  # by loop: what it wrote to when traced before
         # By id: what may be the same memory as a storage, where that depends on data, and the
         # loops or branches that made it.

@@ -26,6 +26,8 @@ from rune_jit.tracing.tracer import Tracer
 
 # How many numbers such a list holds at most: each is an operation of the trace after the loop.
 _MOST_NUMBERS = 2500
+# How often one loop, in iterations of another one that is unrolled, changes a list at most.
+_MOST_TIMES = 8
 # The largest magnitude of Python's integers in lists.
 _MOST = 2**31
 
@@ -211,6 +213,12 @@ class Numbers(_Items):
     def write_back(self) -> None:
         """Makes the list hold the numbers that the array holds."""
         trace, builder = self._trace, self._trace.builder
+        assert trace.loops is not None
+        times = trace.loops.written_back[self._key] = trace.loops.written_back.get(self._key, 0) + 1
+        if times > _MOST_TIMES:
+            why = "it changes a list in each iteration of a loop that is unrolled"
+            trace.loops.plans.refuse(self._key[0], why)
+            raise LoopRefused
         rows = self._limited(self._array._value_in(trace))
         flags = None if self._pythons is None else self._pythons._value_in(trace)
         is_row = flags is None and self._kinds[0] != "bool"
