@@ -447,12 +447,11 @@ SharedKernels share_kernels(const Graph& graph, const std::vector<Kernel>& forme
   std::unordered_multimap<uint64_t, size_t> known;  // by hash
   for (size_t i = 0; i < formed.size(); ++i) {
     Structure structure(graph, formed[i]);
-    const uint64_t hash = structure.hash();
-    const auto [first, last] = known.equal_range(hash);
+    const auto [first, last] = known.equal_range(structure.hash());
     auto it = first;
     while (it != last && !(groups[it->second].structure() == structure)) ++it;
     if (it == last) {
-      it = known.emplace(hash, groups.size());
+      it = known.emplace(structure.hash(), groups.size());
       groups.emplace_back(graph, formed, structure);
     }
     groups[it->second].add(i, structure);

@@ -413,18 +413,4 @@ std::optional<size_t> find_unbounded(TracedGraph& t, const Operands& carries) {
   return found;
 }
 
-bool depends_on_arguments(const TracedGraph& t, const Operand& x) {
-  if (x.literal) return false;
-  std::set<Value> seen{x.value};
-  std::vector<Value> open{x.value};
-  while (!open.empty()) {
-    const Node& node = t[open.back()];
-    open.pop_back();
-    if (node.as<Placeholder>() || node.as<Host_Callback>() || node.as<Custom>()) return true;
-    for (const Value input : node.inputs)
-      if (seen.insert(input).second) open.push_back(input);
-  }
-  return false;
-}
-
 }  // namespace rune::graph::numpy

@@ -24,7 +24,4 @@ bool is_known_to_fit(TracedGraph& t, const Operand& x, DType dtype);
 // it; the number of carries if that is one of t.must_fit, which are forgotten.
 std::optional<size_t> find_unbounded(TracedGraph& t, const Operands& carries);
 
-// Whether a value is computed from an argument of the program, or from what the host computes.
-bool depends_on_arguments(const TracedGraph& t, const Operand& x);
-
 }  // namespace rune::graph::numpy

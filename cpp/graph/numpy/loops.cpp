@@ -53,21 +53,21 @@ Operand carry(TracedGraph& t, const Dim& counter, int64_t index, const Operand& 
 
 namespace {
 
-// Whether a value is computed from one for which `found` holds, through sizes, too, if that was
-// made since the loop began.
+// Whether a value is computed from one for which `found` holds, through sizes, too, among those
+// from `first` on.
 template <class Found>
-bool depends_on(const TracedGraph& t, Value counter, const Operand& x, Found found) {
+bool depends_on(const TracedGraph& t, Value first, const Operand& x, Found found) {
   if (x.literal) return false;
   std::set<Value> seen{x.value};
   std::vector<Value> open{x.value};
   const auto add = [&](Value v) {
-    if (v.id >= counter.id && seen.insert(v).second) open.push_back(v);
+    if (v.id >= first.id && seen.insert(v).second) open.push_back(v);
   };
   while (!open.empty()) {
     const Value v = open.back();
     open.pop_back();
     const Node& node = t[v];
-    if (v.id >= counter.id && found(v, node)) return true;
+    if (v.id >= first.id && found(v, node)) return true;
     for (const Value input : node.inputs) add(input);
     for_each_dim(node, [&](const Dim& size) {
       for (const auto& term : size.terms()) add(t.sizes.at(term.var.name));
@@ -87,6 +87,12 @@ bool depends_on_carried(const TracedGraph& t, const Dim& counter, const Operand&
   const Value declared = declaration(t, counter);
   return depends_on(t, declared, x, [&](Value, const Node& node) {
     return node.as<Carry>() && node.inputs[1] == declared;
+  });
+}
+
+bool depends_on_arguments(const TracedGraph& t, const Operand& x) {
+  return depends_on(t, Value{0}, x, [](Value, const Node& node) {
+    return node.as<Placeholder>() || node.as<Host_Callback>() || node.as<Custom>();
   });
 }
 

@@ -15,6 +15,8 @@ Operand carry(TracedGraph& t, const Dim& counter, int64_t index, const Operand& 
 bool depends_on_counter(const TracedGraph& t, const Dim& counter, const Operand& x);
 // Whether a value may depend on what the loop carries, and so on the iteration before.
 bool depends_on_carried(const TracedGraph& t, const Dim& counter, const Operand& x);
+// Whether a value is computed from an argument of the program, or from what the host computes.
+bool depends_on_arguments(const TracedGraph& t, const Operand& x);
 // How many operations the largest node takes that has been made since the loop began.
 double largest_operation(const TracedGraph& t, const Dim& counter);
 // A size in the body of the innermost loop: a number that is computed there, from `low` to `high`.
