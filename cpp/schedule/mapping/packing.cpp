@@ -1,7 +1,6 @@
 #include "schedule/mapping/packing.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <set>
 
@@ -21,14 +20,11 @@ constexpr double kLeastMultiplies = 1 << 21;
 constexpr int64_t kLeastReduced = 32;
 // Of operands that are widened: those that are not copied are widened anew for each use.
 constexpr double kLeastWidened = 1 << 15;
-// What copying an element of an operand costs, in multiplications.
-constexpr double kCopiedElement = 16;
-constexpr int64_t kMostGroupsPerCore = 4;
-// By how much workgroups that begin together end apart, as a part of a workgroup's time; and the
-// same of products of which half is computed, whose workgroups differ in work.
-constexpr double kUneven = 0.1, kUnevenMirrored = 0.5;
-// More workgroups take at most this part of the time of fewer.
-constexpr double kWorthSplitting = 0.98;
+// Columns of a workgroup for which copying the rows takes a few percent of the time.
+constexpr int64_t kColumnsPerGroup = 256;
+constexpr int64_t kGroupsPerCore = 2;
+// The same of products of which half is computed: more groups, since they differ in work.
+constexpr int64_t kMirroredColumnsPerGroup = 64;
 constexpr int64_t kCacheLineBytes = 64;
 
 // An operand as a matrix over one free axis of the kernel and the reduced one.
@@ -218,35 +214,24 @@ class Packer {
     return true;
   }
 
-  // Splits columns and rows so that the last workgroup is done earliest. Each workgroup copies its
-  // own columns and rows, and each core runs as many workgroups as every other, or one more.
+  // Columns are split before rows: each workgroup copies its own columns, and all rows it needs.
   void split_between_groups(int64_t rows, int64_t columns, int64_t most_columns) {
-    int64_t batches = 1;
-    for (const int64_t axis : others_) batches *= extent(axis);
-    const int64_t panels = ceil_div(columns, column_tile_), row_tiles = ceil_div(rows, row_tile_);
+    int64_t groups = kGroupsPerCore * caps_.num_cores;
+    for (const int64_t axis : others_) groups = ceil_div(groups, extent(axis));
+    const int64_t panels = ceil_div(columns, column_tile_);
     const int64_t least = ceil_div(columns, most_columns);
-    const int64_t most_groups = ceil_div(kMostGroupsPerCore * caps_.num_cores, batches);
-    const double uneven = mirrored_ ? kUnevenMirrored : kUneven;
-    double earliest = std::numeric_limits<double>::infinity();
-    int64_t row_piece = rows;
-    for (int64_t row_pieces = 1; row_pieces <= std::min(row_tiles, most_groups); ++row_pieces) {
-      const int64_t most_pieces = std::max(least, std::min(panels, most_groups / row_pieces));
-      for (int64_t pieces = least; pieces <= most_pieces; ++pieces) {
-        const int64_t width = ceil_div(panels, pieces) * column_tile_;
-        const int64_t height = ceil_div(row_tiles, row_pieces) * row_tile_;
-        const int64_t rounds = ceil_div(pieces * row_pieces * batches, caps_.num_cores);
-        const double points = static_cast<double>(width * height) * (mirrored_ ? 0.5 : 1);
-        const double copied = kCopiedElement * static_cast<double>(width + height);
-        const double time = (static_cast<double>(rounds) + uneven) * (points + copied);
-        if (time >= kWorthSplitting * earliest) continue;
-        earliest = time;
-        column_block_ = width;
-        row_piece = height;
-      }
-    }
-    const int64_t blocks = ceil_div(row_piece, row_block_);
-    row_block_ = round_up(ceil_div(row_piece, blocks), row_tile_);
-    row_group_ = blocks * row_block_;
+    const int64_t least_columns = mirrored_ ? kMirroredColumnsPerGroup : kColumnsPerGroup;
+    int64_t pieces = std::clamp<int64_t>(columns / least_columns, 1, groups);
+    // Enough for every core, though the copies cost more.
+    if (pieces < caps_.num_cores && groups >= caps_.num_cores)
+      pieces = std::min<int64_t>(caps_.num_cores, ceil_div(columns, 4 * column_tile_));
+    pieces = std::max(pieces, least);
+    column_block_ = ceil_div(panels, pieces) * column_tile_;
+    const int64_t row_pieces = std::clamp<int64_t>(ceil_div(groups / kGroupsPerCore, pieces), 1,
+                                                   ceil_div(rows, row_tile_));
+    const int64_t piece = round_up(ceil_div(rows, row_pieces), row_tile_);
+    row_block_ = std::min(row_block_, piece);
+    row_group_ = round_up(piece, row_block_);
   }
 
   // How an operand's index along a dimension counts in an axis's coordinate.
