@@ -1,0 +1,173 @@
+"""What loops of the program may not do: their iterations run one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from loop_checks import both, refused, rolled
+from test_loops import x
+
+import rune_jit
+
+
+def test_lists_and_objects_see_every_iteration() -> None:
+    def inserts(x):
+        found = []
+        for i in range(6):
+            found.insert(0, x[i] * 2)
+        return found
+
+    def counts(x):
+        seen = {"count": 0}
+        for i in range(6):
+            x[i] = 0
+            seen["count"] += 1
+        return x * seen["count"]
+
+    def grows(x):
+        rows = [x]
+        for i in range(6):
+            rows += [x[i]]
+        return len(rows)
+
+    refused("it calls the method insert", inserts, x())
+    both(counts, x())
+    both(grows, x())
+
+
+def test_what_has_no_selection_runs_at_each_iteration() -> None:
+    def types(x):
+        s = 0
+        for i in range(x.shape[0]):
+            if x[i] > 3:
+                s = x[i]
+        return s
+
+    def arrays(x):
+        y = x
+        for i in range(x.shape[0]):
+            if x[i] > 3:
+                y = x * 2
+        return y
+
+    def unbound(x):
+        for i in range(x.shape[0]):
+            if x[i] > 0:
+                last = x[i]
+        return last
+
+    def shapes(x):
+        y = x
+        while y[0] < 3:
+            y = y + 1
+        return y
+
+    for function in (types, arrays, unbound, shapes):
+        jitted = rune_jit.jit(function)
+        for _ in range(2):
+            np.testing.assert_array_equal(jitted(x()), function(x()))
+
+
+def test_errors_are_pythons() -> None:
+    def divides(x):
+        s = 1.0
+        for i in range(6):
+            s = 1 / i
+            x[i] = s
+        return x
+
+    def out_of_bounds(x):
+        for i in range(x.shape[0] + 1):
+            x[i] = 0
+
+    def handled(x):
+        try:
+            for i in range(x.shape[0] + 3):
+                x[i] = i
+        except IndexError:
+            return x
+        return -x
+
+    for function, error in ((divides, ZeroDivisionError), (out_of_bounds, IndexError)):
+        with pytest.raises(error):
+            rune_jit.jit(function)(x())
+    both(handled, x())
+
+    def overflows(x):
+        for i in range(x.shape[0]):
+            x[i] = i * 2
+        return x
+
+    with pytest.raises(OverflowError):
+        rune_jit.jit(overflows)(x(200, np.int8))
+
+
+def test_functions_with_effects_are_not_called_once() -> None:
+    calls = []
+
+    def noted(a):
+        calls.append(1)
+        return a * 2
+
+    def f(x):
+        for i in range(6):
+            x[i] = noted(x[i])
+        return x
+
+    np.testing.assert_array_equal(rune_jit.jit(f)(x()), f(x()))
+    assert len(calls) == 12
+
+
+def test_names_that_functions_in_the_function_use() -> None:
+    def f(x):
+        k = np.float64(1)
+
+        def now():
+            return k
+
+        for i in range(6):
+            k = k + x[i]
+        return now()
+
+    refused("a function in the function uses k", f, x())
+
+
+def test_locals_are_seen() -> None:
+    def f(x):
+        for i in range(6):
+            x[i] = i
+        return x, sorted(locals())
+
+    refused("the function calls locals", f, x())
+
+
+def test_what_follows_needs_to_know_a_number() -> None:
+    def f(x):
+        n = np.int64(0)
+        for _i in range(5):
+            n = n + 1
+        return x[: int(n)]
+
+    both(f, x())
+
+
+def test_break_and_else_and_return() -> None:
+    def breaks(x, k):
+        for i in range(x.shape[0]):
+            if i == k:
+                break
+            x[i] = 0
+        else:
+            x[0] = 7
+        return x
+
+    def returns(x):
+        for i in range(x.shape[0]):
+            x[i] = 0
+            if i == 3:
+                return x
+        return -x
+
+    rolled(breaks, x(), 4)
+    rolled(breaks, x(), 40)
+    rolled(returns, x())
