@@ -326,7 +326,12 @@ class Attempt:
         new, shown = after[name], "what it returns" if is_result(name) else name
         kind = kind_of(trace, new)
         if is_result(name) and (new is UNSET or kind is not None):
-            return  # it is read only if an iteration has set it
+            # It is read only if an iteration has set it, perhaps one that has run apart.
+            first = self._tuples.part(name, self._before)
+            is_older = self._is_of_before(new)
+            if first is not UNSET and (is_older or kind_of(trace, first) != kind):
+                raise GivenUp("the first iteration returns something else")
+            return
         if not self._runs and (
             name not in self._before or kind_of(trace, self._before[name]) != kind
         ):
@@ -339,6 +344,10 @@ class Attempt:
             raise GivenUp(f"{shown} is read after the loop, and is a {type(new).__name__}")
         elif kind is None and not self._runs and new is not self._before.get(name):
             raise GivenUp(f"{shown} is read after the loop, which may not run")
+
+    def _is_of_before(self, x: Any) -> bool:
+        """Whether the body has not made the array, nor what it is a view of."""
+        return is_array(x) and any(x is value for value in self._before.values())
 
     def _is_traced(self, after: Any) -> bool:
         if self._goes_on is not None or self._body.decides:
@@ -387,11 +396,8 @@ class Attempt:
             elif name not in self._numbers:
                 kind = kind_of(trace, after[name])
                 in_place = name in self._carried and is_array(after[name])
-                # (Not made by the body, nor a view of what is.)
-                is_same = is_array(after[name]) and any(
-                    after[name] is value for value in self._before.values()
-                )
-                if kind is None or in_place or (is_result(name) and is_same):
+                is_same = is_result(name) and self._is_of_before(after[name])
+                if kind is None or in_place or is_same:
                     constants[name] = after[name]
                     continue
                 others[name] = len(initial)
@@ -429,11 +435,8 @@ class Attempt:
         for name, index in (self._numbers | others).items():
             made = values[name] = Tracer(trace, results[index], scalar=not is_array(after[name]))
             if name in self._pythons:
-                kind = (
-                    self._unsure[name][0]
-                    if name in self._unsure
-                    else kind_of(trace, after[name])[1]
-                )
+                known = self._unsure.get(name)
+                kind = known[0] if known else kind_of(trace, after[name])[1]
                 builder.mark_unsure(results[index], kind, results[self._pythons[name]])
             if is_array(after[name]):
                 lay_out_as(made, after[name])
@@ -464,8 +467,11 @@ class Attempt:
     def _stand_in(self, name: str, value: Any) -> Any:
         """What a name that only an iteration assigns is before the first one: any value of its
         type, unless there may be no iteration."""
-        if not self._runs and not is_result(name):
-            return self._trace.operand(self._before[name])
+        before = (
+            self._tuples.part(name, self._before) if is_result(name) else self._before.get(name)
+        )
+        if not self._runs and before is not UNSET:
+            return self._trace.operand(before)
         return zero_like(self._trace, value)
 
     def hoist_call(self) -> bool:

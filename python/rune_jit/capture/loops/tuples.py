@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from rune_jit.capture.loops.kinds import Unstable
+from rune_jit.capture.loops.kinds import UNSET, Unstable
 
 
 class Tuples:
@@ -49,6 +49,16 @@ class Tuples:
         if name in self._parts:
             return tuple(self.whole(part, values) for part in self._parts[name])
         return values[name]
+
+    def part(self, name: str, values: dict[str, Any]) -> Any:
+        """What a name, or a part of a tuple, stands for; UNSET if neither has a value."""
+        for whole, parts in self._parts.items():
+            if name in parts:
+                value = self.part(whole, values)
+                if type(value) is not tuple:
+                    return value
+                return value[parts.index(name)] if len(value) == len(parts) else None
+        return values.get(name, UNSET)
 
     def _take_apart(self, names: Iterable[str], values: dict[str, Any]) -> list[str]:
         found: list[str] = []
