@@ -19,6 +19,8 @@ import numpy as np
 from rune_jit import _core, trees
 from rune_jit.capture.loops.members import (
     FUNCTIONS,
+    NOT_CALLED,
+    Copied,
     can_be_made,
     classes_of,
     is_made,
@@ -28,7 +30,7 @@ from rune_jit.capture.loops.members import (
 )
 from rune_jit.capture.loops.places import Held
 from rune_jit.capture.loops.source import source_of
-from rune_jit.capture.loops.structures import is_named_tuple
+from rune_jit.capture.loops.structures import class_of, is_named_tuple
 from rune_jit.capture.loops.syntax import Path, Uses
 from rune_jit.capture.objects import can_be_copied, is_library
 from rune_jit.capture.shim import ModuleView, original
@@ -68,12 +70,6 @@ _METHODS = frozenset(_METHOD_NAMES.split())
 # What stands for Python's own functions, and what takes apart and makes containers.
 ALLOWED: list[Any] = [trees.flatten, trees.unflatten, trees.leaves_again]
 _MOST_HELD = 10_000  # items of containers
-# Methods of objects that nothing calls in a loop, or that change nothing.
-_NOT_CALLED_NAMES = (
-    "__init__ __new__ __post_init__ __init_subclass__ __class_getitem__ __set_name__ __del__"
-    " __repr__ __str__ __reduce__ __getstate__ __setstate__ __copy__ __deepcopy__"
-)
-_NOT_CALLED = frozenset(_NOT_CALLED_NAMES.split())
 _OF_ANY_NAME = ("__getattr__", "__getattribute__", "__setattr__", "__delattr__")
 
 
@@ -238,7 +234,7 @@ class Effects:
         elif x is dataclasses.replace:
             self._replaces = True
             for held in list(self._objects):
-                self._look_at(held if isinstance(held, type) else type(held))
+                self._look_at(held if isinstance(held, type) else class_of(held))
         elif x is super:
             self._asks_bases = True
             for held in list(self._objects):
@@ -294,7 +290,7 @@ class Effects:
         self._containers.append((vars(x), kind.__name__))
         self._objects.append(x)
         if self._replaces:
-            self._look_at(kind)
+            self._look_at(class_of(x))
         for name, value in vars(x).items():
             if not isinstance(value, FUNCTIONS) or not hasattr(kind, name):
                 self._look_at(value)
@@ -317,7 +313,8 @@ class Effects:
             for name, value in vars(base).items():
                 if name in _OF_ANY_NAME and not (parameters and parameters.frozen):
                     raise Refused(f"it uses a {kind.__name__}, which has a method {name}")
-                is_called = name[:2] == "__" and name not in _NOT_CALLED
+                value = value.member if isinstance(value, Copied) else value
+                is_called = name[:2] == "__" and name not in NOT_CALLED
                 # (Methods that dataclasses are given have no source.)
                 if is_called and inspect.isfunction(value) and not is_made(value):
                     self._look_at(value)
@@ -347,7 +344,7 @@ class Effects:
         elif is_of_named_tuple(x, name):
             pass
         elif name == "__init__":
-            self._look_at(x if isinstance(x, type) else type(x))
+            self._look_at(x if isinstance(x, type) else class_of(x))
         elif name[:2] == "__" or (hasattr(type(found), "__get__") and not callable(found)):
             if found is not None:
                 kind = x if isinstance(x, type) else type(x)

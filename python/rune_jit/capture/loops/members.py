@@ -15,6 +15,20 @@ from rune_jit.capture.objects import is_library
 FUNCTIONS = (types.FunctionType, types.MethodType)
 
 
+# Methods of objects that nothing calls in a loop, or that change nothing.
+_NOT_CALLED_NAMES = (
+    "__init__ __new__ __post_init__ __init_subclass__ __class_getitem__ __set_name__ __del__"
+    " __repr__ __str__ __reduce__ __getstate__ __setstate__ __copy__ __deepcopy__"
+)
+NOT_CALLED = frozenset(_NOT_CALLED_NAMES.split())
+
+
+class Copied:
+    """Stands for a member of a class in the trace."""
+
+    member: Any  # the copy
+
+
 def classes_of(kind: Any) -> list[Any]:
     """A class and those that it inherits from, but for Python's own and what makes a class one of
     named tuples."""
@@ -73,6 +87,7 @@ def is_of_named_tuple(x: Any, name: str) -> bool:
 def member(x: Any, name: str) -> Any:
     """An attribute as it is stored: of an object itself or of its class, or of a class; None if
     there is none."""
-    if isinstance(x, type):
-        return inspect.getattr_static(x, name, None)
-    return vars(x)[name] if name in vars(x) else inspect.getattr_static(type(x), name, None)
+    if not isinstance(x, type) and name in vars(x):
+        return vars(x)[name]
+    found = inspect.getattr_static(x if isinstance(x, type) else type(x), name, None)
+    return found.member if isinstance(found, Copied) else found

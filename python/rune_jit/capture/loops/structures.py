@@ -65,15 +65,27 @@ def made_like(x: Any, values: Iterable[Any]) -> Any:
         return kind(values)
     if isinstance(x, tuple):
         return tuple.__new__(kind, values)
-    made: Any = {} if kind is dict else object.__new__(kind)
+    made: Any = {} if kind is dict else new_object(kind)
     keys = x if kind is dict else own_attributes(x)
     (made if kind is dict else vars(made)).update(zip(keys, values, strict=True))
     return made
 
 
+def new_object(kind: Any) -> Any:
+    """An object of a Python class, without attributes."""
+    # (Of an object that the trace has made the trace knows.)
+    return kind.__new__(kind) if hasattr(kind, "__made_in_trace__") else object.__new__(kind)
+
+
+def class_of(x: Any) -> Any:
+    """The class of an object, also of one that the trace has made."""
+    kind: Any = type(x)
+    return kind.__base__ if hasattr(kind, "__made_in_trace__") else kind
+
+
 def are_alike(x: Any, y: Any) -> bool:
     """Whether two structures are of one class and have parts of the same keys."""
-    if type(x) is not type(y):
+    if class_of(x) is not class_of(y):
         return False
     a, b = parts_of(x), parts_of(y)
     return a is not None and b is not None and _typed(a) == _typed(b)
