@@ -707,3 +707,22 @@ def test_extremes_of_iterables(extreme):
             result, expected = jitted(given), extreme(given)
             assert type(result) is type(expected)
             np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("at", [[2, 0, 6], [-7, 0], range(4, 8), ([0, 1], [1, 3])])
+def test_known_positions_out_of_bounds_raise_before_other_code_runs(at):
+    def read(x, log):
+        x[0].item()
+        y = (x + 1).reshape(-1, 3) if isinstance(at, tuple) else x + 1
+        log.append(y[at][:1])
+        return y
+
+    def write(x, log):
+        x[0].item()
+        y = (x + 1).reshape(-1, 3) if isinstance(at, tuple) else x + 1
+        y[at] = 5
+        log.append(y)
+        return y
+
+    segmented(read, x(), [])
+    segmented(write, x(), [])

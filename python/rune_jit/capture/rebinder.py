@@ -24,6 +24,7 @@ from rune_jit.capture.loops.lists import LISTS
 from rune_jit.capture.loops.positions import GRIDS
 from rune_jit.capture.loops.rolling import begin, begin_while
 from rune_jit.capture.loops.source import BRANCH_ENTRY, ENTRY, WHILE_ENTRY, with_loops
+from rune_jit.capture.made_objects import MADE_OBJECTS, MadeObjects
 from rune_jit.capture.math_functions import is_of_math
 from rune_jit.capture.names import names_in_classes
 from rune_jit.capture.objects import (
@@ -58,6 +59,7 @@ _CALLED_BY_LOOPS = {
     **GRIDS,
     **APPENDS,
     **LISTS,
+    **MADE_OBJECTS,
 }
 _REBOUND = (types.FunctionType, types.MethodType, functools.partial)
 
@@ -118,6 +120,7 @@ class Rebinder:
         self._copies: dict[int, Any] = {}  # id -> (function or module, what stands for it)
         self._cells: list[tuple[Any, Any, Any]] = []  # (cell, its copy, the content at the start)
         self._globals: dict[int, _Globals] = {}  # by id of the real ones
+        self._made_objects = MadeObjects()
 
     def hold(self, slots: Sequence[Slot], values: Sequence[Any]) -> None:
         """Makes values stand for what slots hold."""
@@ -196,6 +199,7 @@ class Rebinder:
 
     def finish(self) -> None:
         """Hands assignments to globals and variables of outer functions on."""
+        self._made_objects.finish()
         for copy in self._globals.values():
             for name, value in copy.assigned().items():
                 self._assign(copy.real, name, value)
@@ -206,6 +210,10 @@ class Rebinder:
                 self._assigned["cell", id(cell), None] = copied.cell_contents
             else:
                 cell.cell_contents = _outside(copied.cell_contents)
+
+    def class_for(self, kind: Any) -> Any:
+        """The class of which an object is in the trace that calls a class."""
+        return self._made_objects.class_for(kind, self)
 
     def may_handle_errors(self) -> bool:
         """Whether one of the functions has a `try` or `with` statement."""

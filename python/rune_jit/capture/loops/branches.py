@@ -22,6 +22,7 @@ from rune_jit.capture.loops.kinds import UNSET, is_array, is_view, kind_of, mixt
 from rune_jit.capture.loops.places import Changed, Held, Place
 from rune_jit.capture.loops.raises import RAISES
 from rune_jit.capture.loops.source import BRANCHES
+from rune_jit.capture.loops.structures import are_alike, is_mutable, made_like, parts_of
 from rune_jit.capture.loops.syntax import Branch
 from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.loops import Loops
@@ -172,7 +173,7 @@ class _Both:
         return tuple(values.get(name, _UNBOUND) for name in names)
 
     def _selected(self, name: str, holds: Any, a: Any, b: Any) -> Any:
-        if a is b or is_view(a, b):
+        if a is b:
             return a
         if name == RESULT and (a is UNSET or b is UNSET):
             return b if a is UNSET else a  # it is read where it has been set
@@ -182,9 +183,15 @@ class _Both:
 
 
 def _select(trace: Trace, loops: Loops, name: str, holds: Any, a: Any, b: Any) -> Any:
-    """One of two numbers, arrays or tuples of the same type."""
-    if type(a) is type(b) is tuple and len(a) == len(b):
-        return tuple(_select(trace, loops, name, holds, x, y) for x, y in zip(a, b, strict=True))
+    """One of two numbers or arrays of the same type, or structures of such."""
+    if a is b or is_view(a, b):
+        return a
+    if are_alike(a, b):
+        pairs = zip((parts_of(a) or {}).values(), (parts_of(b) or {}).values(), strict=True)
+        made = made_like(a, [_select(trace, loops, name, holds, x, y) for x, y in pairs])
+        if is_mutable(made):
+            loops.identities.note(loops.within[-1], (made, a, b))
+        return made
     made = _selected(trace, holds, a, b, True)
     if made is None:
         loops.fail(f"{name} is of another type under a condition")
@@ -248,7 +255,7 @@ def _chosen(
     return trees.unflatten(
         structure,
         [
-            a if a is b or is_view(a, b) else _select(trace, loops, "a result", holds, a, b)
+            _select(trace, loops, "a result", holds, a, b)
             for a, b in zip(first, second, strict=True)
         ],
     )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import dataclasses
 import enum
 import functools
 import inspect
@@ -16,8 +17,20 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core, trees
+from rune_jit.capture.loops.members import (
+    FUNCTIONS,
+    NOT_CALLED,
+    Copied,
+    can_be_made,
+    classes_of,
+    is_made,
+    is_of_named_tuple,
+    member,
+    what_makes,
+)
 from rune_jit.capture.loops.places import Held
 from rune_jit.capture.loops.source import source_of
+from rune_jit.capture.loops.structures import class_of, is_named_tuple
 from rune_jit.capture.loops.syntax import Path, Uses
 from rune_jit.capture.objects import can_be_copied, is_library
 from rune_jit.capture.shim import ModuleView, original
@@ -51,18 +64,12 @@ _METHOD_NAMES = (
     "all any argmax argmin argsort astype choose clip compress conj conjugate copy cumprod cumsum"
     " diagonal dot fill flatten max mean min nonzero prod ptp put ravel repeat reshape round"
     " searchsorted sort squeeze std sum swapaxes take trace transpose var view"
-    " at accumulate outer reduce reduceat items keys values get"
+    " at accumulate outer reduce reduceat items keys values get _replace _asdict"
 )
 _METHODS = frozenset(_METHOD_NAMES.split())
 # What stands for Python's own functions, and what takes apart and makes containers.
 ALLOWED: list[Any] = [trees.flatten, trees.unflatten, trees.leaves_again]
 _MOST_HELD = 10_000  # items of containers
-# Methods of objects that nothing calls in a loop, or that change nothing.
-_NOT_CALLED_NAMES = (
-    "__init__ __new__ __post_init__ __init_subclass__ __class_getitem__ __set_name__ __del__"
-    " __repr__ __str__ __reduce__ __getstate__ __setstate__ __copy__ __deepcopy__"
-)
-_NOT_CALLED = frozenset(_NOT_CALLED_NAMES.split())
 _OF_ANY_NAME = ("__getattr__", "__getattribute__", "__setattr__", "__delattr__")
 
 
@@ -75,7 +82,9 @@ class Effects:
 
     def __init__(self) -> None:
         self._containers: list[tuple[Any, str]] = []  # with what to call them
-        self._objects: list[Any] = []
+        self._objects: list[Any] = []  # and classes of which the code makes objects
+        self._replaces = False  # whether the code makes objects of the classes of others
+        self._asks_bases = False  # whether it calls methods that classes inherit and override
         self._attributes: set[str] = set()  # that the code names
         self._calls: dict[str, str] = {}  # of these, called: for reports, with what they are of
         # By id, lists that local variables stand for and that are appended to.
@@ -153,7 +162,7 @@ class Effects:
         """What containers and objects that the code reaches hold now. Raises Refused if it calls
         methods that are not known."""
         members = {
-            name for x in self._objects for name in self._attributes if _member(x, name) is not None
+            name for x in self._objects for name in self._attributes if member(x, name) is not None
         }
         if unknown := self._calls.keys() - _METHODS - members:
             raise Refused(f"it calls the method {self._calls[min(unknown)]}")
@@ -218,6 +227,19 @@ class Effects:
             self._look_at_object(x)
         elif isinstance(x, (list, tuple, dict, set, frozenset)):
             self._look_at_container(x)
+            if is_named_tuple(type(x)):
+                self._look_at(type(x))
+        elif isinstance(x, type) and can_be_made(x):
+            self._look_at_class(x)
+        elif x is dataclasses.replace:
+            self._replaces = True
+            for held in list(self._objects):
+                self._look_at(held if isinstance(held, type) else class_of(held))
+        elif x is super:
+            self._asks_bases = True
+            for held in list(self._objects):
+                for name in list(self._attributes):
+                    self._look_at_member(held, name)
         elif isinstance(x, functools.partial):
             for part in (x.func, x.args, x.keywords):
                 self._look_at(part)
@@ -264,22 +286,38 @@ class Effects:
 
     def _look_at_object(self, x: Any) -> None:
         kind: Any = type(x)
-        parameters = getattr(kind, "__dataclass_params__", None)
-        for base in kind.__mro__[:-1]:
-            for name, member in vars(base).items():
-                if name in _OF_ANY_NAME and not (parameters and parameters.frozen):
-                    raise Refused(f"it uses a {kind.__name__}, which has a method {name}")
-                is_called = name[:2] == "__" and name not in _NOT_CALLED
-                # (Methods that dataclasses are given have no source.)
-                if is_called and inspect.isfunction(member) and not _is_made(member):
-                    self._look_at(member)
+        self._look_at_class_members(kind)
         self._containers.append((vars(x), kind.__name__))
         self._objects.append(x)
+        if self._replaces:
+            self._look_at(class_of(x))
         for name, value in vars(x).items():
-            if not isinstance(value, _FUNCTIONS) or not hasattr(kind, name):
+            if not isinstance(value, FUNCTIONS) or not hasattr(kind, name):
                 self._look_at(value)
         for name in list(self._attributes):
             self._look_at_member(x, name)
+
+    def _look_at_class(self, kind: Any) -> None:
+        """A class of which the code may make objects."""
+        self._look_at_class_members(kind)
+        for function in what_makes(kind):
+            self._look_at(function)
+        self._objects.append(kind)
+        for name in list(self._attributes):
+            self._look_at_member(kind, name)
+
+    def _look_at_class_members(self, kind: Any) -> None:
+        """What Python calls of an object by itself."""
+        parameters = getattr(kind, "__dataclass_params__", None)
+        for base in classes_of(kind):
+            for name, value in vars(base).items():
+                if name in _OF_ANY_NAME and not (parameters and parameters.frozen):
+                    raise Refused(f"it uses a {kind.__name__}, which has a method {name}")
+                value = value.member if isinstance(value, Copied) else value
+                is_called = name[:2] == "__" and name not in NOT_CALLED
+                # (Methods that dataclasses are given have no source.)
+                if is_called and inspect.isfunction(value) and not is_made(value):
+                    self._look_at(value)
 
     def _name_attributes(self, names: set[str]) -> None:
         """The code names these attributes: of any object, for all that is known."""
@@ -290,33 +328,29 @@ class Effects:
                 self._look_at_member(x, name)
 
     def _look_at_member(self, x: Any, name: str) -> None:
-        member = _member(x, name)
-        if isinstance(member, property):
-            for function in (member.fget, member.fset):
+        if self._asks_bases:
+            for base in classes_of(x if isinstance(x, type) else type(x)):
+                if isinstance(overridden := vars(base).get(name), types.FunctionType):
+                    self._look_at(overridden)
+        found = member(x, name)
+        if isinstance(found, property):
+            for function in (found.fget, found.fset):
                 self._look_at(function)
-        elif isinstance(member, types.MethodType):
-            self._look_at(member.__func__)
-            self._look_at(member.__self__)
-        elif isinstance(member, staticmethod):
-            self._look_at(member.__func__)
-        elif name[:2] == "__" or (hasattr(type(member), "__get__") and not callable(member)):
-            if member is not None:
-                raise Refused(f"it uses the attribute {name} of a {type(x).__name__}")
+        elif isinstance(found, types.MethodType):
+            self._look_at(found.__func__)
+            self._look_at(found.__self__)
+        elif isinstance(found, (staticmethod, classmethod)):
+            self._look_at(found.__func__)
+        elif is_of_named_tuple(x, name):
+            pass
+        elif name == "__init__":
+            self._look_at(x if isinstance(x, type) else class_of(x))
+        elif name[:2] == "__" or (hasattr(type(found), "__get__") and not callable(found)):
+            if found is not None:
+                kind = x if isinstance(x, type) else type(x)
+                raise Refused(f"it uses the attribute {name} of a {kind.__name__}")
         else:
-            self._look_at(member)
-
-
-_FUNCTIONS = (types.FunctionType, types.MethodType)
-
-
-def _is_made(function: types.FunctionType) -> bool:
-    return function.__code__.co_filename == "<string>"
-
-
-def _member(x: Any, name: str) -> Any:
-    """An attribute of an object as it is stored: of itself or of its class; None if there is
-    none."""
-    return vars(x)[name] if name in vars(x) else inspect.getattr_static(type(x), name, None)
+            self._look_at(found)
 
 
 def scope_of(frame: Any) -> Callable[[str], Any]:

@@ -20,6 +20,7 @@ from rune_jit.capture.loops.effects import Effects, Refused, scope_of
 from rune_jit.capture.loops.kinds import GivenUp, Unsettled, Unstable
 from rune_jit.capture.loops.lists import begin_lists, end_lists, stand_in
 from rune_jit.capture.loops.places import Changed, Held, Place, assigned
+from rune_jit.capture.loops.plain import PLAIN, Plain
 from rune_jit.capture.loops.positions import Along
 from rune_jit.capture.loops.ranges import UNLIMITED, Range, limited, range_of
 from rune_jit.capture.loops.source import LOOPS
@@ -51,17 +52,17 @@ def begin(number: int, *given: Any) -> Any:
     loops = trace.loops if trace is not None else None
     found = _numbers_of(given, functools.partial(_bound, loops)) if loops is not None else None
     if trace is None or loops is None or found is None:
-        return _Plain(_iterable(given))
+        return Plain(_iterable(given))
     loop, (numbers, item) = LOOPS[number], found
     few = 1 if loop.has_loops else _FEW_ITEMS if loop.is_comprehension else _FEW
     if numbers.is_known and len(numbers.known) <= few:
-        return _Plain(_iterable(given))
+        return Plain(_iterable(given))
     why = loop.refusal or loops.plans.refusal(number)
     if why:
         loops.plans.report[number] = (loop.where, f"runs all iterations: {why}")
         if not numbers.is_known and loops.open:
             loops.fail(f"the loop in it ({loop.where}) runs all iterations: {why}")
-        return _Plain(_iterable(given))
+        return Plain(_iterable(given))
     return _For(trace, loop, numbers, item, sys._getframe(1))
 
 
@@ -71,19 +72,19 @@ def begin_while(number: int, *limit: Any) -> Any:
     trace = current_trace()
     loops = trace.loops if trace is not None else None
     if trace is None or loops is None:
-        return _PLAIN
+        return PLAIN
     loop = LOOPS[number]
     why = loop.refusal or loops.plans.refusal(number)
     if why:
         loops.plans.report[number] = (loop.where, f"runs all iterations: {why}")
-        return _PLAIN
+        return PLAIN
     numbers = None
     if loop.limit:
         name, includes, _ = loop.limit
         counter, bound = limit
         numbers = limited(counter, bound, loop.steps[name], includes)
         if numbers is not None and numbers.is_known and len(numbers.known) <= _FEW:
-            return _PLAIN
+            return PLAIN
     return _While(trace, loop, numbers, sys._getframe(1))
 
 
@@ -138,40 +139,6 @@ def _rows(arrays: tuple[Any, ...], item: Any) -> tuple[Range, Callable[[Any], An
     if len(sizes) > 1 and not all(type(n) is int for n in sizes):
         return None
     return Range(0, min(sizes) if len(sizes) > 1 else sizes[0], 1), item
-
-
-class _Plain:
-    """An iterable as it is."""
-
-    __slots__ = ("_iterable",)
-    rebinds = False
-
-    def __init__(self, iterable: Any) -> None:
-        self._iterable = iterable
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._iterable)
-
-    def stops(self, flag: Any) -> Any:
-        return flag
-
-
-class _PlainWhile(Conditions):
-    """A `while` loop as it is."""
-
-    rebinds = False
-
-    def __init__(self) -> None:
-        super().__init__(lambda x: False)
-
-    def goes_on(self, test: Any) -> Any:
-        return test
-
-    def stops(self, flag: Any) -> Any:
-        return flag
-
-
-_PLAIN = _PlainWhile()
 
 
 class _Rolling:
@@ -328,14 +295,15 @@ class _Rolling:
             raise GivenUp("it runs once or not at all")
         effects, held = self._effects(self._before)
         places: list[Place] = []
-        attempt = self._attempt(rest, effects, held, places)
+        replaced: set[str] = set()
+        attempt = self._attempt(rest, effects, held, places, replaced)
         for _ in range(_MOST_PASSES):
             self.values = assigned(attempt.begin(*rest.bounds), places)
             self.rebinds = bool(self._loop.carried)
             self._flag, self._is_symbolic = False, True
             yield attempt.counter
             self._is_symbolic = False
-            after = dict(self._frame.f_locals)
+            after, known = dict(self._frame.f_locals), len(replaced)
             try:
                 attempt.check_effects()
                 changed = [x for x in held.changed() if x.name not in {p.name for p in places}]
@@ -358,19 +326,26 @@ class _Rolling:
                 return
             held.restore()
             attempt.give_up()
-            if changed:
+            if changed or len(replaced) > known:
                 places = [*places, *changed]
-                attempt = self._attempt(rest, effects, held, places)
+                attempt = self._attempt(rest, effects, held, places, replaced)
         raise GivenUp("what it carries changes with each iteration")
 
-    def _attempt(self, rest: Range, effects: Effects, held: Held, places: list[Place]) -> Attempt:
-        """An attempt to carry the loop's names and these places."""
+    def _attempt(
+        self,
+        rest: Range,
+        effects: Effects,
+        held: Held,
+        places: list[Place],
+        replaced: set[str],
+    ) -> Attempt:
+        """An attempt to carry the loop's names and these places. `replaced` is that of Attempt."""
         names = tuple(place.name for place in places)
         loop = self._loop._replace(
             carried=self._loop.carried + names, results=self._loop.results + names
         )
         before = self._before | {place.name: held.held(place) for place in places}
-        return Attempt(self._trace, loop, rest, before, effects, self._first)
+        return Attempt(self._trace, loop, rest, before, effects, replaced, self._first)
 
     def _effects(self, before: dict[str, Any]) -> tuple[Effects, Held]:
         """What the body can change, by what names stand for before it, and what that holds. Raises

@@ -19,7 +19,6 @@ Lines and variables of outer functions mean what they mean in the source. A func
 is where the source is not at hand or is not what its code was made from."""
 
 from __future__ import annotations
-import __future__
 
 import ast
 import contextlib
@@ -33,6 +32,8 @@ import tokenize
 import types
 from typing import Any, NamedTuple
 
+from rune_jit.capture.loops.classes import Classes, calls_classes
+from rune_jit.capture.loops.code_objects import all_codes, compiled, inner, is_same
 from rune_jit.capture.loops.grids import Grids
 from rune_jit.capture.loops.jumps import RESULT, Jumps, is_flag, limit_of
 from rune_jit.capture.loops.liveness import LiveIf, live_names, loaded, stored
@@ -69,15 +70,13 @@ LOOPS: list[Loop] = []  # by number
 BRANCHES: list[Branch] = []
 _codes: dict[types.CodeType, types.CodeType] = {}  # the code with calls around loops
 _sources: dict[types.CodeType, Source] = {}
-_FUTURE = 0
-for _name in __future__.all_feature_names:
-    _FUTURE |= getattr(__future__, _name).compiler_flag
 
 
 def with_loops(function: types.FunctionType) -> types.CodeType:
     """The function's code with calls around its loops, or its code as it is."""
     code = function.__code__
-    return _read(function) if any(map(_is_of_interest, _all_codes(code))) else code
+    is_read = any(map(_is_of_interest, all_codes(code))) or calls_classes(function)
+    return _read(function) if is_read else code
 
 
 def source_of(function: types.FunctionType) -> Source | None:
@@ -115,7 +114,7 @@ def _read_lambda(function: types.FunctionType) -> None:
         if not isinstance(x, ast.Lambda) or x.lineno != code.co_firstlineno:
             continue
         definition = ast.copy_location(ast.Expr(x), x)
-        if _is_same(code, _compiled(definition, code)):
+        if is_same(code, compiled(definition, code, function.__qualname__)):
             arguments = frozenset(y.arg for y in ast.walk(x.args) if type(y) is ast.arg)
             body = ast.copy_location(ast.Expr(x.body), x)
             _sources[code] = Source(
@@ -137,7 +136,7 @@ def _transformed(function: types.FunctionType) -> types.CodeType:
     linecache.checkcache(code.co_filename)  # the file may have been edited
     lines = linecache.getlines(code.co_filename, function.__globals__)
     tree = _parse(inspect.getblock(lines[code.co_firstlineno - 1 :]), code)
-    if tree is None or not _is_same(code, _compiled(tree, code)):
+    if tree is None or not is_same(code, compiled(tree, code, function.__qualname__)):
         return code
     if any(isinstance(x, (ast.Yield, ast.YieldFrom, ast.Await)) for x in ast.walk(tree)):
         return code
@@ -148,13 +147,14 @@ def _transformed(function: types.FunctionType) -> types.CodeType:
     raises.visit(tree)
     _Transformer(code.co_filename).visit_function(tree, code, by_place)
     raises.show()
+    Classes().visit(tree)
     ast.fix_missing_locations(tree)
-    made = _compiled(tree, code)
+    made = compiled(tree, code, function.__qualname__)
     if made.co_freevars != code.co_freevars:
         return code
-    for old in _all_codes(code):
+    for old in all_codes(code):
         _note(old, by_place)
-    for new in _all_codes(made):
+    for new in all_codes(made):
         _note(new, by_place)
         _codes[new] = new
     return made
@@ -172,79 +172,6 @@ def _parse(block: list[str], code: types.CodeType) -> ast.FunctionDef | None:
         return None
     ast.increment_lineno(definition, code.co_firstlineno - 1 - indented)
     return definition
-
-
-def _compiled(definition: ast.stmt, code: types.CodeType) -> types.CodeType:
-    """The code of the definition, with the variables of outer functions that `code` has."""
-    outer = ast.parse("def f(): pass").body[0]
-    assert isinstance(outer, ast.FunctionDef)
-    outer.args.args = [ast.arg(name) for name in code.co_freevars]
-    outer.body = [definition]
-    for x in (outer, *outer.args.args):
-        ast.copy_location(x, definition)
-    module = ast.Module([outer], [])
-    flags = code.co_flags & _FUTURE
-    made = compile(module, code.co_filename, "exec", flags, dont_inherit=True)
-    return _inner(_inner(made, "f"), code.co_name)
-
-
-def _inner(
-    code: types.CodeType, name: str, definition: ast.FunctionDef | None = None
-) -> types.CodeType:
-    """The code of a function in another one: of the first one of the name, or of a definition."""
-    line = None
-    if definition is not None:
-        line = min([definition.lineno, *(x.lineno for x in definition.decorator_list)])
-    for x in code.co_consts:
-        if isinstance(x, types.CodeType) and x.co_name == name and line in (None, x.co_firstlineno):
-            return x
-    raise ValueError(name)
-
-
-def _is_same(a: types.CodeType, b: types.CodeType) -> bool:
-    """Whether two codes do the same at the same lines."""
-    fields = ("co_names", "co_varnames", "co_cellvars", "co_freevars", "co_firstlineno")
-    if any(getattr(a, field) != getattr(b, field) for field in fields):
-        return False
-    if _instructions(a) != _instructions(b):
-        return False
-    return len(a.co_consts) == len(b.co_consts) and all(
-        _is_same(x, y)
-        if isinstance(x, types.CodeType) and isinstance(y, types.CodeType)
-        else type(x) is type(y) and repr(x) == repr(y)
-        for x, y in zip(a.co_consts, b.co_consts, strict=True)
-    )
-
-
-def _instructions(code: types.CodeType) -> list[tuple[str, Any]]:
-    """What code does. (Methods of what the module imports are called in another way, which the
-    source of a function alone does not tell.)"""
-    kept: list[dis.Instruction] = []
-    position: dict[int, int] = {}
-    for x in dis.get_instructions(code):
-        position[x.offset] = len(kept)
-        if x.opname not in _ONLY_FOR_CALLS:
-            kept.append(x)
-    result = []
-    for x in kept:
-        name = "LOAD_ATTR" if x.opname == "LOAD_METHOD" else x.opname
-        name = "CALL_FUNCTION" if name == "CALL_METHOD" else name
-        argument = x.argval
-        if x.opcode in _JUMPS:
-            argument = position.get(argument, argument)
-        elif isinstance(argument, types.CodeType):
-            argument = argument.co_name
-        result.append((name, repr(argument)))
-    return result
-
-
-_ONLY_FOR_CALLS = ("PUSH_NULL", "PRECALL", "CACHE", "EXTENDED_ARG")
-_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
-
-
-def _all_codes(code: types.CodeType) -> list[types.CodeType]:
-    inner = [x for x in code.co_consts if isinstance(x, types.CodeType)]
-    return [code, *(c for x in inner for c in _all_codes(x))]
 
 
 def _note(code: types.CodeType, by_place: dict[tuple[str, int], Source]) -> None:
@@ -344,8 +271,13 @@ class _Transformer:
         result: list[ast.stmt] = []
         for s in statements:
             if isinstance(s, ast.FunctionDef):
-                self.visit_function(s, _inner(code, s.name, s), by_place)
-            elif not isinstance(s, (ast.AsyncFunctionDef, ast.ClassDef)):
+                self.visit_function(s, inner(code, s.name, s), by_place)
+            elif isinstance(s, ast.ClassDef):
+                for method in s.body:
+                    if isinstance(method, ast.FunctionDef):
+                        of_class = inner(code, s.name, s)
+                        self.visit_function(method, inner(of_class, method.name, method), by_place)
+            elif not isinstance(s, ast.AsyncFunctionDef):
                 for block in ("body", "orelse", "finalbody"):
                     if getattr(s, block, None):
                         setattr(s, block, self._block(getattr(s, block), known, code, by_place))
