@@ -48,6 +48,8 @@ class LoopPlans:
         self._attempts = 0
         # Python integers that loops carry and that are assumed to be small: loops and names.
         self.small: set[tuple[int, str]] = set()
+        # Lines where the program checks that Python integers of loops keep within 64 bits.
+        self.checked: set[str] = set()
         # Of lists whose items are assigned, by loops and names: which kinds of numbers they hold.
         self.kinds: dict[tuple[int, str], tuple[Any, Any]] = {}
         self._all_refused: str | None = None
@@ -319,16 +321,20 @@ class Loops:
             self.fail("its body writes known numbers to an array")
 
     def check_integers(self, builder: Any, loop: int, may_guess: bool) -> None:
-        """Called when a loop has ended. If it is an outermost one, and carries a Python integer
-        which may exceed 64 bits, the trace begins again: it assumes that the integer is small, or
-        refuses the loop. Raises LoopRefused."""
+        """Called when a loop has ended. If it is an outermost one, and carries
+        or computes a Python integer which may exceed 64 bits, the trace begins again: the program
+        checks the operations that exceed them, or it assumes that what is carried is small, or the
+        loop is refused. Raises LoopRefused."""
         if self.open:
             return
         found = builder.find_unbounded([integer.value for integer in self.integers])
         if found is not None:
-            name = "it computes"
-            if found < len(self.integers):
-                integer = self.integers[found]
+            name, (position, lines) = "it computes", found
+            if may_guess and not self.plans.checked.issuperset(lines):
+                self.plans.checked.update(lines)
+                raise LoopRefused
+            if position < len(self.integers):
+                integer = self.integers[position]
                 if may_guess and (integer.loop, integer.name) not in self.plans.small:
                     self.plans.small.add((integer.loop, integer.name))
                     raise LoopRefused
