@@ -181,6 +181,9 @@ class Loops:
         # The numbers of their loops, and of those of which an iteration runs apart.
         self.within: list[int] = []
         self._conditions: list[tuple[Any, int]] = []  # with the last storage made before
+        # Operands of `and` and `or` that are being traced: what each may change, and whether
+        # counters alone decide that it matters.
+        self._operands: list[tuple[Any, bool]] = []
         self.rolled = 0  # loops that have become loops of the program
         self.lists: dict[int, Any] = {}  # by id: what stands for lists of numbers in bodies
         self.data_sizes: set[str] = set()  # names of Sizes that bodies compute
@@ -242,11 +245,26 @@ class Loops:
     def where(self, builder: Any, condition: Any) -> Iterator[None]:
         """What is written to older arrays meanwhile is written if the condition holds, and indices
         must be in bounds if it does."""
+        self._begin_condition(builder, condition)
+        yield
+        self._end_condition(builder)
+
+    def _begin_condition(self, builder: Any, condition: Any) -> None:
         self._conditions.append((condition, Storage.serials))
         builder.begin_condition()
-        yield
-        builder.end_condition(condition)
-        self._conditions.pop()
+
+    def _end_condition(self, builder: Any) -> None:
+        builder.end_condition(self._conditions.pop()[0])
+
+    def begin_operand(self, builder: Any, condition: Any, held: Any, is_of_counters: bool) -> None:
+        """The operand of `and` or `or` that is traced now matters if a condition holds, as `where`
+        says. `held` is given back."""
+        self._begin_condition(builder, condition)
+        self._operands.append((held, is_of_counters))
+
+    def end_operand(self, builder: Any) -> Any:
+        self._end_condition(builder)
+        return self._operands.pop()[0]
 
     @property
     def num_conditions(self) -> int:
@@ -380,8 +398,10 @@ class Loops:
 
     def can_peel(self, size: Any) -> bool:
         """Whether a trace with the first or last iteration of a loop apart may find a size to have
-        other bounds: one of one counter, whose iterations all run what is traced."""
-        if self._conditions or len(size.names) > 1:
+        other bounds: one of one counter, whose iterations all run what is traced, unless counters
+        decide."""
+        unknown = len(self._conditions) - sum(of_counters for _, of_counters in self._operands)
+        if unknown or len(size.names) > 1:
             return False
         bodies = [body for body in self.open if body.counter.names[0] in size.names]
         return any(self.plans.can_peel(body.loop) for body in bodies)

@@ -10,7 +10,7 @@ import functools
 import itertools
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -307,7 +307,7 @@ class _Rolling:
             return None
         return self._negated(self._flag)
 
-    def _refuse(self, why: str) -> None:
+    def _refuse(self, why: str) -> NoReturn:
         self._loops.plans.refuse(self._loop.number, why)
         raise LoopRefused
 
@@ -415,7 +415,7 @@ class _While(_Rolling, Conditions):
 
     def __init__(self, trace: Trace, loop: Loop, numbers: Range | None, frame: Any) -> None:
         super().__init__(trace, loop, frame)
-        Conditions.__init__(self, self._is_unknown_test)
+        Conditions.__init__(self, self._is_unknown_test, self._refuse)
         self._is_plain = False
         self._range = numbers or UNLIMITED
         self._is_counted = numbers is not None and loop.limit is not None and loop.limit.is_all

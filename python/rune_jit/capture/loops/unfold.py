@@ -8,7 +8,7 @@ import copy
 from typing import Any
 
 # The names of functions and methods whose calls are replaced.
-CONVERSIONS = frozenset(("int", "float"))
+CONVERSIONS = frozenset(("int", "float", "bool"))
 METHODS = frozenset(("append",))
 # The names of what is called to append to a list, and to the list of a comprehension.
 APPEND, COLLECT = ".append", ".collect"
@@ -22,7 +22,7 @@ APPENDED, LAST, LAST_OF, KEPT = ".appended", ".last", ".last_of", ".kept "
 class Unfolder(ast.NodeTransformer):
     """Makes `a if test else b` in a statement an `if` statement with two sides before it, unless
     something is called first; comprehensions loops before it, under the same condition; and calls
-    of int, float and `append`, and `in`, calls of what stands for them."""
+    of int, float, bool and `append`, and `in`, calls of what stands for them."""
 
     def __init__(self) -> None:
         self._choices = 0
@@ -136,7 +136,7 @@ class Unfolder(ast.NodeTransformer):
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """int(x) and float(x) are traced."""
+        """int(x), float(x) and bool(x) are traced."""
         self.generic_visit(node)
         is_number = isinstance(node.func, ast.Name) and node.func.id in CONVERSIONS
         is_plain = len(node.args) == 1 and not isinstance(node.args[0], ast.Starred)
