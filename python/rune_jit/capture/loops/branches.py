@@ -17,6 +17,7 @@ import numpy as np
 from rune_jit import trees
 from rune_jit.capture.loops.conditions import IF, OPERANDS
 from rune_jit.capture.loops.effects import ALLOWED, Effects
+from rune_jit.capture.loops.folds import BETTER, FOUND, IS_PYTHONS
 from rune_jit.capture.loops.jumps import RESULT
 from rune_jit.capture.loops.jumps import UNSET as UNSET_NAME
 from rune_jit.capture.loops.kinds import UNSET, is_array, is_view, kind_of, mixture, unsure_sum
@@ -354,7 +355,9 @@ def _extreme(real: Any, is_better: Any) -> Any:
     @functools.wraps(real)
     def extreme(*args: Any, **kwargs: Any) -> Any:
         trace, loops = current_trace(), _loops()
-        items = args[0] if len(args) == 1 else args
+        items: Any = args[0] if len(args) == 1 else args
+        if trace is not None and not kwargs and _is_row(items):
+            return _extreme_of_row(trace, real, items)
         if trace is None or kwargs or type(items) not in (list, tuple) or not _may_choose(trace):
             return real(*args, **kwargs)
         if all(type(x) is not Tracer and type(x) is not Size for x in items):
@@ -376,6 +379,29 @@ def _extreme(real: Any, is_better: Any) -> Any:
 
     ALLOWED.append(extreme)
     return extreme
+
+
+def _is_row(x: Any) -> bool:
+    """Whether x is a traced array of real numbers, one at least, along one axis."""
+    return (
+        type(x) is Tracer
+        and x._storage.array is None
+        and x.ndim == 1
+        and type(x.shape[0]) is int
+        and x.shape[0] > 0
+        and x.dtype.kind in "biuf"
+    )
+
+
+def _extreme_of_row(trace: Trace, real: Any, x: Tracer) -> Tracer:
+    """Python's max or min of an array's elements: a NaN is the result if it comes first, since no
+    number is greater or less."""
+    if x.dtype.kind != "f":
+        return x.max() if real is max else x.min()  # type: ignore[no-any-return]
+    first: Any = x[0]
+    others: Any = (np.fmax if real is max else np.fmin).reduce(x)
+    values = [v._value_in(trace) for v in (np.isnan(first), first, others)]
+    return Tracer(trace, trace.builder.where(*values), scalar=True)
 
 
 def _convert(kind: Any, x: Any) -> Any:
@@ -407,7 +433,8 @@ def _contains(x: Any, items: Any, wanted: bool) -> Any:
     found = functools.reduce(np.logical_or, [x == item for item in items], False)
     if not is_traced(found):
         return bool(found) is wanted
-    return _python_bool(require_trace(), (found == wanted)._value_in(require_trace()))
+    decided: Any = found == wanted
+    return _python_bool(require_trace(), decided._value_in(require_trace()))
 
 
 def _raises(test: Any, wanted: bool) -> Any:
@@ -421,9 +448,26 @@ def _raises(test: Any, wanted: bool) -> Any:
     return not wanted
 
 
-ALLOWED += [_convert, _contains, _raises]
+def _is_pythons(function: Any) -> bool:
+    """Whether a function that a name stands for is Python's own, not another one of its name."""
+    known = (sum, max, min, any, all, *EXTREMES.values())
+    return any(function is x for x in known)
+
+
+def _better(function: Any, best: Any, x: Any) -> Any:
+    """max(best, x), or min, where best may be none yet."""
+    return x if best is UNSET else EXTREMES[function.__name__](best, x)
+
+
+def _found(function: Any, best: Any) -> Any:
+    """What max or min returns; raises ValueError if there was no number."""
+    return function(()) if best is UNSET else best
+
+
+ALLOWED += [_convert, _contains, _raises, _is_pythons, _better, _found]
 
 # By the names under which the calls around an `if` find it.
 CONDITIONS = {IF: Conditions(_is_unknown), UNSET_NAME: UNSET, ".convert": _convert}
 CONDITIONS |= {".in": _contains, RAISES: _raises}
+CONDITIONS |= {IS_PYTHONS: _is_pythons, BETTER: _better, FOUND: _found}
 EXTREMES = {"max": _extreme(max, operator.gt), "min": _extreme(min, operator.lt)}
