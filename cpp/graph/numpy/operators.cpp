@@ -173,7 +173,7 @@ Operand weak_operator(TracedGraph& t, std::string_view name, const Operands& ope
 
 // Of numbers that may be NumPy's or Python's. Results are equal for sums, differences, comparisons
 // and, of floats, all others but quotients by 0 and powers that Python refuses: the caller assumes
-// that there are none of the latter.
+// that there are none of the latter. So are products of integers that fit, and their quotients.
 Operand unsure_operator(TracedGraph& t, std::string_view name, const Operands& operands,
                         Kind widest) {
   const bool divides = name == "divide" || name == "floor_divide" || name == "remainder";
@@ -181,12 +181,16 @@ Operand unsure_operator(TracedGraph& t, std::string_view name, const Operands& o
                         name == "equal" || name == "not_equal";
   const bool of_floats = divides || name == "multiply" || name == "power" || name == "negative" ||
                          name == "positive" || name == "absolute";
-  const bool is_same =
-      name == "add" || name == "subtract" || compares || (of_floats && widest == Kind::Float);
+  const bool of_integers = name == "floor_divide" || name == "remainder" || name == "multiply" ||
+                           name == "negative" || name == "absolute";
+  const bool is_same = name == "add" || name == "subtract" || compares ||
+                       (of_floats && widest == Kind::Float) || (of_integers && widest == Kind::Int);
   if (!is_same || (divides && may_be_zero(t, operands[1])))
     user_error(ErrorKind::Undecided, name,
                ": cannot tell whether a loop's result is NumPy's number or Python's");
-  const Operand result = name == "power" ? power(t, operands, true) : ufunc(t, name, operands)[0];
+  Operand result = name == "power" ? power(t, operands, true) : ufunc(t, name, operands)[0];
+  if (of_integers && widest == Kind::Int && !divides && !integer_range(t, result.value))
+    result = checked(t, name, operands, result.value).value;
   Value all_pythons;
   for (const Operand& x : operands) {
     if (!unsure_kind(t, x)) continue;
