@@ -130,8 +130,6 @@ def _python_operator(trace: Trace, ufunc: str, operands: tuple[Any, ...], values
     is_float = result.weak == "float" or trace.builder.unsure_kind(result) == "float"
     if ufunc == "power" and is_float:
         assume_defined(trace, result, [trace.builder.value(v) for v in values])
-    elif ufunc == "power" and trace.loops is not None:
-        trace.loops.refuse("it computes a power of Python's integers")
     return Tracer(trace, result)
 
 
