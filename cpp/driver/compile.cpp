@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "driver/begun_outputs.h"
 #include "driver/loop_assembler.h"
 #include "driver/program_info.h"
 #include "lower/passes/lower_kernel.h"
@@ -64,6 +65,8 @@ class SlotTable {
       : schedule_(schedule), executable_(executable) {
     for (size_t i = 0; i < schedule.outputs.size(); ++i)
       slots_[schedule.outputs[i].id] = {Slot::Kind::Output, static_cast<int64_t>(i), 0};
+    for (const auto& [begin, output] : begun_outputs(schedule))
+      slots_[begin.id] = slots_.at(output.id);
     for (const schedule::Allocation& allocation : schedule.allocations)
       add(allocation.value, allocation.offset);
   }
@@ -284,8 +287,9 @@ class Assembler {
       for (const schedule::Value v : item.outputs)
         if (schedule_.graph[v].as<graph::Loop_Nest>()->result == static_cast<int64_t>(result)) {
           const int64_t bytes = schedule::bytes_of(schedule_.graph, v);
-          add(runtime::Memory_Transfer{slots_.at(v, 0), slots_.at(item.inputs[operand], 0),
-                                       static_cast<size_t>(bytes)},
+          const Slot to = slots_.at(v, 0), from = slots_.at(item.inputs[operand], 0);
+          if (to == from) continue;  // it is there already
+          add(runtime::Memory_Transfer{to, from, static_cast<size_t>(bytes)},
               copy_info(bytes, about));
         }
     const LoweredLoops& loops = lowered_.loops_of(number);

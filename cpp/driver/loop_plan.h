@@ -68,9 +68,9 @@ struct LoopPlan {
   std::vector<Cell> cells;
   std::vector<Statement> statements;
   // Whether the last statement repeats iterations that may run side by side: none touches what
-  // another one stores. The statements before it store to cells of the kernel's own only; outputs
-  // begin as copies of inputs, (output, input), which are made before.
+  // another one stores. The statements before it store to cells of the kernel's own only.
   bool is_parallel = false;
+  // Outputs that begin as copies of inputs, (output, input): these are made before the statements.
   std::vector<std::pair<size_t, size_t>> copies;
 };
 

@@ -32,6 +32,11 @@ bool begins_output(const LoopPlan& plan, const Statement& statement) {
   return store && plan.cells[store->target].output && plan.cells[store->part].input &&
          is_constant(plan.cells[store->part].shape);
 }
+// Whether a copy is better made as a step of its own than by one thread of the loops.
+bool is_large(const LoopPlan& plan, const Statement& copy) {
+  constexpr int64_t kLargeCopy = 4096;
+  return max_elements(plan.cells[std::get<Store>(copy.action).target].shape) >= kLargeCopy;
+}
 bool fills_own_cells(const LoopPlan& plan, const Statement& statement) {
   std::set<size_t> stored;
   collect_stored({&statement, 1}, stored);
@@ -150,28 +155,39 @@ bool is_touched_apart(const LoopPlan& plan, size_t cell, const Repeat& repeat) {
   return true;
 }
 
-}  // namespace
-
-void find_parallel_iterations(LoopPlan& plan) {
-  std::vector<Statement>& statements = plan.statements;
+bool are_independent(const LoopPlan& plan) {
+  const std::vector<Statement>& statements = plan.statements;
   const auto* repeat =
       statements.empty() ? nullptr : std::get_if<Repeat>(&statements.back().action);
-  if (!repeat || repeat->goes_on) return;
+  if (!repeat || repeat->goes_on) return false;
   for (size_t s = 0; s + 1 < statements.size(); ++s)
-    if (!begins_output(plan, statements[s]) && !fills_own_cells(plan, statements[s])) return;
+    if (!begins_output(plan, statements[s]) && !fills_own_cells(plan, statements[s])) return false;
   std::set<size_t> stored;
   collect_stored(repeat->body, stored);
   for (const size_t cell : stored) {
     const bool is_temporary = !plan.cells[cell].is_carried && !plan.cells[cell].output;
-    if (!is_temporary && !is_touched_apart(plan, cell, *repeat)) return;
+    if (!is_temporary && !is_touched_apart(plan, cell, *repeat)) return false;
   }
-  plan.is_parallel = true;
-  for (const Statement& statement : statements)
-    if (begins_output(plan, statement)) {
+  return true;
+}
+
+}  // namespace
+
+void find_parallel_iterations(LoopPlan& plan) {
+  plan.is_parallel = are_independent(plan);
+  std::vector<Statement> others;
+  bool is_start = true;  // of the plan: what comes before a copy does not touch its output
+  for (Statement& statement : plan.statements) {
+    is_start &= begins_output(plan, statement) || fills_own_cells(plan, statement);
+    if (is_start && begins_output(plan, statement) &&
+        (plan.is_parallel || is_large(plan, statement))) {
       const auto& store = std::get<Store>(statement.action);
       plan.copies.emplace_back(*plan.cells[store.target].output, *plan.cells[store.part].input);
+    } else {
+      others.push_back(std::move(statement));
     }
-  std::erase_if(statements, [&](const Statement& s) { return begins_output(plan, s); });
+  }
+  plan.statements = std::move(others);
 }
 
 }  // namespace rune::driver

@@ -21,6 +21,7 @@ struct Slot {
   int64_t index = 0;   // of Input, Output, Constant
   int64_t offset = 0;  // bytes, into the arena for a Temporary, otherwise into the buffer
   int device = 0;      // of Temporary and Constant: the device whose memory it is
+  bool operator==(const Slot&) const = default;
 };
 
 // The variables of a run are those that it is given and, by the numbers behind them, those of its

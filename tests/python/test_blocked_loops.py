@@ -232,3 +232,33 @@ def test_rows_that_are_mixed_stay_together(name: str) -> None:
 def test_small_loops_stay_as_they_are() -> None:
     assert not is_blocked(previous_values, rows(100))
     rolled(previous_values, rows(100), ulps=64)
+
+
+def two_arrays(x):
+    a, b = np.zeros(x.shape), np.zeros(x.shape)
+    for t in range(1, x.shape[0]):
+        a[t] = 0.5 * a[t - 1] + x[t]
+        b[t] = 0.5 * b[t - 1] - a[t]
+    return a, b
+
+
+def read_before(x):
+    a = x * 2.0
+    for t in range(1, x.shape[0]):
+        a[t] = 0.5 * a[t - 1] + a[t]
+    return a, x
+
+
+@pytest.mark.parametrize("function", (two_arrays, read_before))
+def test_arrays_that_begin_in_memory(function: Callable[..., Any]) -> None:
+    blocked(function, rows(60, N))
+
+
+def test_an_array_begins_in_the_results_memory() -> None:
+    jitted = rune_jit.jit(read_before, device="cpu")
+    x = rows(60, N)
+    jitted(x)
+    with rune_jit.profile() as profile:
+        jitted(x)
+    assert "loops" in str(profile)
+    assert "copy for loops" not in str(profile)

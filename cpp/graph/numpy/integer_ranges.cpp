@@ -59,8 +59,10 @@ std::optional<Range> of_power(const Range& base, const Range& exponent) {
   if (exponent.low < 0 || size > kMost) return std::nullopt;
   Wide most = 1;
   if (size > 1)
-    for (Wide i = 0; i < exponent.high; ++i)
-      if ((most *= size) > kMost) return std::nullopt;
+    for (Wide i = 0; i < exponent.high; ++i) {
+      most *= size;
+      if (most > kMost) return std::nullopt;
+    }
   return Range{base.low < 0 ? -most : 0, most};
 }
 
