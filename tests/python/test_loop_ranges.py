@@ -1,4 +1,4 @@
-"""Loops over ranges that data decide, outside of other loops."""
+"""Loops over ranges that data decide, outside of other loops, and over reversed ranges."""
 
 import numpy as np
 import pytest
@@ -95,3 +95,59 @@ def test_a_range_that_is_no_loop_of_the_program():
         return names
 
     both(f, X, np.array([5]))
+
+
+def filtered_backwards(x):
+    out, acc = np.zeros_like(x), np.zeros(x.shape[1])
+    for t in reversed(range(x.shape[0])):
+        acc = x[t] + 0.9 * acc
+        out[t] = acc
+    return out, t
+
+
+def rows_backwards(x):
+    s = 0.0
+    for row in reversed(x):
+        s = 0.5 * s + row.sum()
+    return s
+
+
+def triangle_backwards(x):
+    for i in range(x.shape[0]):
+        for j in reversed(range(i)):
+            x[i, j] += x[j, i] * 0.5 + x[i, j + 1]
+    return x
+
+
+def steps_backwards(x):
+    for i in reversed(range(1, x.shape[0], 2)):
+        x[i] += x[i - 1] * 2
+    return x, i
+
+
+def until_backwards(x):
+    for i in reversed(range(x.shape[0] - 1)):
+        x[i] -= 0.3 * x[i + 1]
+        if x[i, 0] < 0:
+            break
+    return x, i
+
+
+@pytest.mark.parametrize(
+    "function",
+    [filtered_backwards, rows_backwards, triangle_backwards, steps_backwards, until_backwards],
+)
+def test_reversed(function):
+    rolled(function, np.random.default_rng(0).random((9, 9)), ulps=16)
+
+
+def test_reversed_lists_and_empty_ranges_are_pythons():
+    def f(x):
+        out = []
+        for v in reversed([1, 2, 3, 4, 5]):
+            out.append(x[v] * 2)
+        for i in reversed(range(0)):
+            out.append(x[i])
+        return out
+
+    both(f, X)

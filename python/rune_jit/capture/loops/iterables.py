@@ -32,6 +32,10 @@ def numbers_of(
     """The numbers of the iterations, and what the loop's target is in each; None if the loop is no
     loop over numbers and rows."""
     first, rest = given[0], given[1:]
+    if first is reversed:
+        found = numbers_of(rest, bind) if rest and (rest[0] is range or len(rest) == 1) else None
+        backwards = found[0].backwards if found else None
+        return (backwards, found[1]) if found and backwards else None
     if not rest:
         if type(first) is range:
             return Range(first.start, first.stop, first.step), _itself

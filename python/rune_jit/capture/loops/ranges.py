@@ -106,6 +106,16 @@ class Range(NamedTuple):
         before = self.iterations_before(counter)
         return None if before is None else (value + before * step, after)
 
+    @property
+    def backwards(self) -> Range | None:
+        """The same numbers, the last one first; None if that is not known."""
+        if self.is_known:
+            numbers = self.known[::-1]
+            return Range(numbers.start, numbers.stop, numbers.step)
+        if abs(self.step) != 1:
+            return None
+        return Range(self.stop - self.step, self.start - self.step, -self.step)
+
     def without_first(self) -> Range:
         return self if self.is_unlimited else self._replace(start=self.start + self.step)
 

@@ -38,7 +38,7 @@ _MOST_PASSES = 8
 # How many iterations run apart at most until numbers are of the kinds that they stay.
 _MOST_PEELED = 3
 # What makes an iterable whose arguments tell what it is.
-_ITERABLES = (range, enumerate, zip, itertools.repeat)
+_ITERABLES = (range, enumerate, zip, itertools.repeat, reversed)
 
 
 def begin(number: int, *given: Any) -> Any:
@@ -92,6 +92,8 @@ def begin_while(number: int, *limit: Any) -> Any:
 
 
 def _iterable(given: tuple[Any, ...]) -> Any:
+    if len(given) > 2 and given[0] is reversed:
+        return reversed(given[1](*given[2:]))
     return given[0](*given[1:]) if len(given) > 1 else given[0]
 
 

@@ -30,7 +30,7 @@ import linecache
 import os
 import tokenize
 import types
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from rune_jit.capture.loops.classes import Classes, calls_classes
 from rune_jit.capture.loops.code_objects import all_codes, compiled, inner, is_same
@@ -350,6 +350,9 @@ def _around_for(s: ast.For, loop: Loop) -> list[ast.stmt]:
     iterated = s.iter
     if isinstance(iterated, ast.Call) and _is_taken_apart(iterated):
         given = [iterated.func, *iterated.args]
+        inner = iterated.args[0] if iterated.args else None
+        if _is_called(iterated, "reversed") and _is_called(inner, "range"):
+            given = [iterated.func, inner.func, *inner.args]
     begin: ast.expr = ast.Call(ast.Name(ENTRY, ast.Load()), [ast.Constant(loop.number), *given], [])
     if loop.refusal:
         s.iter = at(s.iter, begin)
@@ -388,8 +391,18 @@ def _is_taken_apart(call: ast.Call) -> bool:
         return False
     if isinstance(call.func, ast.Attribute):
         return call.func.attr == "repeat"
-    names = ("range", "enumerate", "zip", "repeat")
+    names = ("range", "enumerate", "zip", "repeat", "reversed")
     return isinstance(call.func, ast.Name) and call.func.id in names
+
+
+def _is_called(x: ast.expr | None, name: str) -> TypeGuard[ast.Call]:
+    """Whether the expression calls a function of this name, with arguments by position."""
+    return (
+        isinstance(x, ast.Call)
+        and isinstance(x.func, ast.Name)
+        and x.func.id == name
+        and _is_taken_apart(x)
+    )
 
 
 def _rebinding(loop: str, attribute: str, names: tuple[str, ...]) -> ast.stmt:
