@@ -16,6 +16,18 @@ bool has_atomic(ReduceOp op, DType dtype, const Capabilities& caps) {
 
 }  // namespace
 
+double reduced_elements(const Graph& graph, const Node& node) {
+  double result = 1;
+  const auto size = [&](int64_t axis) {
+    return static_cast<double>(graph[node.inputs[0]].shape()[axis].bound());
+  };
+  if (const auto* reduce = node.as<Reduce_Axis>())
+    for (const int64_t axis : reduce->axes) result *= size(axis);
+  if (const auto* contract = node.as<Contract>())
+    for (const auto& pair : contract->contract) result *= size(pair.first);
+  return result;
+}
+
 bool is_long_reduction(const Shape& from) {
   return max_elements(from) >= kLongReduction;
 }

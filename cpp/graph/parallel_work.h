@@ -7,6 +7,10 @@
 
 namespace rune::graph {
 
+// How many elements of its operands each element of a reduction or contraction combines; 1 of
+// another node.
+double reduced_elements(const Graph& graph, const Node& node);
+
 // Whether a reduction of this shape has so many elements that it may be worth dividing.
 bool is_long_reduction(const Shape& from);
 

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "graph/attribute_dims.h"
 #include "graph/loops.h"
+#include "graph/parallel_work.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/rewrite.h"
 
@@ -153,20 +154,9 @@ class Former {
     for (const uint32_t id : loop.members) {
       const Node& node = graph_.nodes[id];
       if (is_movement(node.kind()) || node.as<Carry>() || node.as<Update>()) continue;
-      elements += static_cast<double>(max_elements(node.shape())) * reduced_elements(node);
+      elements += static_cast<double>(max_elements(node.shape())) * reduced_elements(graph_, node);
     }
     return elements;
-  }
-
-  double reduced_elements(const Node& node) const {
-    double result = 1;
-    if (const auto* reduce = node.as<Reduce_Axis>())
-      for (const int64_t axis : reduce->axes)
-        result *= static_cast<double>(graph_[node.inputs[0]].shape()[axis].bound());
-    if (const auto* contract = node.as<Contract>())
-      for (const auto& pair : contract->contract)
-        result *= static_cast<double>(graph_[node.inputs[0]].shape()[pair.first].bound());
-    return result;
   }
 
   bool can_be_nested(const Node& node) const {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "alu/alu.h"
+#include "graph/parallel_work.h"
 #include "graph/passes/iterations.h"
 #include "graph/passes/rewrite.h"
 
@@ -80,18 +81,6 @@ class Chooser {
     }
   }
 
-  double reduced_elements(const Node& node) const {
-    double result = 1;
-    const auto size = [&](int64_t axis) {
-      return static_cast<double>(graph_[node.inputs[0]].shape()[axis].bound());
-    };
-    if (const auto* reduce = node.as<Reduce_Axis>())
-      for (const int64_t axis : reduce->axes) result *= size(axis);
-    if (const auto* contract = node.as<Contract>())
-      for (const auto& pair : contract->contract) result *= size(pair.first);
-    return result;
-  }
-
   double operations_of(const Node& node) const {
     if (is_movement(node.kind()) || node.as<Carry>() || node.as<Update>() || node.as<End_Loop>() ||
         node.as<Loop_Result>())
@@ -99,7 +88,7 @@ class Chooser {
     double cost = 1;
     if (const auto* unary = node.as<Unary>()) cost = cost_of(caps_, unary->op, node.dtype());
     if (const auto* binop = node.as<Binop>()) cost = cost_of(caps_, binop->op, node.dtype());
-    return cost * static_cast<double>(max_elements(node.shape())) * reduced_elements(node);
+    return cost * static_cast<double>(max_elements(node.shape())) * reduced_elements(graph_, node);
   }
   double work_of(uint32_t id) const { return operations_of(graph_.nodes[id]) * times_.at(id); }
 
