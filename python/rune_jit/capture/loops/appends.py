@@ -13,7 +13,7 @@ from rune_jit.capture.loops.effects import ALLOWED
 from rune_jit.capture.loops.kinds import UNSET, GivenUp, is_array, kind_of, lay_out_as
 from rune_jit.capture.loops.ranges import Range
 from rune_jit.capture.loops.structures import is_mutable, made_like, parts_of
-from rune_jit.capture.loops.unfold import APPEND, APPENDED, COLLECT, LAST, LAST_OF
+from rune_jit.capture.loops.unfold import APPEND, APPENDED, COLLECT, EXTENDED, LAST, LAST_OF
 from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.loops import Body
 from rune_jit.tracing.rows import Run, row, runs_of
@@ -49,6 +49,16 @@ def collect(items: list[Any], value: Any) -> None:
     loops = trace.loops if trace is not None else None
     if loops is None or not loops.append(items, [value], True):
         items.append(value)
+
+
+def extended(items: Any, values: list[Any]) -> Any:
+    """items += values"""
+    if type(items) is not list:
+        items += values
+        return items
+    for value in values:
+        append(items, value)
+    return items
 
 
 def appended(items: Any, value: Any) -> Any:
@@ -358,13 +368,14 @@ class _Known(NamedTuple):
     values: list[Any]  # by iteration
 
 
-ALLOWED += [append, appended, collect, last]
+ALLOWED += [append, appended, collect, extended, last]
 
 # By the names under which loops find them.
 APPENDS = {
     APPEND: append,
     APPENDED: appended,
     COLLECT: collect,
+    EXTENDED: extended,
     LAST: last,
     LAST_OF: last_of,
 }

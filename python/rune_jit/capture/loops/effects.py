@@ -87,8 +87,9 @@ class Effects:
         self._asks_bases = False  # whether it calls methods that classes inherit and override
         self._attributes: set[str] = set()  # that the code names
         self._calls: dict[str, str] = {}  # of these, called: for reports, with what they are of
-        # By id, lists that local variables stand for and that are appended to.
-        self.appended: dict[int, list[Any]] = {}
+        self.appended: dict[int, list[Any]] = {}  # by id, lists that are appended to
+        self._appended_attributes: set[str] = set()
+        self._lists: list[tuple[str, Any]] = []  # that objects hold, with the attributes' names
         # By id, lists of which items are read and assigned, with a name of each.
         self._indexed: dict[int, tuple[str, list[Any]]] = {}
         self.stand_ins: list[Any] = []  # for these lists
@@ -127,7 +128,14 @@ class Effects:
                 value = find(name)
             except KeyError:
                 continue
-            self._append_to(value, name in values)
+            self._append_to(value)
+        self._appended_attributes |= uses.appended_attributes
+        for name in uses.appended_items:
+            try:
+                value = find(name)
+            except KeyError:
+                continue
+            self._append_to_items(value)
         for name in sorted(uses.indexed):
             try:
                 value = find(name)
@@ -148,11 +156,36 @@ class Effects:
             else:
                 self._look_at(items)
 
-    def _append_to(self, x: Any, is_local: bool) -> None:
+    def _append_to_items(self, x: Any) -> None:
+        if not _holds_lists(x):
+            self._look_at(x)
+            return
+        self._containers.append((x, type(x).__name__))
+        for items in x.values() if type(x) is dict else x:
+            self._append_to(items)
+
+    def _append_to_attributes(self) -> None:
+        """Looks through lists that objects hold, but for those that the code only appends to."""
+        while True:
+            read = [
+                x
+                for x in self._lists
+                if x[0] in self._attributes or x[0] not in self._appended_attributes
+            ]
+            if not read:
+                break
+            self._lists = [x for x in self._lists if not any(x is y for y in read)]
+            for _, items in read:
+                self._look_at(items)
+        for _, items in self._lists:
+            if _holds_lists(items):
+                self._append_to_items(items)
+            else:
+                self._append_to(items)
+
+    def _append_to(self, x: Any) -> None:
         if type(x) is not list:
             raise Refused("it calls the method append")
-        if not is_local:
-            raise Refused("it appends to a list that is no local variable")
         if id(x) in self.appended:
             raise Refused("it appends to a list that has two names")
         self.appended[id(x)] = x
@@ -179,6 +212,7 @@ class Effects:
         """What the body of a loop can change, and what that holds. Raises Refused."""
         effects = cls()
         effects.look(uses, values, scope)
+        effects._append_to_attributes()
         effects.stand_in(make)
         effects.check_appended()
         return effects, effects.held()
@@ -190,6 +224,7 @@ class Effects:
         effects = cls()
         with contextlib.suppress(Refused):
             effects.look(uses, frame.f_locals, scope_of(frame))
+            effects._append_to_attributes()
         return effects._held()
 
     def _held(self) -> Held:
@@ -292,7 +327,9 @@ class Effects:
         if self._replaces:
             self._look_at(class_of(x))
         for name, value in vars(x).items():
-            if not isinstance(value, FUNCTIONS) or not hasattr(kind, name):
+            if type(value) is list or _holds_lists(value):
+                self._lists.append((name, value))
+            elif not isinstance(value, FUNCTIONS) or not hasattr(kind, name):
                 self._look_at(value)
         for name in list(self._attributes):
             self._look_at_member(x, name)
@@ -351,6 +388,12 @@ class Effects:
                 raise Refused(f"it uses the attribute {name} of a {kind.__name__}")
         else:
             self._look_at(found)
+
+
+def _holds_lists(x: Any) -> bool:
+    """Whether x is a dict or list of lists."""
+    items = list(x.values()) if type(x) is dict else x if type(x) is list else []
+    return bool(items) and all(type(item) is list for item in items)
 
 
 def scope_of(frame: Any) -> Callable[[str], Any]:
