@@ -28,7 +28,7 @@ from rune_jit.capture.loops.members import (
     member,
     what_makes,
 )
-from rune_jit.capture.loops.places import Held
+from rune_jit.capture.loops.places import Held, Variable
 from rune_jit.capture.loops.source import source_of
 from rune_jit.capture.loops.structures import class_of, is_named_tuple
 from rune_jit.capture.loops.syntax import Path, Uses
@@ -308,7 +308,7 @@ class Effects:
         cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
 
         def scope(name: str) -> Any:
-            if name in source.locals:
+            if name in source.locals and name not in source.nonlocals:
                 raise KeyError(name)
             if name in cells:
                 try:
@@ -317,6 +317,10 @@ class Effects:
                     raise KeyError(name) from None
             return global_value(f.__globals__, name)
 
+        for name in source.nonlocals & cells.keys():
+            if cells[name] != types.CellType() and id(cells[name]) not in self._seen:
+                self._seen[id(cells[name])] = cells[name]
+                self._containers.append((Variable(cells[name]), name))
         self.look(source.uses, {}, scope)
 
     def _look_at_object(self, x: Any) -> None:

@@ -11,8 +11,27 @@ class Changed(Exception):
     """A container is another one in a way that no assignment to an item makes."""
 
 
+class Variable:
+    """A variable of an outer function, as a list of one item."""
+
+    def __init__(self, cell: Any) -> None:
+        self._cell = cell
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, at: int) -> Any:
+        return self._cell.cell_contents
+
+    def __setitem__(self, at: int, value: Any) -> None:
+        self._cell.cell_contents = value
+
+    def copy(self) -> list[Any]:
+        return [self._cell.cell_contents]
+
+
 class Place(NamedTuple):
-    """An item of a list or dict; of an object's dict, an attribute."""
+    """An item of a list or dict; of an object's dict, an attribute; a variable."""
 
     name: str  # for reports; no other place of one loop has it
     container: Any
@@ -42,7 +61,8 @@ class Held:
                 continue
             for key in x if isinstance(x, dict) else range(len(x)):
                 if x[key] is not before[key]:
-                    found.append(Place(f"{key} of {of} {i}", x, key))
+                    name = f"{of} {i}" if isinstance(x, Variable) else f"{key} of {of} {i}"
+                    found.append(Place(name, x, key))
         return found
 
     def held(self, place: Place) -> Any:
@@ -52,6 +72,9 @@ class Held:
     def restore(self) -> None:
         """Makes all hold what they held."""
         for x, _, before in self._before:
+            if isinstance(x, Variable):
+                x[0] = before[0]
+                continue
             x.clear()
             (x.extend if isinstance(x, list) else x.update)(before)
 

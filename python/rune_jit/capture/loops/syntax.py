@@ -72,7 +72,8 @@ _STATEMENTS = (
     *(ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.If, ast.For, ast.While, ast.Pass),
     *(ast.Continue, ast.Assert),
 )
-_LEAVES = (ast.Return, ast.Break)  # statements that only a called function may have
+# Statements that only a called function may have.
+_LEAVES = (ast.Return, ast.Break, ast.Nonlocal)
 _NOT_EXPRESSIONS = {
     ast.Lambda: "a lambda",
     ast.Await: "await",
@@ -373,6 +374,8 @@ def _refusal(body: Sequence[ast.stmt], allowed: tuple[type, ...]) -> str | None:
             # Names that stand for it are no others' in the next iteration, nor after the loop.
             if reason := function_refusal(s.body):
                 return reason
+            if any(isinstance(x, ast.Nonlocal) for x in ast.walk(s)):
+                return "it defines a function with nonlocal"
         elif not isinstance(s, allowed):
             own = isinstance(s, ast.Break) and s not in list(_own(body))
             if not own:
