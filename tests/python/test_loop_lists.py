@@ -409,8 +409,8 @@ def test_lists_that_are_read() -> None:
             found.append(found[i] * 0.5 + x[i])
         return np.array(found)
 
-    refused("it reads a list that it appends to", by_another_name, x())
-    refused("it reads a list that it appends to", an_item, x())
+    refused("it changes a list", by_another_name, x())
+    refused("runs all iterations", an_item, x())
 
 
 def test_lists_under_conditions() -> None:

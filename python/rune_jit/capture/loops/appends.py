@@ -4,6 +4,7 @@ The loop writes them to arrays, whose rows the list holds afterwards."""
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -36,7 +37,8 @@ def append(items: Any, value: Any) -> Any:
     if loops is None or not loops.within:
         return items.append(value)
     if type(items) is not list:
-        loops.refuse("it calls the method append")
+        if type(items) is not deque:
+            loops.refuse("it calls the method append")
         return items.append(value)
     if not loops.append(items, [value], False):
         items.append(value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import operator
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -286,12 +287,13 @@ def _extreme(real: Any, is_better: Any) -> Any:
     def extreme(*args: Any, **kwargs: Any) -> Any:
         trace, loops = current_trace(), _loops()
         items = args[0] if len(args) == 1 else args
-        if trace is None or kwargs or type(items) not in (list, tuple) or not _may_choose(trace):
+        is_known = trace is None or type(items) not in (list, tuple, deque)
+        if trace is None or is_known or kwargs or not _may_choose(trace):
             return real(*args, **kwargs)
         if all(type(x) is not Tracer and type(x) is not Size for x in items):
             return real(*args)
-        best = items[0]
-        for x in items[1:]:
+        best, *others = items
+        for x in others:
             better = is_better(x, best)
             if type(better) is Tracer and better.ndim == 0:
                 holds = trace.builder.value(better._value_in(trace))

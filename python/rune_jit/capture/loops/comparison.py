@@ -20,7 +20,7 @@ from rune_jit.capture.loops.kinds import (
     unsure_sum,
 )
 from rune_jit.capture.loops.ranges import Range
-from rune_jit.capture.loops.structures import Structures
+from rune_jit.capture.loops.structures import Structures, holder_of
 from rune_jit.capture.loops.syntax import Loop
 from rune_jit.tracing.loops import Body, Loops
 from rune_jit.tracing.sizes import Size
@@ -49,6 +49,7 @@ class Comparison:
     _same_memory: list[tuple[str, str]]
     _runs: bool
     _is_decided_by_data: bool
+    is_settled = False  # whether numbers that are Python's may become NumPy's in any iteration
     _goes_on: Any
 
     def _compare_number(self, name: str, new: Any) -> bool:
@@ -66,8 +67,14 @@ class Comparison:
         if new_kind == kind:
             return True
         is_unsure = new_kind is not None and new_kind[0] == "unsure"
-        unsure = unsure_sum(kind, new_kind) if is_unsure or self._is_decided_by_data else None
+        may_be_either = is_unsure or self._is_decided_by_data or self.is_settled
+        unsure = unsure_sum(kind, new_kind) if may_be_either else None
         if unsure is not None:
+            # (So are all items of a queue, through which numbers go.)
+            for other in self._carried:
+                is_beside = holder_of(other) == holder_of(name) is not None
+                if is_beside and kind_of(trace, self._before[other]) == kind:
+                    self._unsure[other] = unsure
             self._unsure[name] = unsure
             return False
         raise Unsettled(f"{name} has another type after an iteration")

@@ -5,6 +5,7 @@ of containers and attributes of objects."""
 from __future__ import annotations
 
 import builtins
+import collections
 import contextlib
 import dataclasses
 import enum
@@ -65,6 +66,8 @@ _METHOD_NAMES = (
     " diagonal dot fill flatten max mean min nonzero prod ptp put ravel repeat reshape round"
     " searchsorted sort squeeze std sum swapaxes take trace transpose var view"
     " at accumulate outer reduce reduceat items keys values get _replace _asdict"
+    # Of lists and queues, which are compared afterwards.
+    " append appendleft extend insert pop popleft remove reverse rotate"
 )
 _METHODS = frozenset(_METHOD_NAMES.split())
 # What stands for Python's own functions, and what takes apart and makes containers.
@@ -185,7 +188,8 @@ class Effects:
 
     def _append_to(self, x: Any) -> None:
         if type(x) is not list:
-            raise Refused("it calls the method append")
+            self._look_at(x)
+            return
         if id(x) in self.appended:
             raise Refused("it appends to a list that has two names")
         self.appended[id(x)] = x
@@ -214,7 +218,7 @@ class Effects:
         effects.look(uses, values, scope)
         effects._append_to_attributes()
         effects.stand_in(make)
-        effects.check_appended()
+        effects.forget_read()
         return effects, effects.held()
 
     @classmethod
@@ -238,10 +242,10 @@ class Effects:
         """Whether the code reaches a container that was there before."""
         return id(x) in self._seen or id(x) in self.appended
 
-    def check_appended(self) -> None:
-        """Raises Refused if the code may read a list that it appends to."""
-        if not self.appended.keys().isdisjoint(self._seen):
-            raise Refused("it reads a list that it appends to")
+    def forget_read(self) -> None:
+        """Lists that the code appends to and may read are lists like others."""
+        for key in self.appended.keys() & self._seen.keys():
+            del self.appended[key]
 
     def _look_along(self, value: Any, path: Path, is_called: bool) -> None:
         rest = list(path[1:])
@@ -260,7 +264,7 @@ class Effects:
         self._seen[id(x)] = x
         if can_be_copied(x) and type(x) not in (list, tuple, dict):
             self._look_at_object(x)
-        elif isinstance(x, (list, tuple, dict, set, frozenset)):
+        elif isinstance(x, (list, tuple, dict, set, frozenset, collections.deque)):
             self._look_at_container(x)
             if is_named_tuple(type(x)):
                 self._look_at(type(x))
@@ -287,12 +291,13 @@ class Effects:
             self._look_at_function(x)
 
     def _look_at_container(self, x: Any) -> None:
-        if type(x) not in (list, tuple, dict, set, frozenset) and not hasattr(x, "_fields"):
+        known = (list, tuple, dict, set, frozenset, collections.deque)
+        if type(x) not in known and not hasattr(x, "_fields"):
             raise Refused(f"it uses a {type(x).__name__}")
         self._num_items += len(x)
         if self._num_items > _MOST_HELD:
             raise Refused("it uses large containers")
-        if isinstance(x, (list, dict, set)):
+        if isinstance(x, (list, dict, set, collections.deque)):
             self._containers.append((x, type(x).__name__))
         for item in [*x.keys(), *x.values()] if isinstance(x, dict) else x:
             self._look_at(item)
