@@ -93,10 +93,6 @@ py::dtype wrap(const PyGraph&, DType dtype) {
   return to_numpy(dtype);
 }
 
-std::optional<size_t> wrap(const PyGraph&, std::optional<size_t> position) {
-  return position;
-}
-
 bool wrap(const PyGraph&, bool value) {
   return value;
 }
@@ -259,9 +255,27 @@ void bind_functions(Class& c) {
       "Whether an integer is not known to be another number than 0.");
   def(c, "is_known_to_fit", &is_known_to_fit, py::arg("value"), py::arg("dtype"),
       "Whether a dtype of integers is known to hold each element of a traced value of integers.");
-  def(c, "find_unbounded", &find_unbounded, py::arg("carries"),
-      "The position of a Python integer, of these that loops carry, that may leave 64 bits. None "
-      "if there is none.");
+  c.def(
+      "find_unbounded",
+      [](PyGraph& g, const std::vector<PyValue>& carries) -> py::object {
+        Operands operands;
+        for (const PyValue& x : carries) operands.push_back(x.operand());
+        const auto found = graph::numpy::find_unbounded(g, operands);
+        if (!found) return py::none();
+        return py::make_tuple(found->position, found->locations);
+      },
+      py::arg("carries"),
+      "The position of a Python integer, of these that loops carry, that may leave 64 bits (or "
+      "their number, if that is another one), and the lines whose results may be the first to do "
+      "so. None if there is none.");
+  c.def(
+      "check_integers",
+      [](PyGraph& g, const std::set<std::string>& lines) {
+        g.may_check_integers = true;
+        g.checked_at = lines;
+      },
+      py::arg("lines_of_loops"),
+      "Makes the program check that Python integers keep within 64 bits, in loops at these lines.");
   def(c, "depends_on_arguments", &depends_on_arguments, py::arg("value"),
       "Whether a value is computed from an argument of the program.");
   def(c, "begin_condition", &begin_condition,
@@ -430,6 +444,8 @@ void bind_graph(py::module_& m) {
           "Whether it may have nodes that take long to compile only if they take NumPy long.")
       .def_readonly("pays", &PyGraph::pays, "Whether it has not had too many for that.")
       .def_property_readonly("has_checks", [](const PyGraph& g) { return !g.checks.empty(); })
+      .def_property_readonly("has_checked_integers",
+                             [](const PyGraph& g) { return g.has_checked_integers; })
       .def(
           "take_checks",
           [](PyGraph& g) {

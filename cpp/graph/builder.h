@@ -77,6 +77,7 @@ class Builder {
 
   // Recorded in the nodes added from now on.
   void set_location(std::string location) { location_ = std::move(location); }
+  const std::string& location() const { return location_; }
 
   void set_outputs(std::vector<Value> outputs) { graph_.outputs = std::move(outputs); }
   const Graph& graph() const { return graph_; }

@@ -192,6 +192,10 @@ class GraphBuilder:
         """
         What the loop carries as number `index`, at the start of an iteration; `value` is what it is before the first one.
         """
+    def check_integers(self, lines_of_loops: collections.abc.Set[str]) -> None:
+        """
+        Makes the program check that Python integers keep within 64 bits, in loops at these lines.
+        """
     def clip(self, arg0: typing.Any, arg1: typing.Any, arg2: typing.Any) -> typing.Any: ...
     def complex(self, arg0: typing.Any, arg1: typing.Any) -> typing.Any: ...
     def concatenate(
@@ -255,9 +259,9 @@ class GraphBuilder:
         arg0: typing.Any,
         arg1: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
     ) -> typing.Any: ...
-    def find_unbounded(self, carries: collections.abc.Sequence) -> int | None:
+    def find_unbounded(self, carries: collections.abc.Sequence[typing.Any]) -> typing.Any:
         """
-        The position of a Python integer, of these that loops carry, that may leave 64 bits. None if there is none.
+        The position of a Python integer, of these that loops carry, that may leave 64 bits (or their number, if that is another one), and the lines whose results may be the first to do so. None if there is none.
         """
     def finish(self, arg0: collections.abc.Sequence[typing.Any]) -> Graph:
         """
@@ -410,6 +414,8 @@ class GraphBuilder:
         """
         (input, dtype) for a Python int that must fit the dtype, (input, None) for a number that must not be zero.
         """
+    @property
+    def has_checked_integers(self) -> bool: ...
     @property
     def has_checks(self) -> bool: ...
     @property

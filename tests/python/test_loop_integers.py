@@ -152,3 +152,98 @@ def test_an_index_that_an_operator_bounds_needs_no_check():
         return out
 
     assert_matches(rune_jit.jit(buckets)(DATA), buckets(DATA))
+
+
+WIDE = DATA.astype(np.int64)
+
+
+def product_of_arguments(x, n):
+    out = np.zeros(x.shape[0], dtype=np.int64)
+    for i in range(x.shape[0]):
+        out[i] = (n * n * n * n) % 1000 + x[i]
+    return out
+
+
+def position_of_a_product(x, n):
+    out = np.zeros(60)
+    for i in range(x.shape[0]):
+        out[(int(x[i]) * n * n * n * n) % 60] += 1
+    return out
+
+
+def shifted_by_data(x, n):
+    total = 0.0
+    for i in range(x.shape[0]):
+        total += (n << int(x[i]) % 50) % 1001
+    return total
+
+
+def powers_of_counters(x, n):
+    total = 0.0
+    for j in range(x.shape[0]):
+        total += x[j] / 4**j + float(x[j]) * n ** (j % 3) + (-1) ** j + 2**-j + 1.5**j
+    return total
+
+
+def powers_of_data(x, n):
+    total = 0
+    for j in range(x.shape[0]):
+        total += int(x[j]) ** (j % 7) % 1009 + n ** int(x[j] % 4) % 7
+    return total
+
+
+def factorials(x, n):
+    f, total = n, 0.0
+    for i in range(1, 16):
+        f *= i
+        total += x[i] / f + f % 10
+    return total
+
+
+def counted_cubes(x, n):
+    count = n
+    for i in range(x.shape[0]):
+        if x[i] > 100:
+            count += n
+    return count * count * count * count % 1003
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        product_of_arguments,
+        position_of_a_product,
+        shifted_by_data,
+        powers_of_counters,
+        powers_of_data,
+        factorials,
+        counted_cubes,
+    ],
+)
+@pytest.mark.parametrize("n", [1, 3, -7, 70_000, 2**40])
+def test_computed_integers_grow_as_pythons(function, n):
+    jitted = rune_jit.jit(function)
+    for _ in range(2):
+        assert_matches(jitted(WIDE, n), function(WIDE, n))
+
+
+@pytest.mark.parametrize("function", [product_of_arguments, shifted_by_data, powers_of_data])
+def test_computed_integers_that_may_exceed_64_bits_are_checked(function):
+    jitted = rune_jit.jit(function)
+    assert_matches(jitted(WIDE, 3), function(WIDE, 3))
+    assert "is a loop of the program" in jitted.explain()
+    assert_matches(jitted(WIDE, 80_000_000), function(WIDE, 80_000_000))
+
+
+def test_a_power_that_may_be_negative_is_checked():
+    def powers(x, exponents):
+        total = 0.0
+        for i in range(x.shape[0]):
+            total += float(3 ** int(exponents[i])) + x[i]
+        return total
+
+    jitted, exponents = rune_jit.jit(powers), np.arange(90) % 20
+    assert_matches(jitted(WIDE, exponents), powers(WIDE, exponents))
+    assert "is a loop of the program" in jitted.explain()
+    for other in (-exponents, exponents + 40, exponents):
+        assert_matches(jitted(WIDE, other), powers(WIDE, other))

@@ -475,3 +475,18 @@ def test_numbers_that_become_numpys_one_after_the_other() -> None:
     rolled(goertzel, numbers(30), 0.7, ulps=64)
     for n in range(5):
         both(goertzel, numbers(n), 0.7, ulps=64)
+
+
+@pytest.mark.parametrize("low", [-20, 0, 1])
+def test_quotients_and_products_of_integers_that_may_be_numpys(low: int) -> None:
+    def f(x: Any, of: Any) -> Any:
+        k, out = 3, np.zeros((3, len(x)))
+        for i in range(len(x)):
+            if x[i] > 0.5:
+                k = of[i]
+            out[0, i] = k % 7 + k // -3
+            out[1, i] = 100 % (k * k + 1) - abs(k) * x[k % len(x)]
+            out[2, i] = 100 // k + -k if low > 0 else 0
+        return out, k
+
+    rolled(f, numbers(), np.arange(40) + low)

@@ -299,3 +299,46 @@ def test_arrays_that_methods_make() -> None:
         return b.items, b.count
 
     rolled(f, X)
+
+
+class Counter:
+    def __init__(self) -> None:
+        self.hits, self.log, self.ring = 0, np.zeros(61), [1.0, 2.0]
+
+    def hit(self, value: Any) -> Any:
+        self.hits += 1
+        self.log[self.hits] = value
+        self.ring = [self.ring[1], self.ring[0] + value]
+        return value < 1
+
+
+def test_methods_in_operands_run_where_python_runs_them() -> None:
+    def both(x: Any) -> Any:
+        c, k = Counter(), 0
+        for value in x:
+            if value > 0 and c.hit(value):
+                k += 1
+        return c.hits, c.log, c.ring, k
+
+    def either(x: Any) -> Any:
+        c, k = Counter(), 0.0
+        for value in x:
+            k += 1.0 if value > 0 or c.hit(value) else 2.0
+        return c.hits, c.log, c.ring, k
+
+    def of_functions(x: Any) -> Any:
+        hits, k = 0, 0
+
+        def hit(value: Any) -> Any:
+            nonlocal hits
+            hits += 1
+            return value < 1
+
+        for value in x:
+            while value > 0 and hit(value) and value < 3:
+                value = value + 1
+                k += 1
+        return hits, k
+
+    for f in (both, either, of_functions):
+        assert how(f, X)

@@ -63,3 +63,43 @@ def test_median_filter() -> None:
         return out
 
     rolled(filtered, np.random.default_rng(0).random((9, 8)))
+
+
+def ordered(x: Any, n: int) -> Any:
+    out = np.zeros((len(x), n), np.int64)
+    for i in range(n - 1, len(x)):
+        out[i] = np.argsort(x[i - n + 1 : i + 1])
+    return out
+
+
+def ordered_stably(x: Any, n: int) -> Any:
+    out = np.zeros((len(x), n), np.int64)
+    for i in range(n - 1, len(x)):
+        out[i] = np.argsort(x[i - n + 1 : i + 1], kind="stable")
+    return out
+
+
+def nearest(x: Any, n: int) -> Any:
+    near = x[:n].copy()
+    for i in range(len(x)):
+        near = near[np.argsort(np.abs(near - x[i]))] + 0.5 * x[i]
+    return near
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 12])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
+def test_orders_of_equal_elements_are_stable_where_that_is_asked_for(dtype: str, n: int) -> None:
+    rolled(ordered_stably, _values(dtype), n)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 12])
+def test_orders(n: int) -> None:
+    x = np.random.default_rng(0).standard_normal(40)
+    x[[3, 30]] = np.nan, -np.inf
+    rolled(ordered, x, n)
+    rolled(nearest, np.random.default_rng(1).standard_normal(40), n)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64"])
+def test_orders_of_equal_elements_are_numpys(dtype: str) -> None:
+    both(ordered, _values(dtype), 6)

@@ -53,6 +53,17 @@ Wide floored(Wide a, Wide b) {
   return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
 }
 
+// Of bases to exponents that are not negative.
+std::optional<Range> of_power(const Range& base, const Range& exponent) {
+  const Wide size = magnitude(base);
+  if (exponent.low < 0 || size > kMost) return std::nullopt;
+  Wide most = 1;
+  if (size > 1)
+    for (Wide i = 0; i < exponent.high; ++i)
+      if ((most *= size) > kMost) return std::nullopt;
+  return Range{base.low < 0 ? -most : 0, most};
+}
+
 // Of exact integers: what the wrapped result of a dtype may be is not considered. None: not known.
 std::optional<Range> of_ufunc(AluOp op, const Range& a, const Range& b) {
   const bool may_divide_by_zero = b.low <= 0 && b.high >= 0;
@@ -62,6 +73,7 @@ std::optional<Range> of_ufunc(AluOp op, const Range& a, const Range& b) {
     case AluOp::Mul:
       if (magnitude(a) > kMost || magnitude(b) > kMost) return std::nullopt;
       return around(a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high);
+    case AluOp::Pow: return of_power(a, b);
     case AluOp::Max: return Range{std::max(a.low, b.low), std::max(a.high, b.high)};
     case AluOp::Min: return Range{std::min(a.low, b.low), std::min(a.high, b.high)};
     case AluOp::And:
@@ -250,14 +262,14 @@ class Recurrences {
     }
   }
 
-  std::optional<size_t> find_unbounded() {
+  std::optional<Unbounded> find_unbounded() {
     // From what they are before the loops, until an iteration of each adds no other integer.
     std::vector<std::optional<Range>> now(carries_.size());
     for (int sweep = 0; sweep < kMostSweeps; ++sweep) {
       bool is_stable = true;
       for (size_t i = 0; i < carries_.size(); ++i) {
         const std::optional<Range> initial = of(now, carries_[i].initial);
-        if (!initial) return carries_[i].position;
+        if (!initial) return unbounded(now, i);
         Range next = now[i] ? join(*now[i], *initial) : *initial;
         if (now[i]) {
           const std::optional<Growth> growth = growth_of(now, carries_[i].next, i, 0);
@@ -265,22 +277,27 @@ class Recurrences {
           if (growth && grows_by(*initial, *growth, carries_[i].trips))
             next = join(next, *grows_by(*initial, *growth, carries_[i].trips));
           else if (!last)
-            return carries_[i].position;
+            return unbounded(now, i);
           else
             next = sweep < kPreciseSweeps ? join(next, *last) : widened(next, *last);
         }
-        if (!has(range_of(DType::Int64), next)) return carries_[i].position;
+        if (!has(range_of(DType::Int64), next)) return unbounded(now, i);
         is_stable = is_stable && now[i] && has(*now[i], next);
         now[i] = next;
       }
       if (is_stable) {
         const bool all_fit = std::all_of(t_.must_fit.begin(), t_.must_fit.end(),
-                                         [&](Value x) { return of(now, x).has_value(); });
-        return all_fit ? std::nullopt : std::optional(carries_.size());
+                                         [&](const LoopInteger& x) { return of(now, x.value); });
+        if (!all_fit) return unbounded(now, carries_.size());
+        for (const auto& [id, i] : results_) known_.push_back({{id}, *now[i]});
+        return std::nullopt;
       }
     }
-    return carries_.size();
+    return unbounded(now, carries_.size());
   }
+
+  // The ranges of what the loops end with, where find_unbounded has found none.
+  const std::vector<std::pair<Value, Range>>& results() const { return known_; }
 
  private:
   static constexpr int kPreciseSweeps = 4, kMostSweeps = 300, kDeepest = 200;
@@ -295,6 +312,17 @@ class Recurrences {
     const Dim span = loop.step > 0 ? loop.stop - loop.start : loop.start - loop.stop;
     const Wide step = loop.step > 0 ? loop.step : -Wide{loop.step};
     return std::max<Wide>(0, (span.bound() + step - 1) / step);
+  }
+
+  Unbounded unbounded(const std::vector<std::optional<Range>>& now, size_t i) const {
+    Unbounded found{i < carries_.size() ? carries_[i].position : i, {}};
+    for (const auto& [value, location] : t_.must_fit) {
+      const std::vector<Value>& inputs = t_[value].inputs;
+      const bool begins = std::all_of(inputs.begin(), inputs.end(),
+                                      [&](Value x) { return of(now, x).has_value(); });
+      if (begins && !of(now, value)) found.locations.push_back(location);
+    }
+    return found;
   }
 
   // The next powers of two, so that few sweeps suffice.
@@ -384,6 +412,7 @@ class Recurrences {
   const TracedGraph& t_;
   std::vector<Recurrence> carries_;
   std::unordered_map<uint32_t, size_t> results_;  // the Loop_Results of carried integers
+  std::vector<std::pair<Value, Range>> known_;
 };
 
 }  // namespace
@@ -407,9 +436,13 @@ bool is_known_to_fit(TracedGraph& t, const Operand& x, DType dtype) {
   return range && range->low >= lowest_integer(dtype) && range->high <= highest_integer(dtype);
 }
 
-std::optional<size_t> find_unbounded(TracedGraph& t, const Operands& carries) {
-  const std::optional<size_t> found = Recurrences(t, carries).find_unbounded();
+std::optional<Unbounded> find_unbounded(TracedGraph& t, const Operands& carries) {
+  Recurrences recurrences(t, carries);
+  std::optional<Unbounded> found = recurrences.find_unbounded();
   t.must_fit.clear();
+  for (const auto& [value, range] : recurrences.results())
+    t.ranges.try_emplace(value, static_cast<int64_t>(range.low), static_cast<int64_t>(range.high));
+  if (!recurrences.results().empty()) t.integer_ranges.clear();
   return found;
 }
 

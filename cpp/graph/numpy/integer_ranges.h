@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "graph/numpy/operands.h"
@@ -19,9 +20,17 @@ bool may_be_zero(TracedGraph& t, const Operand& x);
 // Whether the dtype of integers is known to hold each element of x, an integer or bool value.
 bool is_known_to_fit(TracedGraph& t, const Operand& x, DType dtype);
 
+// Python integers that are not known to keep within 64 bits, computed as Python computes them: the
+// position of one that a loop carries, or the number of carries, and the locations of operations on
+// integers that do, whose results may not.
+struct Unbounded {
+  size_t position = 0;
+  std::vector<std::string> locations;
+};
+
 // Called when an outermost loop has ended, with the Carries of Python integers of its loops.
-// Returns the position of one that is not known to keep within 64 bits, computed as Python computes
-// it; the number of carries if that is one of t.must_fit, which are forgotten.
-std::optional<size_t> find_unbounded(TracedGraph& t, const Operands& carries);
+// Without a result, all of these and t.must_fit keep within 64 bits; the ranges of the loops'
+// results are known from then on. t.must_fit is forgotten.
+std::optional<Unbounded> find_unbounded(TracedGraph& t, const Operands& carries);
 
 }  // namespace rune::graph::numpy

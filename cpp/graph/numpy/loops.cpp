@@ -189,6 +189,7 @@ Operand assume_small(TracedGraph& t, const Operand& x) {
   const Value kept =
       clip(t, given, Operand(Literal::of(-kMost)), Operand(Literal::of(kMost))).value;
   assume(t, elementwise(t, AluOp::Cmpeq, {kept, given}));
+  t.ranges.try_emplace(kept, -kMost, kMost);  // also of what may have wrapped
   return {kept, Kind::Int};
 }
 

@@ -101,6 +101,12 @@ struct Unsure {
   Value is_python;  // a 0-d bool: which one it is
 };
 
+// A Python integer that an open loop computes, and where ("file.py:12").
+struct LoopInteger {
+  Value value;
+  std::string location;
+};
+
 // How many holders there are of each value of a graph, by id.
 using Uses = std::unordered_map<uint32_t, int64_t>;
 
@@ -118,7 +124,10 @@ struct TracedGraph : Builder {
   std::map<Value, Unsure> unsure;
   std::set<Value> nonzero;             // what is assumed not to be 0
   std::map<std::string, Value> sizes;  // those of define_size and begin_loop, by name
-  std::vector<Value> must_fit;         // Python integers of open loops: see find_unbounded
+  std::vector<LoopInteger> must_fit;   // those that may leave 64 bits: see find_unbounded
+  bool may_check_integers = false;     // that Python integers keep within 64 bits, outside of loops
+  std::set<std::string> checked_at;    // locations in loops where the program checks it
+  bool has_checked_integers = false;   // whether it does
   std::vector<CheckScope> open_loops, open_conditions;
   std::vector<Value> counters;  // of the open loops
   std::vector<Value> bound;     // Loop_Sizes

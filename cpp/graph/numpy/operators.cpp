@@ -10,26 +10,6 @@ namespace rune::graph::numpy {
 
 namespace {
 
-// A Python integer shifted by another one. In a loop the result's size may depend on what the loop
-// carries: find_unbounded asks for it when the loop has ended.
-Operand shifted(TracedGraph& t, std::string_view name, const Operands& operands) {
-  const Value count = value_of(t, operands[1]);
-  const std::optional<IntegerRange> by = integer_range(t, count);
-  if (!by || by->low < 0 || by->high > 62)
-    user_error(ErrorKind::Unsupported, name, ": cannot shift a Python integer by a computed one",
-               " (whether it is from 0 to 62 is not known while tracing)");
-  const bool is_left = name == "left_shift";
-  const Value result =
-      t.alu(is_left ? AluOp::Shl : AluOp::Shr,
-            {t.cast(value_of(t, operands[0]), DType::Int64), t.cast(count, DType::Int64)});
-  if (is_left && !integer_range(t, result)) {
-    if (t.open_loops.empty())
-      user_error(ErrorKind::Unsupported, name, ": cannot shift Python integers of unknown size");
-    t.must_fit.push_back(result);
-  }
-  return {result, Kind::Int};
-}
-
 // Whether a result of Python's integers is known to keep within 64 bits. Arguments that it is
 // computed from are then integers of 32 bits; calls with others run on NumPy.
 bool keeps_within_64_bits(TracedGraph& t, Value result) {
@@ -41,7 +21,6 @@ bool keeps_within_64_bits(TracedGraph& t, Value result) {
     const Value v = open.back();
     open.pop_back();
     if (!seen.insert(v.id).second) continue;
-    if (t[v].kind() == NodeKind::Loop_Result) return true;  // a count of iterations
     for (const Value input : t[v].inputs) open.push_back(input);
     const auto* argument = t[v].as<Placeholder>();
     if (!argument || t.dtype(v) != DType::Int64 || !t.shape(v).empty()) continue;
@@ -53,6 +32,76 @@ bool keeps_within_64_bits(TracedGraph& t, Value result) {
   if (!is_narrower) return false;
   t.integer_ranges.clear();  // any may be of values computed from these arguments
   return integer_range(t, result).has_value();
+}
+
+// What stands for a number that it is assumed to be equal to.
+Value assumed_equal(TracedGraph& t, Value kept, Value number) {
+  assume(t, t.alu(AluOp::Cmpeq, {kept, number}));
+  t.has_checked_integers = true;
+  return kept;
+}
+
+// The result of an operation on Python's integers that may leave 64 bits: the program checks that
+// it does not, as far as it may assume that.
+Operand checked(TracedGraph& t, std::string_view name, const Operands& operands, Value result) {
+  const bool is_in_loop = !t.open_loops.empty();
+  if (is_in_loop ? !t.checked_at.contains(t.location()) : !t.may_check_integers) {
+    if (!is_in_loop)
+      user_error(ErrorKind::Unsupported, name, ": cannot compute with Python integers that may",
+                 " exceed 64 bits");
+    t.must_fit.push_back({result, t.location()});
+    return {result, Kind::Int};
+  }
+  constexpr int64_t kMost = (int64_t{1} << 62) - 1;
+  constexpr double kBelow = 4.6e18;  // by more than what float64 rounds
+  std::vector<Value> floats;
+  for (const Operand& x : operands) floats.push_back(t.cast(value_of(t, x), DType::Float64));
+  if (name == "power") floats[0] = t.alu(AluOp::Abs, {floats[0]});
+  const Value about = name == "negative" || name == "absolute" ? floats[0]
+                      : name == "power"                        ? t.alu(AluOp::Pow, floats)
+                      : name == "add"                          ? t.alu(AluOp::Add, floats)
+                      : name == "subtract"                     ? t.alu(AluOp::Sub, floats)
+                                                               : t.alu(AluOp::Mul, floats);
+  const Value fits =
+      elementwise(t, AluOp::Cmplt, {t.alu(AluOp::Abs, {about}), scalar(t, DType::Float64, kBelow)});
+  assume(t, fits);
+  const Value kept = t.alu(AluOp::Where, {fits, result, t.constant(Scalar::zero(DType::Int64))});
+  t.ranges.try_emplace(kept, -kMost, kMost);
+  t.has_checked_integers = true;
+  return {kept, Kind::Int};
+}
+
+// A Python integer to the power of a computed one that is not negative.
+Value integer_power(TracedGraph& t, const Operands& operands) {
+  const Value base = t.cast(value_of(t, operands[0]), DType::Int64);
+  const Value exponent = t.cast(value_of(t, operands[1]), DType::Int64);
+  const std::optional<IntegerRange> range = integer_range(t, exponent);
+  if (range && range->low >= 0) return t.alu(AluOp::Pow, {base, exponent});
+  if (!t.may_check_integers)
+    user_error(ErrorKind::Unsupported, "power: cannot raise a Python integer to a computed one",
+               " that may be negative (the result is a float then)");
+  const Value none = t.constant(Scalar::zero(DType::Int64));
+  const Value kept = assumed_equal(t, t.alu(AluOp::Max, {exponent, none}), exponent);
+  return t.alu(AluOp::Pow, {base, kept});
+}
+
+// A Python integer shifted by another one.
+Operand shifted(TracedGraph& t, std::string_view name, const Operands& operands) {
+  const bool is_left = name == "left_shift";
+  Value count = t.cast(value_of(t, operands[1]), DType::Int64);
+  const std::optional<IntegerRange> by = integer_range(t, count);
+  if (!by || by->low < 0 || by->high > 62) {
+    if (!t.may_check_integers)
+      user_error(ErrorKind::Unsupported, name, ": cannot shift a Python integer by a computed one",
+                 " (whether it is from 0 to 62 is not known while tracing)");
+    const Operand least(Literal::of(int64_t{0})), most(Literal::of(int64_t{62}));
+    count = assumed_equal(t, clip(t, count, least, most).value, count);
+  }
+  const Value number = t.cast(value_of(t, operands[0]), DType::Int64);
+  const Value result = t.alu(is_left ? AluOp::Shl : AluOp::Shr, {number, count});
+  if (!is_left || integer_range(t, result)) return {result, Kind::Int};
+  const Value one = t.constant(Scalar::of(DType::Int64, 1));
+  return checked(t, name, {number, t.alu(AluOp::Shl, {one, count})}, result);
 }
 
 // Python's own arithmetic on numbers that are arguments of the traced function.
@@ -80,13 +129,27 @@ Operand weak_operator(TracedGraph& t, std::string_view name, const Operands& ope
     user_error(ErrorKind::Type, name, ": cannot order Python's complex numbers");
   if (widest == Kind::Complex && name == "power")
     user_error(ErrorKind::Unsupported, "power: cannot trace it on Python's complex numbers");
-  if (widest == Kind::Float && name == "power" && !operands[1].literal && !has_positive_base)
+  const bool is_whole = operands[1].weak == Kind::Int || operands[1].weak == Kind::Bool;
+  if (widest == Kind::Float && name == "power" && !is_whole && !operands[1].literal &&
+      !has_positive_base)
     user_error(ErrorKind::Unsupported,
                "power: cannot raise a Python float to a traced one (the result may be complex)");
   // Python gives a float for an int to a negative power.
   if (widest == Kind::Int && name == "power" && operands[1].literal &&
       operands[1].literal->integer < 0)
     return weak_operator(t, name, {operands[0], Literal::of(operands[1].literal->real)});
+  if (widest == Kind::Int && name == "power" && !operands[1].literal) {
+    const std::optional<IntegerRange> by = integer_range(t, value_of(t, operands[1]));
+    if (by && by->high < 0) {
+      const Operand& base = operands[0];
+      return weak_operator(t, name,
+                           {base.literal ? Operand(Literal::of(base.literal->real)) : base,
+                            python_number(t, operands[1], false)});
+    }
+    const Value result = integer_power(t, operands);
+    return keeps_within_64_bits(t, result) ? Operand(result, Kind::Int)
+                                           : checked(t, name, operands, result);
+  }
   Operands wide;
   for (const Operand& x : operands) {
     const DType d = widest == Kind::Complex         ? DType::Complex128
@@ -102,17 +165,15 @@ Operand weak_operator(TracedGraph& t, std::string_view name, const Operands& ope
   result.weak = kind(t.dtype(result.value));
   const bool may_grow = name == "add" || name == "subtract" || name == "multiply" ||
                         name == "power" || name == "negative" || name == "absolute";
-  // Of integers that a loop carries, find_unbounded asks when the loop has ended.
-  if (result.weak == Kind::Int && may_grow && !keeps_within_64_bits(t, result.value) &&
-      t.open_loops.empty())
-    user_error(ErrorKind::Unsupported, name, ": cannot compute with Python integers that may",
-               " exceed 64 bits");
+  // Of integers that a loop computes, find_unbounded asks when the loop has ended.
+  if (result.weak == Kind::Int && may_grow && !keeps_within_64_bits(t, result.value))
+    return checked(t, name, wide, result.value);
   return result;
 }
 
 // Of numbers that may be NumPy's or Python's. Results are equal for sums, differences, comparisons
 // and, of floats, all others but quotients by 0 and powers that Python refuses: the caller assumes
-// that there are none of the latter.
+// that there are none of the latter. So are products of integers that fit, and their quotients.
 Operand unsure_operator(TracedGraph& t, std::string_view name, const Operands& operands,
                         Kind widest) {
   const bool divides = name == "divide" || name == "floor_divide" || name == "remainder";
@@ -120,12 +181,16 @@ Operand unsure_operator(TracedGraph& t, std::string_view name, const Operands& o
                         name == "equal" || name == "not_equal";
   const bool of_floats = divides || name == "multiply" || name == "power" || name == "negative" ||
                          name == "positive" || name == "absolute";
-  const bool is_same =
-      name == "add" || name == "subtract" || compares || (of_floats && widest == Kind::Float);
+  const bool of_integers = name == "floor_divide" || name == "remainder" || name == "multiply" ||
+                           name == "negative" || name == "absolute";
+  const bool is_same = name == "add" || name == "subtract" || compares ||
+                       (of_floats && widest == Kind::Float) || (of_integers && widest == Kind::Int);
   if (!is_same || (divides && may_be_zero(t, operands[1])))
     user_error(ErrorKind::Undecided, name,
                ": cannot tell whether a loop's result is NumPy's number or Python's");
-  const Operand result = name == "power" ? power(t, operands, true) : ufunc(t, name, operands)[0];
+  Operand result = name == "power" ? power(t, operands, true) : ufunc(t, name, operands)[0];
+  if (of_integers && widest == Kind::Int && !divides && !integer_range(t, result.value))
+    result = checked(t, name, operands, result.value).value;
   Value all_pythons;
   for (const Operand& x : operands) {
     if (!unsure_kind(t, x)) continue;

@@ -443,7 +443,12 @@ def _plan_output(
     is_array = leaf.ndim == 0 and not storage.scalar
     plan: tuple[Any, ...] = ("computed", len(computed) - 1, value.weak is not None, is_array)
     kind = trace.builder.unsure_kind(value) if storage.scalar else None
-    if kind is not None:
+    if kind is not None and np.dtype(kind) != value.dtype and trace.may_guess:
+        # Of `s = 0` and then `s += x[i]` under a condition: that it has held once.
+        trace.guess()
+        is_numpys = trace.builder.ufunc("logical_not", [trace.builder.is_python(value)])[0]
+        trace.builder.assume(is_numpys)
+    elif kind is not None:
         if np.dtype(kind) != value.dtype:  # it does not hold all integers
             raise ConcretizationError(
                 f"{trace.name}: cannot tell whether a result is NumPy's {value.dtype} or Python's"

@@ -1,5 +1,5 @@
-"""np.sort and np.median of a few elements in the bodies of loops, where a call on the host for each
-iteration takes longer than comparing all elements with each other."""
+"""np.sort, np.argsort and np.median of a few elements in the bodies of loops, where a call on the
+host for each iteration takes longer than comparing all elements with each other."""
 
 from __future__ import annotations
 
@@ -28,19 +28,25 @@ def _elements(name: str, a: Any, axis: Any) -> Tracer:
     return flat
 
 
-def _sorted(x: Tracer) -> Any:
-    """The elements in order, NaN last: each one's position is the number of those before it. (Of
-    0.0 and -0.0 the first one stays first; NumPy's sorts are not stable.)"""
+def _positions(x: Tracer) -> tuple[Any, Any]:
+    """Where each element is in order, NaN last: the number of those before it, equal ones in the
+    order in which they are. And whether each one equals another one, or both are NaN."""
     at = np.arange(x.size)
     own, other = x[:, None], x[None, :]
     is_earlier = at[None, :] < at[:, None]
-    before = (other < own) | ((other == own) & is_earlier)
-    lowest: Any = -np.inf
+    before, equal = other < own, other == own
     if x.dtype.kind == "f":
-        before |= np.isnan(own) & (~np.isnan(other) | is_earlier)
-    else:
-        lowest = np.iinfo(x.dtype).min
-    position = before.sum(axis=1)
+        before |= np.isnan(own) & ~np.isnan(other)
+        equal |= np.isnan(own) & np.isnan(other)
+    return (before | (equal & is_earlier)).sum(axis=1), equal & (at[None, :] != at[:, None])
+
+
+def _sorted(x: Tracer) -> Any:
+    """The elements in order. (Of 0.0 and -0.0 the first one stays first; NumPy's sorts are not
+    stable.)"""
+    at = np.arange(x.size)
+    lowest: Any = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+    position, _ = _positions(x)
     return np.where(position[None, :] == at[:, None], x[None, :], x.dtype.type(lowest)).max(axis=1)
 
 
@@ -50,6 +56,23 @@ def _sort(
 ) -> Any:
     refuse_unless(order is None, "sort")
     return _sorted(_elements("sort", a, axis))
+
+
+@implements(np.argsort)
+def _argsort(
+    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+) -> Any:
+    refuse_unless(order is None, "argsort")
+    trace, x = require_trace(), _elements("argsort", a, axis)
+    at = np.arange(x.size)
+    position, is_equal = _positions(x)
+    if not stable and kind not in ("stable", "mergesort"):
+        # NumPy's order of equal elements depends on the machine.
+        refuse_unless(trace.may_guess, "argsort")
+        trace.guess()
+        is_unique: Any = ~is_equal.any()
+        trace.builder.assume(is_unique._value_in(trace))
+    return np.where(position[None, :] == at[:, None], at[None, :], 0).sum(axis=1)
 
 
 @implements(np.median)

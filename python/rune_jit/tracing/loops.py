@@ -49,6 +49,8 @@ class LoopPlans:
         self._attempts = 0
         # Python integers that loops carry and that are assumed to be small: loops and names.
         self.small: set[tuple[int, str]] = set()
+        # Lines where the program checks that Python integers of loops keep within 64 bits.
+        self.checked: set[str] = set()
         # Of lists whose items are assigned, by loops and names: which kinds of numbers they hold.
         self.kinds: dict[tuple[int, str], tuple[Any, Any]] = {}
         self._all_refused: str | None = None
@@ -180,6 +182,9 @@ class Loops:
         # The numbers of their loops, and of those of which an iteration runs apart.
         self.within: list[int] = []
         self._conditions: list[tuple[Any, int]] = []  # with the last storage made before
+        # Operands of `and` and `or` that are being traced: what each may change, and whether
+        # counters alone decide that it matters.
+        self._operands: list[tuple[Any, bool]] = []
         self.rolled = 0  # loops that have become loops of the program
         self.lists: dict[int, Any] = {}  # by id: what stands for lists of numbers in bodies
         self.data_sizes: set[str] = set()  # names of Sizes that bodies compute
@@ -243,11 +248,26 @@ class Loops:
     def where(self, builder: Any, condition: Any) -> Iterator[None]:
         """What is written to older arrays meanwhile is written if the condition holds, and indices
         must be in bounds if it does."""
+        self._begin_condition(builder, condition)
+        yield
+        self._end_condition(builder)
+
+    def _begin_condition(self, builder: Any, condition: Any) -> None:
         self._conditions.append((condition, Storage.serials))
         builder.begin_condition()
-        yield
-        builder.end_condition(condition)
-        self._conditions.pop()
+
+    def _end_condition(self, builder: Any) -> None:
+        builder.end_condition(self._conditions.pop()[0])
+
+    def begin_operand(self, builder: Any, condition: Any, held: Any, is_of_counters: bool) -> None:
+        """The operand of `and` or `or` that is traced now matters if a condition holds, as `where`
+        says. `held` is given back."""
+        self._begin_condition(builder, condition)
+        self._operands.append((held, is_of_counters))
+
+    def end_operand(self, builder: Any) -> Any:
+        self._end_condition(builder)
+        return self._operands.pop()[0]
 
     @property
     def num_conditions(self) -> int:
@@ -322,16 +342,20 @@ class Loops:
             self.fail("its body writes known numbers to an array")
 
     def check_integers(self, builder: Any, loop: int, may_guess: bool) -> None:
-        """Called when a loop has ended. If it is an outermost one, and carries a Python integer
-        which may exceed 64 bits, the trace begins again: it assumes that the integer is small, or
-        refuses the loop. Raises LoopRefused."""
+        """Called when a loop has ended. If it is an outermost one, and carries
+        or computes a Python integer which may exceed 64 bits, the trace begins again: the program
+        checks the operations that exceed them, or it assumes that what is carried is small, or the
+        loop is refused. Raises LoopRefused."""
         if self.open:
             return
         found = builder.find_unbounded([integer.value for integer in self.integers])
         if found is not None:
-            name = "it computes"
-            if found < len(self.integers):
-                integer = self.integers[found]
+            name, (position, lines) = "it computes", found
+            if may_guess and not self.plans.checked.issuperset(lines):
+                self.plans.checked.update(lines)
+                raise LoopRefused
+            if position < len(self.integers):
+                integer = self.integers[position]
                 small = (integer.loop, integer.name)
                 # (One that is assumed to be small may be computed from others.)
                 others = {(x.loop, x.name) for x in self.integers} - self.plans.small
@@ -395,8 +419,10 @@ class Loops:
 
     def can_peel(self, size: Any) -> bool:
         """Whether a trace with the first or last iteration of a loop apart may find a size to have
-        other bounds: one of one counter, whose iterations all run what is traced."""
-        if self._conditions or len(size.names) > 1:
+        other bounds: one of one counter, whose iterations all run what is traced, unless counters
+        decide."""
+        unknown = len(self._conditions) - sum(of_counters for _, of_counters in self._operands)
+        if unknown or len(size.names) > 1:
             return False
         bodies = [body for body in self.open if body.counter.names[0] in size.names]
         return any(self.plans.can_peel(body.loop) for body in bodies)

@@ -104,7 +104,9 @@ def _compare(name: str, size: Any, other: Any) -> Any:
     outcomes = {function(sign, 0) for sign in _signs(low, high)}
     if len(outcomes) > 1:
         if loops is not None and loops.open and size.is_traced:
-            return function(_traced(size), _traced(other))
+            compared = function(_traced(size), _traced(other))
+            compared._storage.of_counters = True
+            return compared
         _refuse(size, name)
     return outcomes.pop()
 

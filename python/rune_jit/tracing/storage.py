@@ -195,6 +195,7 @@ class Storage:
     # Whose layouts decided whether a reshaped array is a view of this one or a copy.
     reshaped: tuple[Storage, ...] = ()
     is_nonzero: bool = False  # whether it is a number that is known not to be 0
+    of_counters: bool = False  # whether it is a comparison of counters of loops
     flag_of: int | None = None  # the loop that has set it, if it tells how that has ended
     is_exposed: bool = False  # whether others may write to `array`
     serials: int = 0  # how many storages there have been

@@ -51,13 +51,15 @@ class Trace:
         # Finds a traced number for the call that is traced.
         self.evaluate: Callable[[Any], int] | None = None
         self._guesses = guesses
-        self.has_guessed = False
+        self._has_guessed = False
         self.in_chunks = False  # whether arrays may be larger than memory
         self.decides = False  # whether it takes conditions for those of later calls: conditions.py
         self.conditions = 0  # how many it has taken
         self.decided: dict[int, bool] = {}  # what these were, by the ids of values
         self.captured_are_traced = captured_are_traced
         self.builder = _core.GraphBuilder(most=_MOST_NODES)
+        if self.may_guess:
+            self.builder.check_integers(loops.plans.checked if loops is not None else set())
         self.line = _core.user_line()  # where the last operation stands: "file.py:12"
         self.done = False
         # NumPy's arrays, rune_jit's and Iotas that are no arguments, in order of their inputs; the
@@ -261,7 +263,12 @@ class Trace:
         UnsupportedOpError if that has proved wrong at calls like this one."""
         if not self._guesses:
             raise UnsupportedOpError("what a trace assumed of the data does not hold")
-        self.has_guessed = True
+        self._has_guessed = True
+
+    @property
+    def has_guessed(self) -> bool:
+        """Whether the trace has assumed something of the data."""
+        return self._has_guessed or self.builder.has_checked_integers
 
     def raise_if(self, raises: Any) -> None:
         """Notes that the function raises an exception where a 0-d bool is true."""
@@ -282,7 +289,7 @@ class Trace:
             assert self.evaluate is not None
             guess = self.evaluate(value)
         else:
-            self.has_guessed = True
+            self._has_guessed = True
         self._assumed.append(self._pair(value, guess))
         return guess
 

@@ -12,6 +12,7 @@ from rune_jit.capture.loops.effects import Effects
 from rune_jit.capture.loops.host_calls import call_for_all, stack_operands
 from rune_jit.capture.loops.jumps import is_flag, is_result
 from rune_jit.capture.loops.kinds import (
+    UNSET,
     GivenUp,
     Unstable,
     counts_of,
@@ -267,11 +268,8 @@ class Attempt(Comparison):
             elif name not in self._numbers:
                 kind = kind_of(trace, after[name])
                 in_place = name in self._carried and is_array(after[name])
-                # (Not made by the body, nor a view of what is.)
-                is_same = is_array(after[name]) and any(
-                    after[name] is value for value in self._before.values()
-                )
-                if kind is None or in_place or (is_result(name) and is_same):
+                is_same = is_result(name) and self._is_of_before(after[name])
+                if kind is None or in_place or is_same:
                     constants[name] = after[name]
                     continue
                 others[name] = len(initial)
@@ -357,8 +355,9 @@ class Attempt(Comparison):
     def _stand_in(self, name: str, value: Any) -> Any:
         """What a name that only an iteration assigns is before the first one: any value of its
         type, unless there may be no iteration."""
-        if not self._runs and not is_result(name):
-            return self._trace.operand(self._before[name])
+        before = self._structures.part(name, self._before)
+        if not self._runs and before is not UNSET:
+            return self._trace.operand(before)
         return zero_like(self._trace, value)
 
     def hoist_call(self) -> bool:

@@ -11,12 +11,14 @@ import operator
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from rune_jit import trees
+from rune_jit.capture.loops.conditions import IF, OPERANDS
 from rune_jit.capture.loops.effects import ALLOWED, Effects
+from rune_jit.capture.loops.folds import BETTER, FOUND, IS_PYTHONS
 from rune_jit.capture.loops.jumps import RESULT
 from rune_jit.capture.loops.jumps import UNSET as UNSET_NAME
 from rune_jit.capture.loops.kinds import UNSET, is_array, is_view, kind_of, mixture, unsure_sum
@@ -25,7 +27,7 @@ from rune_jit.capture.loops.raises import RAISES
 from rune_jit.capture.loops.source import BRANCHES
 from rune_jit.capture.loops.structures import are_alike, is_mutable, made_like, parts_of
 from rune_jit.capture.loops.syntax import Branch
-from rune_jit.tracing.context import current_trace
+from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.loops import Loops
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
@@ -60,32 +62,107 @@ def _loops() -> Loops | None:
 
 
 class Conditions:
-    """What stands for `and`, `or` and `not`: their second operand is computed if it may matter."""
+    """What stands for `and`, `or` and `not` (conditions.py): their second operand is computed if it
+    may matter, under the condition that it does."""
 
-    def __init__(self, is_unknown: Callable[[Any], bool]) -> None:
-        self._is_unknown = is_unknown
+    def __init__(
+        self,
+        is_unknown: Callable[[Any], bool],
+        refuse: Callable[[str], NoReturn] | None = None,
+    ) -> None:
+        """`refuse` is what refuses the loop of the conditions, if it is not the innermost one that
+        is being traced."""
+        self._is_unknown, self._refuse_loop = is_unknown, refuse
 
-    def may(self, x: Any, wanted: bool) -> bool:
+    def may(self, x: Any, wanted: bool, number: int) -> bool:
         """Whether a condition may be as wanted: then `and` and `or` need their second operand."""
-        return self._is_unknown(x) or bool(x) == wanted
+        if not self._is_unknown(x):
+            return bool(x) == wanted
+        trace, uses = require_trace(), OPERANDS[number]
+        assert trace.loops is not None
+        if uses is None:
+            self._fail(trace.loops, "it assigns a name in the operand of `and` or `or`")
+        holds = self._truth(trace, x)
+        if not wanted:
+            holds = trace.builder.ufunc("logical_not", [holds])[0]
+        held = Effects.seen_by(uses, sys._getframe(1)) if uses.calls or uses.methods else None
+        trace.loops.begin_operand(trace.builder, holds, held, x._storage.of_counters)
+        return True
 
     def both(self, x: Any, y: Any) -> Any:
-        """`x and y`, of which y is None if x is false."""
+        """`x and y` as a condition; y is None if x is false."""
         return self._joined(np.logical_and, False, x, y)
 
     def either(self, x: Any, y: Any) -> Any:
-        """`x or y`, of which y is None if x is true."""
+        """`x or y` as a condition; y is None if x is true."""
         return self._joined(np.logical_or, True, x, y)
 
     def _joined(self, function: np.ufunc, decides: bool, x: Any, y: Any) -> Any:
         """x or y where one is known; if it `decides`, the other one does not matter."""
+        if self._is_unknown(x):
+            self._end_operand()
         for known, other in ((x, y), (y, x)):
             if not self._is_unknown(known):
                 return known if bool(known) == decides else other
-        return function(x, y)
+        made = function(x, y)
+        made._storage.of_counters = x._storage.of_counters and y._storage.of_counters
+        return made
 
     def negated(self, x: Any) -> Any:
-        return np.logical_not(x) if self._is_unknown(x) else not x
+        """`not x` as a condition."""
+        if not self._is_unknown(x):
+            return not x
+        made: Any = np.logical_not(x)
+        made._storage.of_counters = x._storage.of_counters
+        return made
+
+    def all(self, x: Any, y: Any) -> Any:
+        """`x and y`; y is None if x is false."""
+        return self._value(x, y, True)
+
+    def any(self, x: Any, y: Any) -> Any:
+        """`x or y`; y is None if x is true."""
+        return self._value(x, y, False)
+
+    def _value(self, x: Any, y: Any, is_and: bool) -> Any:
+        if not self._is_unknown(x):
+            return y if bool(x) == is_and else x
+        self._end_operand()
+        trace = require_trace()
+        assert trace.loops is not None
+        a, b = (y, x) if is_and else (x, y)
+        return _select(trace, trace.loops, "an operand", self._truth(trace, x), a, b)
+
+    def inverse(self, x: Any) -> Any:
+        """`not x`."""
+        if not self._is_unknown(x):
+            return not x
+        trace = require_trace()
+        return _python_bool(trace, trace.builder.ufunc("equal", [x._value_in(trace), 0])[0])
+
+    def _end_operand(self) -> None:
+        trace = require_trace()
+        assert trace.loops is not None
+        held = trace.loops.end_operand(trace.builder)
+        try:
+            changed = held is not None and bool(held.changed())
+        except Changed:
+            changed = True
+        if changed:
+            self._fail(trace.loops, "an operand of `and` or `or` assigns something")
+
+    def _fail(self, loops: Loops, why: str) -> NoReturn:
+        (self._refuse_loop or loops.fail)(why)
+
+    @staticmethod
+    def _truth(trace: Trace, x: Tracer) -> Any:
+        return trace.builder.ufunc("not_equal", [x._value_in(trace), 0])[0]
+
+
+def _python_bool(trace: Trace, value: Any) -> Tracer:
+    """A traced bool as Python's."""
+    number = trace.builder.python_number(value, True)
+    return Tracer(trace, trace.builder.operator("not_equal", [number, 0]), scalar=True)
 
 
 class _One:
@@ -286,7 +363,9 @@ def _extreme(real: Any, is_better: Any) -> Any:
     @functools.wraps(real)
     def extreme(*args: Any, **kwargs: Any) -> Any:
         trace, loops = current_trace(), _loops()
-        items = args[0] if len(args) == 1 else args
+        items: Any = args[0] if len(args) == 1 else args
+        if trace is not None and not kwargs and _is_row(items):
+            return _extreme_of_row(trace, real, items)
         is_known = trace is None or type(items) not in (list, tuple, deque)
         if trace is None or is_known or kwargs or not _may_choose(trace):
             return real(*args, **kwargs)
@@ -311,9 +390,35 @@ def _extreme(real: Any, is_better: Any) -> Any:
     return extreme
 
 
+def _is_row(x: Any) -> bool:
+    """Whether x is a traced array of real numbers, one at least, along one axis."""
+    return (
+        type(x) is Tracer
+        and x._storage.array is None
+        and x.ndim == 1
+        and type(x.shape[0]) is int
+        and x.shape[0] > 0
+        and x.dtype.kind in "biuf"
+    )
+
+
+def _extreme_of_row(trace: Trace, real: Any, x: Tracer) -> Tracer:
+    """Python's max or min of an array's elements: a NaN is the result if it comes first, since no
+    number is greater or less."""
+    if x.dtype.kind != "f":
+        return x.max() if real is max else x.min()  # type: ignore[no-any-return]
+    first: Any = x[0]
+    others: Any = (np.fmax if real is max else np.fmin).reduce(x)
+    values = [v._value_in(trace) for v in (np.isnan(first), first, others)]
+    return Tracer(trace, trace.builder.where(*values), scalar=True)
+
+
 def _convert(kind: Any, x: Any) -> Any:
-    """Python's int(x) or float(x), also of what is known only when the program runs."""
+    """Python's int(x), float(x) or, in loops, bool(x), also of what is known only when the program
+    runs."""
     trace, loops = current_trace(), _loops()
+    if kind is bool and trace is not None and loops is not None and is_traced(x):
+        return _python_bool(trace, trace.builder.ufunc("not_equal", [x._value_in(trace), 0])[0])
     if trace is None or not _may_choose(trace) or kind not in (int, float):
         return kind(x)
     if type(x) is Size and kind is int and loops is not None:
@@ -335,7 +440,10 @@ def _contains(x: Any, items: Any, wanted: bool) -> Any:
     if not is_unknown or type(items) not in (tuple, list, set, frozenset, range):
         return (x in items) is wanted
     found = functools.reduce(np.logical_or, [x == item for item in items], False)
-    return found if wanted else np.logical_not(found)
+    if not is_traced(found):
+        return bool(found) is wanted
+    decided: Any = found == wanted
+    return _python_bool(require_trace(), decided._value_in(require_trace()))
 
 
 def _raises(test: Any, wanted: bool) -> Any:
@@ -349,9 +457,26 @@ def _raises(test: Any, wanted: bool) -> Any:
     return not wanted
 
 
-ALLOWED += [_convert, _contains, _raises]
+def _is_pythons(function: Any) -> bool:
+    """Whether a function that a name stands for is Python's own, not another one of its name."""
+    known = (sum, max, min, any, all, *EXTREMES.values())
+    return any(function is x for x in known)
+
+
+def _better(function: Any, best: Any, x: Any) -> Any:
+    """max(best, x), or min, where best may be none yet."""
+    return x if best is UNSET else EXTREMES[function.__name__](best, x)
+
+
+def _found(function: Any, best: Any) -> Any:
+    """What max or min returns; raises ValueError if there was no number."""
+    return function(()) if best is UNSET else best
+
+
+ALLOWED += [_convert, _contains, _raises, _is_pythons, _better, _found]
 
 # By the names under which the calls around an `if` find it.
-CONDITIONS = {".if": Conditions(_is_unknown), UNSET_NAME: UNSET, ".convert": _convert}
+CONDITIONS = {IF: Conditions(_is_unknown), UNSET_NAME: UNSET, ".convert": _convert}
 CONDITIONS |= {".in": _contains, RAISES: _raises}
+CONDITIONS |= {IS_PYTHONS: _is_pythons, BETTER: _better, FOUND: _found}
 EXTREMES = {"max": _extreme(max, operator.gt), "min": _extreme(min, operator.lt)}

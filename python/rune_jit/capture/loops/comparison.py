@@ -145,7 +145,12 @@ class Comparison:
         new, shown = after[name], "what it returns" if is_result(name) else name
         kind = kind_of(trace, new)
         if is_result(name) and (new is UNSET or kind is not None):
-            return  # it is read only if an iteration has set it
+            # It is read only if an iteration has set it, perhaps one that has run apart.
+            first = self._structures.part(name, self._before)
+            is_older = self._is_of_before(new)
+            if first is not UNSET and (is_older or kind_of(trace, first) != kind):
+                raise GivenUp("the first iteration returns something else")
+            return
         if not self._runs and (
             name not in self._before or kind_of(trace, self._before[name]) != kind
         ):
@@ -158,6 +163,10 @@ class Comparison:
             raise GivenUp(f"{shown} is read after the loop, and is a {type(new).__name__}")
         elif kind is None and not self._runs and new is not self._before.get(name):
             raise GivenUp(f"{shown} is read after the loop, which may not run")
+
+    def _is_of_before(self, x: Any) -> bool:
+        """Whether the body has not made the array, nor what it is a view of."""
+        return is_array(x) and any(x is value for value in self._before.values())
 
     def _is_traced(self, after: Any) -> bool:
         if self._goes_on is not None or self._body.decides:

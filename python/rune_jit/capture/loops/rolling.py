@@ -10,26 +10,24 @@ import functools
 import itertools
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from rune_jit.capture.loops.bodies import Attempt
 from rune_jit.capture.loops.branches import Conditions, is_traced
 from rune_jit.capture.loops.effects import Effects, Refused, scope_of
+from rune_jit.capture.loops.iterables import Counted, bound_in, counted, numbers_of
 from rune_jit.capture.loops.kinds import GivenUp, Unsettled, Unstable
 from rune_jit.capture.loops.lists import begin_lists, end_lists, stand_in
 from rune_jit.capture.loops.places import Changed, Filled, Held, Place, assigned
 from rune_jit.capture.loops.plain import PLAIN, Plain
-from rune_jit.capture.loops.positions import Along
-from rune_jit.capture.loops.ranges import UNLIMITED, Range, limited, range_of
+from rune_jit.capture.loops.ranges import UNLIMITED, Range, limited
 from rune_jit.capture.loops.source import LOOPS
 from rune_jit.capture.loops.syntax import Loop
-from rune_jit.tracing.context import current_trace, require_trace
-from rune_jit.tracing.loops import LoopRefused, Loops
-from rune_jit.tracing.sizes import Size
+from rune_jit.tracing.context import current_trace
+from rune_jit.tracing.loops import LoopRefused
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer, is_data_integer
 
 # A loop of so few iterations, without loops in it, runs as they are.
 _FEW = 3
@@ -52,8 +50,13 @@ def begin(number: int, *given: Any) -> Any:
         given = (_iterable(given),)
     trace = current_trace()
     loops = trace.loops if trace is not None else None
-    found = _numbers_of(given, functools.partial(_bound, loops)) if loops is not None else None
-    if trace is None or loops is None or found is None:
+    if trace is None or loops is None:
+        return Plain(_iterable(given))
+    found = numbers_of(given, functools.partial(bound_in, loops))
+    by_data = counted(trace, given) if found is None and not loops.within else None
+    if by_data is not None:
+        found = by_data.numbers, by_data.item
+    if found is None:
         return Plain(_iterable(given))
     loop, (numbers, item) = LOOPS[number], found
     few = 1 if loop.has_loops else _FEW_ITEMS if loop.is_comprehension else _FEW
@@ -65,7 +68,7 @@ def begin(number: int, *given: Any) -> Any:
         if not numbers.is_known and loops.open:
             loops.fail(f"the loop in it ({loop.where}) runs all iterations: {why}")
         return Plain(_iterable(given))
-    return _For(trace, loop, numbers, item, sys._getframe(1))
+    return _For(trace, loop, numbers, item, sys._getframe(1), by_data)
 
 
 def begin_while(number: int, *limit: Any) -> Any:
@@ -92,55 +95,6 @@ def begin_while(number: int, *limit: Any) -> Any:
 
 def _iterable(given: tuple[Any, ...]) -> Any:
     return given[0](*given[1:]) if len(given) > 1 else given[0]
-
-
-def _bound(loops: Loops, x: Any) -> Any:
-    """The bound of a range in the body of a loop: a Size, if it is an integer that data decide."""
-    if not loops.open or not is_data_integer(x):
-        return x
-    trace = require_trace()
-    size = trace.builder.bind_bound(trace.operand(x))
-    if type(size) is Size:
-        loops.data_sizes.update(size.names)
-    return size
-
-
-def _numbers_of(
-    given: tuple[Any, ...], bind: Callable[[Any], Any]
-) -> tuple[Range, Callable[[Any], Any]] | None:
-    """The numbers of the iterations, and what the loop's target is in each; None if the loop is no
-    loop over numbers and rows."""
-    first, rest = given[0], given[1:]
-    if not rest:
-        if type(first) is range:
-            return Range(first.start, first.stop, first.step), _itself
-        if type(first) is Along:
-            return first.numbers, first.item
-        return _rows((first,), lambda number: first[number])
-    if first is range:
-        numbers = range_of(rest, bind)
-        return (numbers, _itself) if numbers else None
-    if first is itertools.repeat and len(rest) == 2:
-        numbers = range_of(rest[1:], bind)
-        return (numbers, lambda number: rest[0]) if numbers else None
-    if first is enumerate and len(rest) == 1:
-        return _rows(rest, lambda number: (number, rest[0][number]))
-    if first is zip:
-        return _rows(rest, lambda number: tuple(x[number] for x in rest))
-    return None
-
-
-def _itself(number: Any) -> Any:
-    return number
-
-
-def _rows(arrays: tuple[Any, ...], item: Any) -> tuple[Range, Callable[[Any], Any]] | None:
-    if not all(type(x) is Tracer and x.ndim for x in arrays):
-        return None
-    sizes = [x.shape[0] for x in arrays]
-    if len(sizes) > 1 and not all(type(n) is int for n in sizes):
-        return None
-    return Range(0, min(sizes) if len(sizes) > 1 else sizes[0], 1), item
 
 
 class _Rolling:
@@ -276,7 +230,7 @@ class _Rolling:
             return None
         return self._negated(self._flag)
 
-    def _refuse(self, why: str) -> None:
+    def _refuse(self, why: str) -> NoReturn:
         self._loops.plans.refuse(self._loop.number, why)
         raise LoopRefused
 
@@ -378,21 +332,40 @@ class _For(_Rolling):
     """A `for` loop."""
 
     def __init__(
-        self, trace: Trace, loop: Loop, numbers: Range, item: Callable[[Any], Any], frame: Any
+        self,
+        trace: Trace,
+        loop: Loop,
+        numbers: Range,
+        item: Callable[[Any], Any],
+        frame: Any,
+        by_data: Counted | None = None,
     ) -> None:
         super().__init__(trace, loop, frame)
-        self._range, self._item = numbers, item
+        self._range, self._item, self._by_data = numbers, item, by_data
+        self._number: Any = None
 
     def __iter__(self) -> Iterator[Any]:
         try:
+            if self._by_data is not None:
+                self._first = self._by_data.goes_on(0)
             for number in self._steps(self._range):
+                self._number = number
                 yield self._item(number)
                 self.rebinds = False
         finally:
             self._frame = None
         self.rebinds = bool(self.results)
 
+    def _goes_on(self) -> Any:
+        leaves = super()._goes_on()
+        if self._by_data is None:
+            return leaves
+        follows = self._by_data.goes_on(self._number + 1)
+        return follows if leaves is None else np.logical_and(leaves, follows)
+
     def _iterations(self, rest: Range, why: str) -> Iterator[Any]:
+        if self._by_data is not None:
+            range(self._by_data.start, self._by_data.stop)  # raises
         if not rest.is_known:
             if self._loops.open:
                 self._loops.fail(f"the loop in it ({self._loop.where}) runs all iterations: {why}")
@@ -405,7 +378,7 @@ class _While(_Rolling, Conditions):
 
     def __init__(self, trace: Trace, loop: Loop, numbers: Range | None, frame: Any) -> None:
         super().__init__(trace, loop, frame)
-        Conditions.__init__(self, self._is_unknown_test)
+        Conditions.__init__(self, self._is_unknown_test, self._refuse)
         self._is_plain = False
         self._range = numbers or UNLIMITED
         self._is_counted = numbers is not None and loop.limit is not None and loop.limit.is_all

@@ -34,6 +34,7 @@ from typing import Any, NamedTuple
 
 from rune_jit.capture.loops.classes import Classes, calls_classes
 from rune_jit.capture.loops.code_objects import all_codes, compiled, inner, is_same
+from rune_jit.capture.loops.conditions import Values, condition
 from rune_jit.capture.loops.grids import Grids
 from rune_jit.capture.loops.jumps import RESULT, Jumps, is_flag, limit_of
 from rune_jit.capture.loops.liveness import LiveIf, live_names, loaded, stored
@@ -149,6 +150,7 @@ def _transformed(function: types.FunctionType) -> types.CodeType:
     _Transformer(code.co_filename).visit_function(tree, code, by_place)
     raises.show()
     Classes().visit(tree)
+    tree.body = [Values().visit(s) for s in tree.body]
     ast.fix_missing_locations(tree)
     made = compiled(tree, code, function.__qualname__)
     if made.co_freevars != code.co_freevars:
@@ -298,7 +300,7 @@ class _Transformer:
             elif isinstance(s, ast.If) and s in known:
                 result += _both_ways(s, known[s])
             elif isinstance(s, ast.If) and (raises := wanted(s)) is not None:
-                made = call(RAISES, _condition(s.test), ast.Constant(raises))
+                made = call(RAISES, condition(s.test), ast.Constant(raises))
                 s.test = at(s.test, made if raises else ast.UnaryOp(ast.Not(), made))
                 result.append(s)
             else:
@@ -348,7 +350,7 @@ def _around_while(s: ast.While, loop: Loop) -> list[ast.stmt]:
         given = [copy.deepcopy(x) for x in (limit[0].left, limit[0].comparators[0])]
     begin = call(WHILE_ENTRY, ast.Constant(loop.number), *given)
     first = at(s.test, ast.Assign([ast.Name(name, ast.Store())], begin))
-    s.test = at(s.test, call((name, "goes_on"), _condition(s.test, name)))
+    s.test = at(s.test, call((name, "goes_on"), condition(s.test, name)))
     return [first, *_with_rebinding(s, loop, name, s.test)]
 
 
@@ -391,7 +393,7 @@ def _both_ways(s: ast.If, branch: Branch) -> list[ast.stmt]:
     if .branch0.rebinds: names = .branch0.results
     """
     name, side = f"{BRANCH_ENTRY}{branch.number}", SIDE
-    begin = call(BRANCH_ENTRY, ast.Constant(branch.number), _condition(s.test))
+    begin = call(BRANCH_ENTRY, ast.Constant(branch.number), condition(s.test))
     first = at(s.test, ast.Assign([ast.Name(name, ast.Store())], begin))
     restored, results = branch.restored, branch.results
     before = [at(s.test, _rebinding(name, "values", restored))] if restored else []
@@ -402,32 +404,6 @@ def _both_ways(s: ast.If, branch: Branch) -> list[ast.stmt]:
     for x in (loop, loop.target, loop.iter):
         ast.copy_location(x, s.test)
     return [first, loop, *after]
-
-
-def _condition(test: ast.expr, of: str = ".if") -> ast.expr:
-    """A condition in which methods of the name `of` stand for `and`, `or` and `not`: they take what
-    is known only when the program runs."""
-    made: ast.expr = test
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        made = call((of, "negated"), _condition(test.operand, of))
-    elif isinstance(test, ast.BoolOp):
-        made = _condition(test.values[-1], of)
-        is_and = isinstance(test.op, ast.And)
-        for i, value in reversed(list(enumerate(test.values[:-1]))):
-            name = f".value{test.lineno}.{test.col_offset}.{i}"
-            first = ast.NamedExpr(ast.Name(name, ast.Store()), _condition(value, of))
-            needs = call((of, "may"), ast.Name(name, ast.Load()), ast.Constant(is_and))
-            second = ast.IfExp(needs, made, ast.Constant(None))
-            made = call((of, "both" if is_and else "either"), first, second)
-    elif isinstance(test, ast.Compare) and len(test.ops) > 1:
-        operands = [test.left, *test.comparators]
-        if all(isinstance(x, (ast.Name, ast.Constant)) for x in operands[1:-1]):
-            parts: list[ast.expr] = [
-                ast.copy_location(ast.Compare(a, [op], [b]), test)
-                for a, op, b in zip(operands, test.ops, operands[1:], strict=False)
-            ]
-            made = _condition(ast.copy_location(ast.BoolOp(ast.And(), parts), test), of)
-    return at(test, made)  # type: ignore[no-any-return]
 
 
 def _is_taken_apart(call: ast.Call) -> bool:

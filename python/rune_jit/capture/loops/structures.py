@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rune_jit.capture.loops.kinds import Unstable
+from rune_jit.capture.loops.kinds import UNSET, Unstable
 from rune_jit.capture.objects import can_be_copied
 from rune_jit.tracing.identities import Identities
 from rune_jit.tracing.tracer import Tracer
@@ -214,6 +214,16 @@ class Structures:
             like, names = self._parts[name]
             values[name] = made_like(like, [self.whole(part, values) for part in names])
         return values[name]
+
+    def part(self, name: str, values: dict[str, Any]) -> Any:
+        """What a name, or a part of a structure, stands for; UNSET if nothing has a value."""
+        for whole, (like, names) in self._parts.items():
+            if name in names:
+                value = self.part(whole, values)
+                if not are_alike(value, like):
+                    return UNSET if value is UNSET else None
+                return list((parts_of(value) or {}).values())[names.index(name)]
+        return values.get(name, UNSET)
 
     def _take_apart(self, names: Iterable[str], values: dict[str, Any]) -> list[str]:
         found: list[str] = []

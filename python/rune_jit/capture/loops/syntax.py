@@ -63,7 +63,7 @@ class Loop(NamedTuple):
     uses: Uses
     refusal: str | None  # why it is not one loop of the program
     has_loops: bool  # in its body
-    is_comprehension: bool  # it fills the list of one
+    is_comprehension: bool  # it fills the list of one, or adds up what a generator gives
     limit: Limit | None = None  # of a `while` loop
     stop: str | None = None  # the flag that ends it
 
@@ -196,7 +196,8 @@ def is_branch(s: ast.If) -> bool:
     own = [*_own(s.body), *_own(s.orelse)]
     jumps = (ast.Break, ast.Continue)
     return all(
-        isinstance(x, _STATEMENTS) and (not isinstance(x, jumps) or x not in own) for x in sides
+        isinstance(x, (*_STATEMENTS, *jumps)) and (not isinstance(x, jumps) or x not in own)
+        for x in sides
     )
 
 

@@ -7,8 +7,10 @@ import ast
 import copy
 from typing import Any
 
+from rune_jit.capture.loops.folds import as_loop, is_fold
+
 # The names of functions and methods whose calls are replaced.
-CONVERSIONS = frozenset(("int", "float"))
+CONVERSIONS = frozenset(("int", "float", "bool"))
 METHODS = frozenset(("append",))
 # The names of what is called to append to a list, and to the list of a comprehension.
 APPEND, COLLECT = ".append", ".collect"
@@ -23,8 +25,9 @@ APPENDED, LAST, LAST_OF, KEPT = ".appended", ".last", ".last_of", ".kept "
 
 class Unfolder(ast.NodeTransformer):
     """Makes `a if test else b` in a statement an `if` statement with two sides before it, unless
-    something is called first; comprehensions loops before it, under the same condition; and calls
-    of int, float and `append`, and `in`, calls of what stands for them."""
+    something is called first; comprehensions and sums of generators loops before it, under the same
+    condition; and calls of int, float, bool and `append`, and `in`, calls of what stands for
+    them."""
 
     def __init__(self) -> None:
         self._choices = 0
@@ -62,6 +65,10 @@ class Unfolder(ast.NodeTransformer):
 
             if isinstance(choice, ast.IfExp):
                 before.append(self._sides(node, choice, assign))
+            elif not isinstance(choice, ast.ListComp):
+                for s in as_loop(choice, name):
+                    visited = self.visit(at(choice, s))
+                    before += visited if isinstance(visited, list) else [visited]
             else:
                 before += self._loop(choice, name)
             _Replacer(choice, ast.copy_location(ast.Name(name, ast.Load()), choice)).visit(node)
@@ -151,7 +158,7 @@ class Unfolder(ast.NodeTransformer):
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """int(x) and float(x) are traced."""
+        """int(x), float(x) and bool(x) are traced."""
         self.generic_visit(node)
         is_number = isinstance(node.func, ast.Name) and node.func.id in CONVERSIONS
         is_plain = len(node.args) == 1 and not isinstance(node.args[0], ast.Starred)
@@ -281,15 +288,22 @@ class _Replacer(ast.NodeTransformer):
         return self._new if node is self._old else super().visit(node)
 
 
-def _first_choice(x: ast.AST, is_in_class: bool) -> ast.IfExp | ast.ListComp | None:
-    """The `a if test else b` or comprehension that can be a loop in a statement before which
-    nothing is called; a statement's targets are evaluated first. What a comprehension in the body
-    of a class reads is not what a loop would."""
+def _first_choice(
+    x: ast.AST, is_in_class: bool
+) -> ast.IfExp | ast.ListComp | ast.Call | ast.BoolOp | None:
+    """The `a if test else b`, comprehension or generator that can be a loop, or `and` or `or` of
+    such a generator, in a statement before which nothing is called; a statement's targets are
+    evaluated first. What a comprehension in the body of a class reads is not what a loop would."""
 
     def find(x: ast.AST) -> Any:
-        """An IfExp, False if something may be called first, or None."""
-        if isinstance(x, ast.IfExp) or (not is_in_class and _is_loop(x)):
+        """The expression, False if something may be called first, or None."""
+        if isinstance(x, ast.IfExp) or (not is_in_class and (_is_loop(x) or is_fold(x))):
             return x
+        if isinstance(x, ast.BoolOp):
+            if not is_in_class and any(is_fold(y) for v in x.values[1:] for y in ast.walk(v)):
+                return x
+            if (first := find(x.values[0])) is not None:
+                return first
         is_chain = isinstance(x, ast.Compare) and len(x.ops) > 1
         if is_chain or isinstance(x, _EVALUATED_IN_PART):
             inner = any(isinstance(y, (ast.IfExp, ast.Call, ast.NamedExpr)) for y in ast.walk(x))

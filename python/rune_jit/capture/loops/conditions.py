@@ -1,0 +1,121 @@
+"""`and`, `or`, `not` and chained comparisons as calls, which take what is known only when the
+program runs:
+
+    if x[i] > 0 and y[i] > 0:
+    if .if.both(.value1 := x[i] > 0, y[i] > 0 if .if.may(.value1, True, 7) else None):
+
+    ok = low < f(x) <= high
+    ok = .if.all(.value2 := low < (.value3 := f(x)),
+                 .value3 <= high if .if.may(.value2, True, 8) else None)
+
+The second operand is used only where the first one makes it matter: 7 and 8 are the numbers of what
+it reads."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from rune_jit.capture.loops.syntax import Uses, uses_of
+from rune_jit.capture.loops.unfold import at, call
+
+OPERANDS: list[Uses | None] = []  # what second operands read; None: they assign names
+
+# The name of what has these calls.
+IF = ".if"
+
+
+def condition(test: ast.expr, of: str = IF) -> ast.expr:
+    """A condition in which methods of the name `of` stand for `and`, `or` and `not`."""
+    made: ast.expr = test
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        made = call((of, "negated"), condition(test.operand, of))
+    elif (parts := _operands(test)) is not None:
+        is_and, operands = parts
+        method = "both" if is_and else "either"
+        made = _joined(test, of, method, is_and, [condition(x, of) for x in operands])
+    return at(test, made)  # type: ignore[no-any-return]
+
+
+class Values(ast.NodeTransformer):
+    """The same of expressions that are no conditions, whose values matter."""
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        return self._visit(node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        return self._visit(node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Not):
+            return node
+        return at(node, call((IF, "inverse"), node.operand))  # type: ignore[no-any-return]
+
+    def _visit(self, node: ast.BoolOp | ast.Compare) -> ast.expr:
+        parts = _operands(node)
+        if parts is None:
+            self.generic_visit(node)
+            return node
+        is_and, operands = parts
+        method = "all" if is_and else "any"
+        operands = [self.visit(x) for x in operands]
+        return at(node, _joined(node, IF, method, is_and, operands))  # type: ignore[no-any-return]
+
+    def _leave(self, node: Any) -> Any:
+        """What has names of its own stays as it is."""
+        return node
+
+    visit_Lambda = visit_ClassDef = _leave
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _leave
+
+
+def _operands(x: ast.expr) -> tuple[bool, list[ast.expr]] | None:
+    """Whether x is `and`, not `or`, and its operands; those of chained comparisons, too. None if it
+    is another expression."""
+    if isinstance(x, ast.BoolOp):
+        return isinstance(x.op, ast.And), x.values
+    if not isinstance(x, ast.Compare) or len(x.ops) == 1:
+        return None
+    given: list[ast.expr] = [x.left]
+    read: list[ast.expr] = [x.left]
+    for i, operand in enumerate(x.comparators):
+        if i + 1 == len(x.comparators) or isinstance(operand, (ast.Name, ast.Constant)):
+            given.append(operand)
+            read.append(operand)
+        else:
+            name = f"{_name(x)}.{i}"
+            given.append(ast.NamedExpr(ast.Name(name, ast.Store()), operand))
+            read.append(ast.Name(name, ast.Load()))
+    pairs: list[ast.expr] = [
+        at(x, ast.Compare(a, [op], [b])) for a, op, b in zip(read, x.ops, given[1:], strict=False)
+    ]
+    return True, pairs
+
+
+def _joined(
+    place: ast.expr, of: str, method: str, is_and: bool, operands: list[ast.expr]
+) -> ast.expr:
+    made = operands[-1]
+    for i, value in reversed(list(enumerate(operands[:-1]))):
+        name = f"{_name(place)}.value{i}"
+        first = ast.NamedExpr(ast.Name(name, ast.Store()), value)
+        OPERANDS.append(_uses_of(made))
+        number = ast.Constant(len(OPERANDS) - 1)
+        needs = call((of, "may"), ast.Name(name, ast.Load()), ast.Constant(is_and), number)
+        made = call((of, method), first, ast.IfExp(needs, made, ast.Constant(None)))
+    return made
+
+
+def _name(x: ast.expr) -> str:
+    """The beginning of names of parts of an expression."""
+    return f".{type(x).__name__}{x.lineno}.{x.col_offset}"
+
+
+def _uses_of(x: ast.expr) -> Uses | None:
+    """What an expression reads, if it can change anything; else nothing. None if it assigns names
+    of the source."""
+    nodes = list(ast.walk(x))
+    if any(isinstance(y, ast.NamedExpr) and y.target.id[:1] != "." for y in nodes):
+        return None
+    return uses_of([x])

@@ -1,0 +1,182 @@
+"""`and`, `or`, `not`, `in` and chained comparisons in loops, as conditions and as values."""
+
+import numpy as np
+import pytest
+from compare import assert_matches
+
+import rune_jit
+
+X = np.random.default_rng(0).normal(size=90)
+AT = np.arange(90) * 4 // 3  # the last ones are out of bounds
+
+
+def guarded_by_counter(x, at):
+    total = 0.0
+    for i in range(x.shape[0]):
+        j = i + 1
+        if j < x.shape[0] and x[j] > 0:
+            total += x[j]
+    return total
+
+
+def guarded_by_number(x, at, k=7):
+    out = np.zeros(x.shape[0])
+    for i in range(x.shape[0]):
+        j = i + k
+        if j >= x.shape[0] or x[j] > x[i]:
+            out[i] = 1
+    return out
+
+
+def guarded_by_data(x, at):
+    count = 0
+    for i in range(x.shape[0]):
+        j = at[i]
+        if j < x.shape[0] and x[j] > 0 and not (j > 80 or x[j + 1] > 1):
+            count += 1
+    return count
+
+
+def neighbours(x, at):
+    grid = x[:81].reshape(9, 9) > 0
+    out = np.zeros((9, 9), dtype=np.int64)
+    for i in range(9):
+        for j in range(9):
+            for a, b in ((-1, 0), (1, 0), (0, -1), (0, 1)):
+                if 0 <= i + a < 9 and 0 <= j + b < 9 and grid[i + a, j + b]:
+                    out[i, j] += 1
+    return out
+
+
+def runs(x, at):
+    i, found = 0, 0.0
+    while i < x.shape[0]:
+        j = i
+        while j + 1 < x.shape[0] and x[j + 1] > x[j]:
+            j += 1
+        found += (j - i) ** 2
+        i = j + 1
+    return found
+
+
+def merged(x, at):
+    a, b = np.sort(x), np.linspace(-2, 2, 50)
+    out, i, j = np.empty(a.size + b.size), 0, 0
+    for k in range(out.size):
+        if j >= b.size or (i < a.size and a[i] <= b[j]):
+            out[k] = a[i]
+            i += 1
+        else:
+            out[k] = b[j]
+            j += 1
+    return out
+
+
+def values(x, at):
+    flags, last, count = np.zeros((4, x.shape[0])), False, 0
+    for i in range(x.shape[0]):
+        inside = -1 < x[i] * 2 <= 1
+        ok = x[i] > 0 and at[i] % 3 == 0
+        last = x[i] > 1.5 or (last and x[i] > 0.5)
+        flags[:, i] = inside, ok, last, not ok
+        count += inside
+    return flags, last, inside, ok, count
+
+
+def pythons(x, at):
+    last, other, odd, total, k = False, True, False, 0, 0
+    for i in range(x.shape[0]):
+        k = int(x[i] * 10)
+        last = -3 <= k < 4 and k % 2 == 0
+        odd = k in (1, 3, -1)
+        other = not last
+        total += k or 7
+        total += (k and 2) + bool(x[i] > 1)
+    return last, other, odd, total
+
+
+def within(x, low, high):
+    return x > low and not x > high
+
+
+def called(x, at):
+    count = 0
+    for i in range(x.shape[0]):
+        count += 2 if within(x[i], 0.1, 0.7) else 1
+    return count
+
+
+def toggled(x, at):
+    on = False
+    for i in range(x.shape[0]):
+        if x[i] > 1:
+            on = not on
+    return on
+
+
+FUNCTIONS = [
+    guarded_by_counter,
+    guarded_by_number,
+    guarded_by_data,
+    neighbours,
+    runs,
+    merged,
+    values,
+    pythons,
+    called,
+    toggled,
+]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_operators_are_parts_of_loops(function):
+    jitted = rune_jit.jit(function)
+    for x in (X, -X, X * 3):
+        assert_matches(jitted(x, AT), function(x, AT))
+    assert "runs all iterations" not in jitted.explain()
+    assert "is a loop of the program" in jitted.explain()
+
+
+class Counter:
+    def __init__(self):
+        self.count = 0
+
+    def hit(self, x):
+        self.count += 1
+        return x > 0.5
+
+
+def test_what_an_operand_changes_changes_where_it_is_computed():
+    def hits(x, counter):
+        found = 0
+        for i in range(x.shape[0]):
+            if x[i] > 0 and counter.hit(x[i]):
+                found += 1
+        return found
+
+    def named(x):
+        found, y = 0, -1.0
+        for i in range(x.shape[0]):
+            if x[i] > 0 and (y := x[i] * 2) > 1:
+                found += 1
+        return found, y
+
+    a, b = Counter(), Counter()
+    assert rune_jit.jit(hits)(X, a) == hits(X, b)
+    assert a.count == b.count
+    assert_matches(rune_jit.jit(named)(X), named(X))
+
+
+def test_an_operand_that_is_out_of_bounds_raises():
+    def f(x, at):
+        count = 0
+        for i in range(x.shape[0]):
+            if x[i] > 0 and x[at[i]] > 0:
+                count += 1
+        return count
+
+    jitted = rune_jit.jit(f)
+    x = np.where(AT < 90, X, -1.0)
+    assert_matches(jitted(x, AT), f(x, AT))
+    with pytest.raises(IndexError):
+        jitted(np.abs(X), AT)
