@@ -370,7 +370,7 @@ class _Known(NamedTuple):
     values: list[Any]  # by iteration
 
 
-ALLOWED += [append, appended, collect, extended, last]
+ALLOWED += [append, appended, collect, extended, last, deque]
 
 # By the names under which loops find them.
 APPENDS = {

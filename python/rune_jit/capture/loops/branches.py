@@ -22,6 +22,7 @@ from rune_jit.capture.loops.folds import BETTER, FOUND, IS_PYTHONS
 from rune_jit.capture.loops.jumps import RESULT
 from rune_jit.capture.loops.jumps import UNSET as UNSET_NAME
 from rune_jit.capture.loops.kinds import UNSET, is_array, is_view, kind_of, mixture, unsure_sum
+from rune_jit.capture.loops.optionals import is_last
 from rune_jit.capture.loops.places import Changed, Held, Place
 from rune_jit.capture.loops.raises import RAISES
 from rune_jit.capture.loops.source import BRANCHES
@@ -253,7 +254,7 @@ class _Both:
     def _selected(self, name: str, holds: Any, a: Any, b: Any) -> Any:
         if a is b:
             return a
-        if name == RESULT and (a is UNSET or b is UNSET):
+        if (name == RESULT or is_last(name)) and (a is UNSET or b is UNSET):
             return b if a is UNSET else a  # it is read where it has been set
         if a is _UNBOUND or b is _UNBOUND:
             self._loops.fail(f"{name} has a value under a condition only")

@@ -19,6 +19,7 @@ from rune_jit.capture.loops.kinds import (
     kind_of,
     unsure_sum,
 )
+from rune_jit.capture.loops.optionals import is_last
 from rune_jit.capture.loops.ranges import Range
 from rune_jit.capture.loops.structures import Structures, holder_of
 from rune_jit.capture.loops.syntax import Loop
@@ -49,6 +50,7 @@ class Comparison:
     _same_memory: list[tuple[str, str]]
     _runs: bool
     _is_decided_by_data: bool
+    zeros: dict[str, Any]  # names that only conditions assign, which may have any value: the kinds
     is_settled = False  # whether numbers that are Python's may become NumPy's in any iteration
     _goes_on: Any
 
@@ -56,6 +58,11 @@ class Comparison:
         """Whether the name is carried in the right way."""
         trace, before = self._trace, self._before[name]
         kind, new_kind = kind_of(trace, before), kind_of(trace, new)
+        if before is UNSET and is_last(name) and new_kind is not None:
+            if new_kind[0] == "unsure" or any(type(n) is Size for n in np.shape(new)):
+                raise Unstable(f"{name} has no value before the first iteration")
+            self.zeros[name] = new_kind[0], new_kind[1], np.shape(new)
+            return False
         if kind is None:
             if new is not before and not self._structures.replaces(name, before, new):
                 raise Unstable(f"{name} is another object after an iteration")

@@ -144,6 +144,13 @@ def zero_like(trace: Trace, value: Any) -> Any:
     return trace.builder.full(list(value.shape), 0, value.dtype)
 
 
+def any_value(trace: Trace, kind: str, of: Any, shape: tuple[int, ...]) -> Any:
+    """A number or array of a kind, as kind_of gives it."""
+    if kind == "Python's":
+        return {"bool": False, "int": 0, "float": 0.0, "complex": 0j}[of]
+    return Tracer(trace, trace.builder.full(list(shape), 0, of), scalar=kind != "array")
+
+
 def counts_of(trace: Trace) -> dict[str, int]:
     """How many there are of what a loop of the program must not have."""
     return {

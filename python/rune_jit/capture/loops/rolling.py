@@ -18,7 +18,7 @@ from rune_jit.capture.loops.bodies import Attempt
 from rune_jit.capture.loops.branches import Conditions, is_traced
 from rune_jit.capture.loops.effects import Effects, Refused, scope_of
 from rune_jit.capture.loops.iterables import Counted, bound_in, counted, numbers_of
-from rune_jit.capture.loops.kinds import GivenUp, Unsettled, Unstable
+from rune_jit.capture.loops.kinds import GivenUp, Unsettled, Unstable, any_value
 from rune_jit.capture.loops.lists import begin_lists, end_lists, stand_in
 from rune_jit.capture.loops.places import Changed, Filled, Held, Place, assigned
 from rune_jit.capture.loops.plain import PLAIN, Plain
@@ -252,6 +252,7 @@ class _Rolling:
         effects, held = self._effects(self._before)
         places: list[Place] = []
         replaced: set[str] = set()
+        self._zeros: dict[str, Any] = {}  # that of Attempt
         attempt = self._attempt(rest, effects, held, places, replaced)
         for _ in range(_MOST_PASSES):
             self.values = assigned(attempt.begin(*rest.bounds), places)
@@ -259,7 +260,7 @@ class _Rolling:
             self._flag, self._is_symbolic = False, True
             yield attempt.counter
             self._is_symbolic = False
-            after, known = dict(self._frame.f_locals), len(replaced)
+            after, known = dict(self._frame.f_locals), len(replaced) + len(self._zeros)
             try:
                 attempt.check_effects()
                 changed = [x for x in held.changed() if x.name not in {p.name for p in places}]
@@ -282,7 +283,7 @@ class _Rolling:
                 return
             held.restore()
             attempt.give_up()
-            if changed or len(replaced) > known:
+            if changed or len(replaced) + len(self._zeros) > known:
                 places = [*places, *held.through_queues(places, changed)]
                 if len(places) > _MOST_PLACES:
                     raise GivenUp(f"it changes more than {_MOST_PLACES} items")
@@ -303,7 +304,9 @@ class _Rolling:
             carried=self._loop.carried + names, results=self._loop.results + names
         )
         before = self._before | {place.name: held.held(place) for place in places}
+        before |= {name: any_value(self._trace, *kind) for name, kind in self._zeros.items()}
         made = Attempt(self._trace, loop, rest, before, effects, replaced, self._first)
+        made.zeros = self._zeros
         made.is_settled = self._num_peeled >= Unsettled.most_peeled
         return made
 

@@ -38,6 +38,7 @@ from rune_jit.capture.loops.conditions import Values, condition
 from rune_jit.capture.loops.grids import Grids
 from rune_jit.capture.loops.jumps import RESULT, Jumps, is_flag, limit_of
 from rune_jit.capture.loops.liveness import LiveIf, live_names, loaded, stored
+from rune_jit.capture.loops.optionals import Optionals
 from rune_jit.capture.loops.raises import RAISES, Raises, wanted
 from rune_jit.capture.loops.syntax import (
     REFLECTIVE,
@@ -143,6 +144,7 @@ def _transformed(function: types.FunctionType) -> types.CodeType:
     if any(isinstance(x, (ast.Yield, ast.YieldFrom, ast.Await)) for x in ast.walk(tree)):
         return code
     by_place: dict[tuple[str, int], Source] = {}
+    Optionals().visit(tree)
     Grids().visit(tree)
     Unfolder().visit(tree)
     raises = Raises()
