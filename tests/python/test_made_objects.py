@@ -301,6 +301,36 @@ def test_arrays_that_methods_make() -> None:
     rolled(f, X)
 
 
+class Matrix:
+    def __init__(self, a: Any) -> None:
+        self.a = a
+
+    def __matmul__(self, other: Any) -> Any:
+        return Matrix(self.a @ other.a)
+
+    def __float__(self) -> float:
+        return float(self.a[0, 0])
+
+    def __bool__(self) -> bool:
+        return bool(self.a[0, 0] > 0)
+
+    def __len__(self) -> int:
+        return len(self.a)
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self.a == value).any())
+
+
+def test_what_python_needs_to_know_of_objects() -> None:
+    def f(x: Any) -> Any:
+        m = step = Matrix(x.reshape(-1, 2)[:2])
+        for _ in range(5):
+            m = m @ step
+        return m.a, float(m), bool(m), len(m), 0.0 in m
+
+    assert how(f, X)
+
+
 class Counter:
     def __init__(self) -> None:
         self.hits, self.log, self.ring = 0, np.zeros(61), [1.0, 2.0]
