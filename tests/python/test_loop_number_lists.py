@@ -274,7 +274,7 @@ def test_a_list_that_has_another_name_and_becomes_longer() -> None:
             v[i] = b[-2] + b[0] + len(b)
         return a, v
 
-    refused("it reads a list that it appends to", f, x())
+    refused("it changes a list", f, x())
 
 
 def test_iterations_that_run_apart() -> None:

@@ -299,3 +299,76 @@ def test_arrays_that_methods_make() -> None:
         return b.items, b.count
 
     rolled(f, X)
+
+
+class Matrix:
+    def __init__(self, a: Any) -> None:
+        self.a = a
+
+    def __matmul__(self, other: Any) -> Any:
+        return Matrix(self.a @ other.a)
+
+    def __float__(self) -> float:
+        return float(self.a[0, 0])
+
+    def __bool__(self) -> bool:
+        return bool(self.a[0, 0] > 0)
+
+    def __len__(self) -> int:
+        return len(self.a)
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self.a == value).any())
+
+
+def test_what_python_needs_to_know_of_objects() -> None:
+    def f(x: Any) -> Any:
+        m = step = Matrix(x.reshape(-1, 2)[:2])
+        for _ in range(5):
+            m = m @ step
+        return m.a, float(m), bool(m), len(m), 0.0 in m
+
+    assert how(f, X)
+
+
+class Counter:
+    def __init__(self) -> None:
+        self.hits, self.log, self.ring = 0, np.zeros(61), [1.0, 2.0]
+
+    def hit(self, value: Any) -> Any:
+        self.hits += 1
+        self.log[self.hits] = value
+        self.ring = [self.ring[1], self.ring[0] + value]
+        return value < 1
+
+
+def test_methods_in_operands_run_where_python_runs_them() -> None:
+    def both(x: Any) -> Any:
+        c, k = Counter(), 0
+        for value in x:
+            if value > 0 and c.hit(value):
+                k += 1
+        return c.hits, c.log, c.ring, k
+
+    def either(x: Any) -> Any:
+        c, k = Counter(), 0.0
+        for value in x:
+            k += 1.0 if value > 0 or c.hit(value) else 2.0
+        return c.hits, c.log, c.ring, k
+
+    def of_functions(x: Any) -> Any:
+        hits, k = 0, 0
+
+        def hit(value: Any) -> Any:
+            nonlocal hits
+            hits += 1
+            return value < 1
+
+        for value in x:
+            while value > 0 and hit(value) and value < 3:
+                value = value + 1
+                k += 1
+        return hits, k
+
+    for f in (both, either, of_functions):
+        assert how(f, X)

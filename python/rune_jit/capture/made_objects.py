@@ -108,7 +108,7 @@ class MadeObjects:
         found = {
             name: (_Property if isinstance(x, property) else _Method)(x, copy)
             for name, x in members.items()
-            if (name not in NOT_CALLED or name in _MAKES) and isinstance(x, _KINDS)
+            if name not in _KEPT and isinstance(x, _KINDS)
         }
         self._methods += found.values()
         return _Meta(kind.__name__, (kind,), found | own)
@@ -126,7 +126,11 @@ class MadeObjects:
 
 
 _KINDS = (types.FunctionType, property, staticmethod)
-_MAKES = ("__init__", "__post_init__")
+# Methods that are not copied: nothing computes in them, or Python needs to know what they return.
+_KEPT = (NOT_CALLED - {"__init__", "__post_init__"}) | {
+    *("__float__", "__int__", "__index__", "__complex__", "__bool__", "__len__", "__hash__"),
+    *("__contains__", "__length_hint__", "__format__", "__bytes__", "__sizeof__", "__dir__"),
+}
 
 
 def _is_copied(x: Any) -> bool:

@@ -119,6 +119,7 @@ class Rebinder:
         self._watch = watch
         self._copies: dict[int, Any] = {}  # id -> (function or module, what stands for it)
         self._cells: list[tuple[Any, Any, Any]] = []  # (cell, its copy, the content at the start)
+        self._cell_copies: dict[int, tuple[Any, Any]] = {}  # by id of a cell: the cell, its copy
         self._globals: dict[int, _Globals] = {}  # by id of the real ones
         self._made_objects = MadeObjects()
 
@@ -188,11 +189,12 @@ class Rebinder:
         defaults = function.__kwdefaults__ or {}
         copy.__kwdefaults__ = {name: self.inside(value) for name, value in defaults.items()}
         for real, cell in zip(function.__closure__ or (), cells, strict=True):
-            if cell is not real:
+            if cell is not real and cell == types.CellType():
                 key = ("cell", id(real), None)
                 inside = self._state[key] if key in self._state else self.inside(real.cell_contents)
-                cell.cell_contents = inside
-                self._cells.append((real, cell, cell.cell_contents))
+                if cell == types.CellType():  # (What it holds may be a function that has it, too.)
+                    cell.cell_contents = inside
+                    self._cells.append((real, cell, inside))
         for name in names_in_classes(function.__code__) & function.__globals__.keys():
             copy.__globals__[name]  # which their code reads in another way
         return copy
@@ -232,6 +234,7 @@ class Rebinder:
         functions = [(weakref.ref(x), real) for real, x in copies if type(x) is types.FunctionType]
         self._copies.clear()
         self._cells.clear()
+        self._cell_copies.clear()
         return functions
 
     def read(self, names: dict[str, Any], name: str, value: Any) -> Any:
@@ -416,13 +419,18 @@ class Rebinder:
         return self._copies[id(module)][1]
 
     def _cell(self, cell: Any) -> Any:
+        if id(cell) in self._cell_copies:  # functions may share it
+            return self._cell_copies[id(cell)][1]
         try:
             value = cell.cell_contents
         except ValueError:  # not bound yet
             return cell
         is_assigned = ("cell", id(cell), None) in self._state
         replaced = is_assigned or isinstance(value, _REBOUND) or self.inside(value) is not value
-        return types.CellType() if replaced else cell
+        if not replaced:
+            return cell
+        self._cell_copies[id(cell)] = (cell, types.CellType())
+        return self._cell_copies[id(cell)][1]
 
     def _copy_of(self, real: dict[str, Any]) -> _Globals:
         if isinstance(real, _Globals):  # of a function that the trace made

@@ -4,6 +4,7 @@ The loop writes them to arrays, whose rows the list holds afterwards."""
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from rune_jit.capture.loops.effects import ALLOWED
 from rune_jit.capture.loops.kinds import UNSET, GivenUp, is_array, kind_of, lay_out_as
 from rune_jit.capture.loops.ranges import Range
 from rune_jit.capture.loops.structures import is_mutable, made_like, parts_of
-from rune_jit.capture.loops.unfold import APPEND, APPENDED, COLLECT, LAST, LAST_OF
+from rune_jit.capture.loops.unfold import APPEND, APPENDED, COLLECT, EXTENDED, LAST, LAST_OF
 from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.loops import Body
 from rune_jit.tracing.rows import Run, row, runs_of
@@ -36,7 +37,8 @@ def append(items: Any, value: Any) -> Any:
     if loops is None or not loops.within:
         return items.append(value)
     if type(items) is not list:
-        loops.refuse("it calls the method append")
+        if type(items) is not deque:
+            loops.refuse("it calls the method append")
         return items.append(value)
     if not loops.append(items, [value], False):
         items.append(value)
@@ -49,6 +51,16 @@ def collect(items: list[Any], value: Any) -> None:
     loops = trace.loops if trace is not None else None
     if loops is None or not loops.append(items, [value], True):
         items.append(value)
+
+
+def extended(items: Any, values: list[Any]) -> Any:
+    """items += values"""
+    if type(items) is not list:
+        items += values
+        return items
+    for value in values:
+        append(items, value)
+    return items
 
 
 def appended(items: Any, value: Any) -> Any:
@@ -358,13 +370,14 @@ class _Known(NamedTuple):
     values: list[Any]  # by iteration
 
 
-ALLOWED += [append, appended, collect, last]
+ALLOWED += [append, appended, collect, extended, last, deque]
 
 # By the names under which loops find them.
 APPENDS = {
     APPEND: append,
     APPENDED: appended,
     COLLECT: collect,
+    EXTENDED: extended,
     LAST: last,
     LAST_OF: last_of,
 }

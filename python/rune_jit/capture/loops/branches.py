@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import operator
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
@@ -21,6 +22,7 @@ from rune_jit.capture.loops.folds import BETTER, FOUND, IS_PYTHONS
 from rune_jit.capture.loops.jumps import RESULT
 from rune_jit.capture.loops.jumps import UNSET as UNSET_NAME
 from rune_jit.capture.loops.kinds import UNSET, is_array, is_view, kind_of, mixture, unsure_sum
+from rune_jit.capture.loops.optionals import is_last
 from rune_jit.capture.loops.places import Changed, Held, Place
 from rune_jit.capture.loops.raises import RAISES
 from rune_jit.capture.loops.source import BRANCHES
@@ -252,7 +254,7 @@ class _Both:
     def _selected(self, name: str, holds: Any, a: Any, b: Any) -> Any:
         if a is b:
             return a
-        if name == RESULT and (a is UNSET or b is UNSET):
+        if (name == RESULT or is_last(name)) and (a is UNSET or b is UNSET):
             return b if a is UNSET else a  # it is read where it has been set
         if a is _UNBOUND or b is _UNBOUND:
             self._loops.fail(f"{name} has a value under a condition only")
@@ -365,12 +367,13 @@ def _extreme(real: Any, is_better: Any) -> Any:
         items: Any = args[0] if len(args) == 1 else args
         if trace is not None and not kwargs and _is_row(items):
             return _extreme_of_row(trace, real, items)
-        if trace is None or kwargs or type(items) not in (list, tuple) or not _may_choose(trace):
+        is_known = trace is None or type(items) not in (list, tuple, deque)
+        if trace is None or is_known or kwargs or not _may_choose(trace):
             return real(*args, **kwargs)
         if all(type(x) is not Tracer and type(x) is not Size for x in items):
             return real(*args)
-        best = items[0]
-        for x in items[1:]:
+        best, *others = items
+        for x in others:
             better = is_better(x, best)
             if type(better) is Tracer and better.ndim == 0:
                 holds = trace.builder.value(better._value_in(trace))

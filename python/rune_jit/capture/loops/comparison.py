@@ -19,8 +19,9 @@ from rune_jit.capture.loops.kinds import (
     kind_of,
     unsure_sum,
 )
+from rune_jit.capture.loops.optionals import is_last
 from rune_jit.capture.loops.ranges import Range
-from rune_jit.capture.loops.structures import Structures
+from rune_jit.capture.loops.structures import Structures, holder_of
 from rune_jit.capture.loops.syntax import Loop
 from rune_jit.tracing.loops import Body, Loops
 from rune_jit.tracing.sizes import Size
@@ -49,12 +50,19 @@ class Comparison:
     _same_memory: list[tuple[str, str]]
     _runs: bool
     _is_decided_by_data: bool
+    zeros: dict[str, Any]  # names that only conditions assign, which may have any value: the kinds
+    is_settled = False  # whether numbers that are Python's may become NumPy's in any iteration
     _goes_on: Any
 
     def _compare_number(self, name: str, new: Any) -> bool:
         """Whether the name is carried in the right way."""
         trace, before = self._trace, self._before[name]
         kind, new_kind = kind_of(trace, before), kind_of(trace, new)
+        if before is UNSET and is_last(name) and new_kind is not None:
+            if new_kind[0] == "unsure" or any(type(n) is Size for n in np.shape(new)):
+                raise Unstable(f"{name} has no value before the first iteration")
+            self.zeros[name] = new_kind[0], new_kind[1], np.shape(new)
+            return False
         if kind is None:
             if new is not before and not self._structures.replaces(name, before, new):
                 raise Unstable(f"{name} is another object after an iteration")
@@ -66,8 +74,14 @@ class Comparison:
         if new_kind == kind:
             return True
         is_unsure = new_kind is not None and new_kind[0] == "unsure"
-        unsure = unsure_sum(kind, new_kind) if is_unsure or self._is_decided_by_data else None
+        may_be_either = is_unsure or self._is_decided_by_data or self.is_settled
+        unsure = unsure_sum(kind, new_kind) if may_be_either else None
         if unsure is not None:
+            # (So are all items of a queue, through which numbers go.)
+            for other in self._carried:
+                is_beside = holder_of(other) == holder_of(name) is not None
+                if is_beside and kind_of(trace, self._before[other]) == kind:
+                    self._unsure[other] = unsure
             self._unsure[name] = unsure
             return False
         raise Unsettled(f"{name} has another type after an iteration")

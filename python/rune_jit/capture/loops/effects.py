@@ -5,6 +5,7 @@ of containers and attributes of objects."""
 from __future__ import annotations
 
 import builtins
+import collections
 import contextlib
 import dataclasses
 import enum
@@ -28,7 +29,7 @@ from rune_jit.capture.loops.members import (
     member,
     what_makes,
 )
-from rune_jit.capture.loops.places import Held
+from rune_jit.capture.loops.places import Held, Variable
 from rune_jit.capture.loops.source import source_of
 from rune_jit.capture.loops.structures import class_of, is_named_tuple
 from rune_jit.capture.loops.syntax import Path, Uses
@@ -65,6 +66,8 @@ _METHOD_NAMES = (
     " diagonal dot fill flatten max mean min nonzero prod ptp put ravel repeat reshape round"
     " searchsorted sort squeeze std sum swapaxes take trace transpose var view"
     " at accumulate outer reduce reduceat items keys values get _replace _asdict"
+    # Of lists and queues, which are compared afterwards.
+    " append appendleft extend insert pop popleft remove reverse rotate"
 )
 _METHODS = frozenset(_METHOD_NAMES.split())
 # What stands for Python's own functions, and what takes apart and makes containers.
@@ -87,8 +90,9 @@ class Effects:
         self._asks_bases = False  # whether it calls methods that classes inherit and override
         self._attributes: set[str] = set()  # that the code names
         self._calls: dict[str, str] = {}  # of these, called: for reports, with what they are of
-        # By id, lists that local variables stand for and that are appended to.
-        self.appended: dict[int, list[Any]] = {}
+        self.appended: dict[int, list[Any]] = {}  # by id, lists that are appended to
+        self._appended_attributes: set[str] = set()
+        self._lists: list[tuple[str, Any]] = []  # that objects hold, with the attributes' names
         # By id, lists of which items are read and assigned, with a name of each.
         self._indexed: dict[int, tuple[str, list[Any]]] = {}
         self.stand_ins: list[Any] = []  # for these lists
@@ -127,7 +131,14 @@ class Effects:
                 value = find(name)
             except KeyError:
                 continue
-            self._append_to(value, name in values)
+            self._append_to(value)
+        self._appended_attributes |= uses.appended_attributes
+        for name in uses.appended_items:
+            try:
+                value = find(name)
+            except KeyError:
+                continue
+            self._append_to_items(value)
         for name in sorted(uses.indexed):
             try:
                 value = find(name)
@@ -148,11 +159,37 @@ class Effects:
             else:
                 self._look_at(items)
 
-    def _append_to(self, x: Any, is_local: bool) -> None:
+    def _append_to_items(self, x: Any) -> None:
+        if not _holds_lists(x):
+            self._look_at(x)
+            return
+        self._containers.append((x, type(x).__name__))
+        for items in x.values() if type(x) is dict else x:
+            self._append_to(items)
+
+    def _append_to_attributes(self) -> None:
+        """Looks through lists that objects hold, but for those that the code only appends to."""
+        while True:
+            read = [
+                x
+                for x in self._lists
+                if x[0] in self._attributes or x[0] not in self._appended_attributes
+            ]
+            if not read:
+                break
+            self._lists = [x for x in self._lists if not any(x is y for y in read)]
+            for _, items in read:
+                self._look_at(items)
+        for _, items in self._lists:
+            if _holds_lists(items):
+                self._append_to_items(items)
+            else:
+                self._append_to(items)
+
+    def _append_to(self, x: Any) -> None:
         if type(x) is not list:
-            raise Refused("it calls the method append")
-        if not is_local:
-            raise Refused("it appends to a list that is no local variable")
+            self._look_at(x)
+            return
         if id(x) in self.appended:
             raise Refused("it appends to a list that has two names")
         self.appended[id(x)] = x
@@ -179,8 +216,9 @@ class Effects:
         """What the body of a loop can change, and what that holds. Raises Refused."""
         effects = cls()
         effects.look(uses, values, scope)
+        effects._append_to_attributes()
         effects.stand_in(make)
-        effects.check_appended()
+        effects.forget_read()
         return effects, effects.held()
 
     @classmethod
@@ -190,6 +228,7 @@ class Effects:
         effects = cls()
         with contextlib.suppress(Refused):
             effects.look(uses, frame.f_locals, scope_of(frame))
+            effects._append_to_attributes()
         return effects._held()
 
     def _held(self) -> Held:
@@ -203,10 +242,10 @@ class Effects:
         """Whether the code reaches a container that was there before."""
         return id(x) in self._seen or id(x) in self.appended
 
-    def check_appended(self) -> None:
-        """Raises Refused if the code may read a list that it appends to."""
-        if not self.appended.keys().isdisjoint(self._seen):
-            raise Refused("it reads a list that it appends to")
+    def forget_read(self) -> None:
+        """Lists that the code appends to and may read are lists like others."""
+        for key in self.appended.keys() & self._seen.keys():
+            del self.appended[key]
 
     def _look_along(self, value: Any, path: Path, is_called: bool) -> None:
         rest = list(path[1:])
@@ -225,7 +264,7 @@ class Effects:
         self._seen[id(x)] = x
         if can_be_copied(x) and type(x) not in (list, tuple, dict):
             self._look_at_object(x)
-        elif isinstance(x, (list, tuple, dict, set, frozenset)):
+        elif isinstance(x, (list, tuple, dict, set, frozenset, collections.deque)):
             self._look_at_container(x)
             if is_named_tuple(type(x)):
                 self._look_at(type(x))
@@ -252,12 +291,13 @@ class Effects:
             self._look_at_function(x)
 
     def _look_at_container(self, x: Any) -> None:
-        if type(x) not in (list, tuple, dict, set, frozenset) and not hasattr(x, "_fields"):
+        known = (list, tuple, dict, set, frozenset, collections.deque)
+        if type(x) not in known and not hasattr(x, "_fields"):
             raise Refused(f"it uses a {type(x).__name__}")
         self._num_items += len(x)
         if self._num_items > _MOST_HELD:
             raise Refused("it uses large containers")
-        if isinstance(x, (list, dict, set)):
+        if isinstance(x, (list, dict, set, collections.deque)):
             self._containers.append((x, type(x).__name__))
         for item in [*x.keys(), *x.values()] if isinstance(x, dict) else x:
             self._look_at(item)
@@ -273,7 +313,7 @@ class Effects:
         cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
 
         def scope(name: str) -> Any:
-            if name in source.locals:
+            if name in source.locals and name not in source.nonlocals:
                 raise KeyError(name)
             if name in cells:
                 try:
@@ -282,6 +322,10 @@ class Effects:
                     raise KeyError(name) from None
             return global_value(f.__globals__, name)
 
+        for name in source.nonlocals & cells.keys():
+            if cells[name] != types.CellType() and id(cells[name]) not in self._seen:
+                self._seen[id(cells[name])] = cells[name]
+                self._containers.append((Variable(cells[name]), name))
         self.look(source.uses, {}, scope)
 
     def _look_at_object(self, x: Any) -> None:
@@ -292,7 +336,9 @@ class Effects:
         if self._replaces:
             self._look_at(class_of(x))
         for name, value in vars(x).items():
-            if not isinstance(value, FUNCTIONS) or not hasattr(kind, name):
+            if type(value) is list or _holds_lists(value):
+                self._lists.append((name, value))
+            elif not isinstance(value, FUNCTIONS) or not hasattr(kind, name):
                 self._look_at(value)
         for name in list(self._attributes):
             self._look_at_member(x, name)
@@ -351,6 +397,12 @@ class Effects:
                 raise Refused(f"it uses the attribute {name} of a {kind.__name__}")
         else:
             self._look_at(found)
+
+
+def _holds_lists(x: Any) -> bool:
+    """Whether x is a dict or list of lists."""
+    items = list(x.values()) if type(x) is dict else x if type(x) is list else []
+    return bool(items) and all(type(item) is list for item in items)
 
 
 def scope_of(frame: Any) -> Callable[[str], Any]:

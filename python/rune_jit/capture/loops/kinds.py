@@ -26,9 +26,13 @@ class GivenUp(Exception):
 class Unstable(Exception):
     """What a name stands for is of another kind after an iteration: perhaps not after the first."""
 
+    most_peeled = 1  # how many iterations may run apart because of that
+
 
 class Unsettled(Unstable):
     """The same of a number, which may take over another one's kind after some iterations more."""
+
+    most_peeled = 3
 
 
 # What Python's numbers may be after an iteration that adds NumPy's to them.
@@ -138,6 +142,13 @@ def zero_like(trace: Trace, value: Any) -> Any:
     if value.weak is not None:
         return {"bool": False, "int": 0, "float": 0.0, "complex": 0j}[value.weak]
     return trace.builder.full(list(value.shape), 0, value.dtype)
+
+
+def any_value(trace: Trace, kind: str, of: Any, shape: tuple[int, ...]) -> Any:
+    """A number or array of a kind, as kind_of gives it."""
+    if kind == "Python's":
+        return {"bool": False, "int": 0, "float": 0.0, "complex": 0j}[of]
+    return Tracer(trace, trace.builder.full(list(shape), 0, of), scalar=kind != "array")
 
 
 def counts_of(trace: Trace) -> dict[str, int]:

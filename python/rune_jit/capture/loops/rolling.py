@@ -18,9 +18,9 @@ from rune_jit.capture.loops.bodies import Attempt
 from rune_jit.capture.loops.branches import Conditions, is_traced
 from rune_jit.capture.loops.effects import Effects, Refused, scope_of
 from rune_jit.capture.loops.iterables import Counted, bound_in, counted, numbers_of
-from rune_jit.capture.loops.kinds import GivenUp, Unsettled, Unstable
+from rune_jit.capture.loops.kinds import GivenUp, Unsettled, Unstable, any_value
 from rune_jit.capture.loops.lists import begin_lists, end_lists, stand_in
-from rune_jit.capture.loops.places import Changed, Held, Place, assigned
+from rune_jit.capture.loops.places import Changed, Filled, Held, Place, assigned
 from rune_jit.capture.loops.plain import PLAIN, Plain
 from rune_jit.capture.loops.ranges import UNLIMITED, Range, limited
 from rune_jit.capture.loops.source import LOOPS
@@ -34,9 +34,11 @@ _FEW = 3
 # The same for a comprehension.
 _FEW_ITEMS = 16
 # How often a body is traced at most before the loop is refused.
-_MOST_PASSES = 8
-# How many iterations run apart at most until numbers are of the kinds that they stay.
-_MOST_PEELED = 3
+_MOST_PASSES = 12
+# How many items and attributes a loop carries at most.
+_MOST_PLACES = 200
+# How many iterations run apart at most until a queue is full.
+_MOST_FILLED = 16
 # What makes an iterable whose arguments tell what it is.
 _ITERABLES = (range, enumerate, zip, itertools.repeat, reversed)
 
@@ -111,6 +113,7 @@ class _Rolling:
         self._is_symbolic = False  # whether the iteration that runs now stands for all
         self._is_apart = False
         self._lists: list[Any] = []  # that arrays stand for in an iteration that runs apart
+        self._num_peeled = 0  # iterations that have run apart
         self._flag: Any = False  # whether this iteration ends the loop
         self._first: Any = True  # whether iterations follow those that have run apart
 
@@ -145,7 +148,7 @@ class _Rolling:
             if rest.has_some and rest.last is not None and not rest.is_unlimited:
                 behind.append(rest.last)
                 rest = rest.without_last()
-        num_peeled = peeled.first
+        self._num_peeled = peeled.first
         while True:
             try:
                 yield from self._rolled(rest)
@@ -155,11 +158,10 @@ class _Rolling:
                 if not runs:
                     # After an iteration of the loop around this one, types may be what they stay.
                     self._loops.peel_outer()
-                most = _MOST_PEELED if isinstance(error, Unsettled) else 1
-                if num_peeled >= most or not runs:
+                if self._num_peeled >= error.most_peeled or not runs:
                     yield from self._plain(rest, str(error))
                     break
-                num_peeled += 1
+                self._num_peeled += 1
                 self._rebind(self._before)
                 yield from self._apart([rest.start])
                 rest = rest.without_first()
@@ -252,6 +254,7 @@ class _Rolling:
         effects, held = self._effects(self._before)
         places: list[Place] = []
         replaced: set[str] = set()
+        self._zeros: dict[str, Any] = {}  # that of Attempt
         attempt = self._attempt(rest, effects, held, places, replaced)
         for _ in range(_MOST_PASSES):
             self.values = assigned(attempt.begin(*rest.bounds), places)
@@ -259,7 +262,7 @@ class _Rolling:
             self._flag, self._is_symbolic = False, True
             yield attempt.counter
             self._is_symbolic = False
-            after, known = dict(self._frame.f_locals), len(replaced)
+            after, known = dict(self._frame.f_locals), len(replaced) + len(self._zeros)
             try:
                 attempt.check_effects()
                 changed = [x for x in held.changed() if x.name not in {p.name for p in places}]
@@ -273,7 +276,7 @@ class _Rolling:
                 attempt.give_up()
                 if attempt.has_called:  # before the loop: the trace begins again
                     self._refuse(str(error))
-                raise Unstable(str(error)) if isinstance(error, Changed) else error from None
+                raise _unstable(error) from None
             if is_stable:
                 self._after, results = attempt.end(after)
                 self.results = assigned(results, places)
@@ -282,8 +285,10 @@ class _Rolling:
                 return
             held.restore()
             attempt.give_up()
-            if changed or len(replaced) > known:
-                places = [*places, *changed]
+            if changed or len(replaced) + len(self._zeros) > known:
+                places = [*places, *held.through_queues(places, changed)]
+                if len(places) > _MOST_PLACES:
+                    raise GivenUp(f"it changes more than {_MOST_PLACES} items")
                 attempt = self._attempt(rest, effects, held, places, replaced)
         raise GivenUp("what it carries changes with each iteration")
 
@@ -301,7 +306,11 @@ class _Rolling:
             carried=self._loop.carried + names, results=self._loop.results + names
         )
         before = self._before | {place.name: held.held(place) for place in places}
-        return Attempt(self._trace, loop, rest, before, effects, replaced, self._first)
+        before |= {name: any_value(self._trace, *kind) for name, kind in self._zeros.items()}
+        made = Attempt(self._trace, loop, rest, before, effects, replaced, self._first)
+        made.zeros = self._zeros
+        made.is_settled = self._num_peeled >= Unsettled.most_peeled
+        return made
 
     def _effects(self, before: dict[str, Any]) -> tuple[Effects, Held]:
         """What the body can change, by what names stand for before it, and what that holds. Raises
@@ -313,6 +322,15 @@ class _Rolling:
             return Effects.of_body(self._loop.uses, values, scope_of(self._frame), make)
         except Refused as error:
             raise GivenUp(str(error)) from None
+
+
+def _unstable(error: Exception) -> Exception:
+    if not isinstance(error, Changed):
+        return error
+    unstable = Unstable(str(error))
+    if isinstance(error, Filled) and error.size <= _MOST_FILLED:
+        unstable.most_peeled = max(1, error.size)
+    return unstable
 
 
 class _For(_Rolling):

@@ -38,6 +38,7 @@ from rune_jit.capture.loops.conditions import Values, condition
 from rune_jit.capture.loops.grids import Grids
 from rune_jit.capture.loops.jumps import RESULT, Jumps, is_flag, limit_of
 from rune_jit.capture.loops.liveness import LiveIf, live_names, loaded, stored
+from rune_jit.capture.loops.optionals import Optionals
 from rune_jit.capture.loops.raises import RAISES, Raises, wanted
 from rune_jit.capture.loops.syntax import (
     REFLECTIVE,
@@ -65,6 +66,7 @@ class Source(NamedTuple):
     refusal: str | None  # why a loop of the program may not call it
     uses: Uses
     locals: frozenset[str]
+    nonlocals: frozenset[str] = frozenset()  # of these: variables of outer functions
 
 
 LOOPS: list[Loop] = []  # by number
@@ -142,6 +144,7 @@ def _transformed(function: types.FunctionType) -> types.CodeType:
     if any(isinstance(x, (ast.Yield, ast.YieldFrom, ast.Await)) for x in ast.walk(tree)):
         return code
     by_place: dict[tuple[str, int], Source] = {}
+    Optionals().visit(tree)
     Grids().visit(tree)
     Unfolder().visit(tree)
     raises = Raises()
@@ -199,12 +202,16 @@ class _Transformer:
             function_refusal(function.body),
             uses_of(function.body),
             stored(function.body) | {x.arg for x in ast.walk(function.args) if type(x) is ast.arg},
+            _own_nonlocals(function),
         )
+        # (Others may read them when the function has returned.)
+        nonlocals = _own_nonlocals(function)
         declared = frozenset(
             name
             for x in ast.walk(function)
             if isinstance(x, (ast.Global, ast.Nonlocal))
             for name in x.names
+            if name not in nonlocals
         )
         jumps = Jumps()
         function.body = without_returns(jumps.of_function(function.body), RESULT)
@@ -214,14 +221,19 @@ class _Transformer:
         loops = {
             loop: self._loop(
                 loop,
-                of_loop,
+                of_loop._replace(
+                    at_start=of_loop.at_start | nonlocals, after=of_loop.after | nonlocals
+                ),
                 jumps.steps.get(loop, {}),
                 reason or loop_refusal(loop, _captured(code, loop), declared),
             )
             for loop, of_loop in live.loops.items()
         }
         branches = {
-            s: self._branch(s, of_if)
+            s: self._branch(
+                s,
+                of_if._replace(at_else=of_if.at_else | nonlocals, after=of_if.after | nonlocals),
+            )
             for s, of_if in live.ifs.items()
             if wanted(s) is None and is_branch(s) and not stored([s]) & (_captured(code) | declared)
             if not reason
@@ -296,6 +308,19 @@ class _Transformer:
             else:
                 result.append(s)
         return result
+
+
+def _own_nonlocals(function: ast.FunctionDef) -> frozenset[str]:
+    """The names that a function declares nonlocal, not functions in it."""
+    open_: list[ast.AST] = list(function.body)
+    found: set[str] = set()
+    while open_:
+        s = open_.pop()
+        if isinstance(s, ast.Nonlocal):
+            found.update(s.names)
+        elif not isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            open_ += ast.iter_child_nodes(s)
+    return frozenset(found)
 
 
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")

@@ -95,6 +95,14 @@ def _typed(keys: Iterable[Any]) -> list[tuple[type, Any]]:
     return [(type(key), key) for key in keys]
 
 
+def holder_of(name: str) -> str | None:
+    """The name of the list that has a part or place of this name; None if there is none."""
+    if name.endswith("]"):
+        return name.rpartition("[")[0]
+    key, _, holder = name.partition(" of ")
+    return holder if holder and key.isdecimal() else None
+
+
 class _Parts(NamedTuple):
     like: Any
     names: list[str]

@@ -1,0 +1,143 @@
+"""Variables that are None before a loop, and that the loop assigns under conditions and does not
+read: what it assigns last, and whether it does, are variables of their own.
+
+    best = None                         best = None
+    for i in range(n):                  .hit best, .last best = False, .unset
+        if x[i] > 3:                    for i in range(n):
+            best = i                        if x[i] > 3:
+                                                .last best = i
+                                                .hit best = True
+                                        if .hit best: best = .last best"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+from rune_jit.capture.loops.jumps import UNSET
+from rune_jit.capture.loops.liveness import stored
+from rune_jit.capture.loops.unfold import at
+
+HIT, LAST = ".hit ", ".last "
+_Loop = (ast.For, ast.While)
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_OTHERS = (
+    *(ast.AugAssign, ast.AnnAssign, ast.NamedExpr, ast.Try, ast.With, ast.Match, ast.Import),
+    *(ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef),
+)
+
+
+def is_last(name: str) -> bool:
+    """Whether a name stands for what a loop assigns last, or for UNSET."""
+    return name.startswith(LAST)
+
+
+class Optionals(ast.NodeTransformer):
+    """Takes such variables out of the loops of functions."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        own = [x for s in node.body for x in ast.walk(s)]
+        inner = [y for x in own if isinstance(x, _SCOPES) for y in ast.walk(x)]
+        declared = {n for x in own if isinstance(x, (ast.Global, ast.Nonlocal)) for n in x.names}
+        seen = {x.id for x in inner if isinstance(x, ast.Name)} | declared
+        node.body = self._block(node.body, frozenset(seen))
+        return node
+
+    def _block(self, statements: list[ast.stmt], seen: frozenset[str]) -> list[ast.stmt]:
+        """The statements of a block. `seen`: names that functions in the function use."""
+        result: list[ast.stmt] = []
+        for i, s in enumerate(statements):
+            if isinstance(s, ast.FunctionDef):
+                self.visit(s)
+            elif isinstance(s, ast.If):
+                s.body = self._block(s.body, seen)
+                s.orelse = self._block(s.orelse, seen)
+            names: list[tuple[str, ast.stmt]] = []
+            if isinstance(s, _Loop):
+                for name in sorted(stored(s.body) - seen - _read_in(s)):
+                    none = _none_before(name, statements[:i])
+                    if none is not None and _may_assign(s, name):
+                        names.append((name, none))
+            for name, none in names:
+                result.append(_set(none, HIT + name, ast.Constant(False)))
+                result.append(_set(none, LAST + name, _load(UNSET)))
+                _Renamer(name).visit(s)
+            result.append(s)
+            # (What follows a loop must not have its place in the source.)
+            for name, none in names:
+                again = _set(none, name, _load(LAST + name))
+                result.append(at(none, ast.If(_load(HIT + name), [again], [])))
+        return result
+
+
+def _load(name: str) -> ast.expr:
+    return ast.Name(name, ast.Load())
+
+
+def _set(place: ast.stmt, name: str, value: ast.expr) -> ast.stmt:
+    return at(place, ast.Assign([ast.Name(name, ast.Store())], value))  # type: ignore[no-any-return]
+
+
+def _read_in(loop: ast.stmt) -> set[str]:
+    """The names that a loop reads, or assigns in other ways than by `name = value`."""
+    nodes = list(ast.walk(loop))
+    found = {x.id for x in nodes if isinstance(x, ast.Name) and not isinstance(x.ctx, ast.Store)}
+    for x in nodes:
+        if isinstance(x, _OTHERS):
+            found |= stored([x])
+        if isinstance(x, ast.For):
+            found |= stored([x.target])
+        if isinstance(x, ast.comprehension):
+            found |= stored([x.target])
+    return found
+
+
+def _none_before(name: str, before: Sequence[ast.stmt]) -> ast.stmt | None:
+    """The statement by which a name stands for None after these of a block, if it does."""
+    s = next((s for s in reversed(before) if name in stored([s])), None)
+    if not isinstance(s, ast.Assign):
+        return None
+    for target in s.targets:
+        pairs = [(target, s.value)]
+        if isinstance(target, ast.Tuple) and isinstance(s.value, ast.Tuple):
+            pairs = list(zip(target.elts, s.value.elts, strict=False))
+        for x, value in pairs:
+            is_none = isinstance(value, ast.Constant) and value.value is None
+            if isinstance(x, ast.Name) and x.id == name and is_none:
+                return s
+    return None
+
+
+def _may_assign(loop: ast.For | ast.While, name: str) -> bool:
+    """Whether all assignments of a name in a loop are under conditions, and none assigns None."""
+
+    def is_conditional(statements: Sequence[ast.stmt]) -> bool:
+        return all(
+            is_conditional([*s.body, *s.orelse])
+            if isinstance(s, _Loop)
+            else isinstance(s, ast.If) or name not in stored([s])
+            for s in statements
+        )
+
+    assigned = [
+        x.value
+        for x in ast.walk(loop)
+        if isinstance(x, ast.Assign) and name in stored([*x.targets])
+    ]
+    are_values = not any(isinstance(v, ast.Constant) and v.value is None for v in assigned)
+    return are_values and is_conditional([*loop.body, *loop.orelse])
+
+
+class _Renamer(ast.NodeTransformer):
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        if self._name not in stored([*node.targets]):
+            return node
+        for target in node.targets:
+            for x in ast.walk(target):
+                if isinstance(x, ast.Name) and x.id == self._name:
+                    x.id = LAST + self._name
+        return [node, _set(node, HIT + self._name, ast.Constant(True))]

@@ -1,0 +1,194 @@
+"""Variables that are None before a loop which assigns them under conditions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from compare import assert_same
+from loop_checks import ROLLED
+
+import rune_jit
+
+X = np.random.default_rng(7).normal(size=60)
+A = X.reshape(12, 5)
+# Of these some loops find nothing.
+CASES = (X, -np.abs(X), np.abs(X), np.zeros(60))
+
+
+def compare(function: Any, cases: Any = CASES) -> list[str]:
+    """Compares calls with NumPy's; how the loops run."""
+    jitted = rune_jit.jit(function)
+    for _ in range(3):
+        for x in cases:
+            assert_same(jitted(x.copy()), function(x.copy()), ulps=8, scaled=True)
+    lines = [line.strip() for line in jitted.explain().splitlines()]
+    return [line for line in lines if line.startswith("loop at")]
+
+
+def rolled(function: Any, cases: Any = CASES) -> None:
+    lines = compare(function, cases)
+    assert lines and all(line.endswith(ROLLED) for line in lines), lines
+
+
+def test_numbers_and_positions() -> None:
+    def f(x: Any) -> Any:
+        last, at, count = None, None, 0
+        for i in range(len(x)):
+            if x[i] > 1.0:
+                last = x[i] * 2
+                at = i
+                count += 1
+        return last, at, count
+
+    rolled(f)
+
+
+def test_arrays() -> None:
+    def f(a: Any) -> Any:
+        best, row = 0.5, None
+        for i in range(a.shape[0]):
+            s = a[i].sum()
+            if s > best:
+                best, row = s, a[i].copy()
+        return best if row is None else (best, row * 2)
+
+    def writes(a: Any) -> Any:
+        row = None
+        for i in range(a.shape[0]):
+            if a[i, 0] > 0.5:
+                row = a[i]
+        if row is not None:
+            row[1] = 9.0
+        return a
+
+    rolled(f, [x.reshape(12, 5) for x in CASES])
+    assert compare(writes, [x.reshape(12, 5) for x in CASES])
+
+
+def test_the_first_hit_ends_the_loop() -> None:
+    def f(x: Any) -> Any:
+        found = None
+        for i, value in enumerate(x):
+            if value > 1.5:
+                found = i
+                break
+        if found is None:
+            return -1.0
+        return x[found] + found
+
+    rolled(f)
+
+
+def test_loops_in_loops_and_both_sides() -> None:
+    def f(a: Any) -> Any:
+        low: Any = None
+        low = high = None
+        for i in range(a.shape[0]):
+            for j in range(a.shape[1]):
+                if a[i, j] > 1.0:
+                    high = (i, j)
+                elif a[i, j] < -1.0:
+                    low = a[i, j]
+        return low, high
+
+    assert compare(f, [x.reshape(12, 5) for x in CASES])
+
+
+def test_while_loops() -> None:
+    def f(x: Any) -> Any:
+        i, found = 0, None
+        while i < len(x) and x[i] > -2:
+            if x[i] > 1.2:
+                found = x[i]
+            i += 1
+        return i, found
+
+    assert compare(f)
+
+
+def test_what_is_read_in_the_loop() -> None:
+    def f(x: Any) -> Any:
+        last, total = None, 0.0
+        for value in x:
+            if value > 0.3:
+                if last is not None:
+                    total += value - last
+                last = value
+        return last, total
+
+    assert compare(f)
+
+
+def test_what_stays_or_becomes_none_again() -> None:
+    def f(x: Any) -> Any:
+        a = None
+        b = None
+        b = 3.0
+        for value in x:
+            if value > 1:
+                a = value
+                b = 2.0
+            elif value < -1:
+                a = None
+        return a, b
+
+    assert compare(f)
+
+
+def test_functions_see_the_variable() -> None:
+    def f(x: Any) -> Any:
+        last = None
+
+        def read() -> Any:
+            return last
+
+        for value in x:
+            if value > 1:
+                last = value
+        return read()
+
+    assert compare(f)
+
+
+def test_values_of_other_kinds() -> None:
+    def f(x: Any) -> Any:
+        kind = None
+        for i in range(len(x)):
+            if x[i] > 1:
+                kind = "high"
+            elif x[i] < -1:
+                kind = i
+        return kind
+
+    compare(f)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5])
+def test_few_iterations(count: int) -> None:
+    def f(x: Any) -> Any:
+        found = None
+        for i in range(count):
+            if x[i] > 0:
+                found = x[i]
+        return found
+
+    compare(f)
+
+
+def test_calls_from_loops() -> None:
+    def last_above(row: Any, limit: float) -> Any:
+        found = None
+        for value in row:
+            if value > limit:
+                found = value
+        return 0.0 if found is None else found
+
+    def f(a: Any) -> Any:
+        out = np.zeros(a.shape[0])
+        for i in range(a.shape[0]):
+            out[i] = last_above(a[i], 0.5)
+        return out
+
+    compare(f, [x.reshape(12, 5) for x in CASES])
