@@ -10,7 +10,7 @@ import enum
 import functools
 import inspect
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -84,6 +84,7 @@ class Effects:
         self._indexed: dict[int, tuple[str, list[Any]]] = {}
         self.stand_ins: list[Any] = []  # for these lists
         self._seen: dict[int, Any] = {}
+        self._arrays: list[Any] = []  # NumPy's and rune_jit's
         self._num_items = 0
 
     def look(self, uses: Uses, values: Mapping[str, Any], scope: Callable[[str], Any]) -> None:
@@ -194,6 +195,12 @@ class Effects:
         """Whether the code reaches a container that was there before."""
         return id(x) in self._seen or id(x) in self.appended
 
+    def reaches_others_than(self, known: Iterable[Any]) -> bool:
+        """Whether the code reaches arrays, containers and objects beside these."""
+        ids = {id(x) for x in known}
+        found = (*self._arrays, *self._objects, *(x for x, _ in self._containers))
+        return any(id(x) not in ids for x in found)
+
     def check_appended(self) -> None:
         """Raises Refused if the code may read a list that it appends to."""
         if not self.appended.keys().isdisjoint(self._seen):
@@ -211,6 +218,8 @@ class Effects:
             self._calls[rest[-1]] = ".".join(rest)
 
     def _look_at(self, x: Any) -> None:
+        if isinstance(x, (np.ndarray, _core.ArrayBase)):
+            self._arrays.append(x)
         if isinstance(x, _ATOMS) or id(x) in self._seen:
             return
         self._seen[id(x)] = x

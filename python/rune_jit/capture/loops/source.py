@@ -33,6 +33,8 @@ import tokenize
 import types
 from typing import Any, NamedTuple
 
+from rune_jit.capture.loops.calls_apart import Apart, keep_loops, place_of
+from rune_jit.capture.loops.codes import all_codes, is_same
 from rune_jit.capture.loops.conditions import Values, condition
 from rune_jit.capture.loops.grids import Grids
 from rune_jit.capture.loops.jumps import RESULT, Jumps, is_flag, limit_of
@@ -69,6 +71,7 @@ class Source(NamedTuple):
 LOOPS: list[Loop] = []  # by number
 BRANCHES: list[Branch] = []
 _codes: dict[types.CodeType, types.CodeType] = {}  # the code with calls around loops
+_apart: dict[types.CodeType, types.CodeType] = {}  # with calls that run loops apart
 _sources: dict[types.CodeType, Source] = {}
 _FUTURE = 0
 for _name in __future__.all_feature_names:
@@ -78,7 +81,19 @@ for _name in __future__.all_feature_names:
 def with_loops(function: types.FunctionType) -> types.CodeType:
     """The function's code with calls around its loops, or its code as it is."""
     code = function.__code__
-    return _read(function) if any(map(_is_of_interest, _all_codes(code))) else code
+    return _read(function) if any(map(_is_of_interest, all_codes(code))) else code
+
+
+def with_loops_apart(function: types.FunctionType) -> types.CodeType:
+    """The code of a function whose calls run in segments: its outermost loops may be programs of
+    their own. (apart.py)"""
+    code = function.__code__
+    if code not in _apart:
+        _apart[code] = code
+        if with_loops(function) is not code:
+            with contextlib.suppress(*_UNREADABLE):
+                _apart[code] = _transformed(function, is_apart=True)
+    return _apart[code]
 
 
 def source_of(function: types.FunctionType) -> Source | None:
@@ -116,7 +131,7 @@ def _read_lambda(function: types.FunctionType) -> None:
         if not isinstance(x, ast.Lambda) or x.lineno != code.co_firstlineno:
             continue
         definition = ast.copy_location(ast.Expr(x), x)
-        if _is_same(code, _compiled(definition, code)):
+        if is_same(code, _compiled(definition, code)):
             arguments = frozenset(y.arg for y in ast.walk(x.args) if type(y) is ast.arg)
             body = ast.copy_location(ast.Expr(x.body), x)
             _sources[code] = Source(
@@ -133,16 +148,49 @@ def _module(filename: str, text: str) -> ast.Module:
 _UNREADABLE = (OSError, SyntaxError, ValueError, IndexError, RecursionError, tokenize.TokenError)
 
 
-def _transformed(function: types.FunctionType) -> types.CodeType:
+def _transformed(function: types.FunctionType, is_apart: bool = False) -> types.CodeType:
     code = function.__code__
     linecache.checkcache(code.co_filename)  # the file may have been edited
     lines = linecache.getlines(code.co_filename, function.__globals__)
     tree = _parse(inspect.getblock(lines[code.co_firstlineno - 1 :]), code)
-    if tree is None or not _is_same(code, _compiled(tree, code)):
+    if tree is None or not is_same(code, _compiled(tree, code)):
         return code
     if any(isinstance(x, (ast.Yield, ast.YieldFrom, ast.Await)) for x in ast.walk(tree)):
         return code
+    return _with_apart(tree, code, tree.body) if is_apart else _with_calls(tree, code, tree.body)
+
+
+def code_of(definition: ast.FunctionDef, like: types.CodeType) -> types.CodeType:
+    """The code of a definition of one loop that uses no variables of outer functions, as if it
+    stood in the file of `like`."""
+    module = ast.Module([definition], [])
+    made = compile(module, like.co_filename, "exec", like.co_flags & _FUTURE, dont_inherit=True)
+    code = _inner(made, definition.name)
+    for codes, calls in ((_codes, _with_calls), (_apart, _with_apart)):
+        tree = copy.deepcopy(definition)
+        loops = [s for s in tree.body if isinstance(s, (ast.For, ast.While))]
+        codes[code] = calls(tree, code, [x for s in loops for x in s.body])
+    return code
+
+
+def _with_apart(
+    tree: ast.FunctionDef, code: types.CodeType, within: list[ast.stmt]
+) -> types.CodeType:
+    """The code of a definition in which the outermost loops of statements run apart."""
+    known = {place_of(x.original): x for x in LOOPS if x.original is not None and not x.refusal}
+    apart = Apart(code.co_filename, known, within)
+    apart.visit(tree)
+    made = _compiled(tree, code)
+    return made if made.co_freevars == code.co_freevars else code
+
+
+def _with_calls(
+    tree: ast.FunctionDef, code: types.CodeType, within: list[ast.stmt]
+) -> types.CodeType:
+    """The code of a definition with calls around its loops, if that can be. The outermost ones of
+    the statements `within` are kept as they are, too."""
     by_place: dict[tuple[str, int], Source] = {}
+    keep_loops(within, code.co_filename)
     Grids().visit(tree)
     Unfolder().visit(tree)
     raises = Raises()
@@ -154,9 +202,9 @@ def _transformed(function: types.FunctionType) -> types.CodeType:
     made = _compiled(tree, code)
     if made.co_freevars != code.co_freevars:
         return code
-    for old in _all_codes(code):
+    for old in all_codes(code):
         _note(old, by_place)
-    for new in _all_codes(made):
+    for new in all_codes(made):
         _note(new, by_place)
         _codes[new] = new
     return made
@@ -201,52 +249,6 @@ def _inner(
         if isinstance(x, types.CodeType) and x.co_name == name and line in (None, x.co_firstlineno):
             return x
     raise ValueError(name)
-
-
-def _is_same(a: types.CodeType, b: types.CodeType) -> bool:
-    """Whether two codes do the same at the same lines."""
-    fields = ("co_names", "co_varnames", "co_cellvars", "co_freevars", "co_firstlineno")
-    if any(getattr(a, field) != getattr(b, field) for field in fields):
-        return False
-    if _instructions(a) != _instructions(b):
-        return False
-    return len(a.co_consts) == len(b.co_consts) and all(
-        _is_same(x, y)
-        if isinstance(x, types.CodeType) and isinstance(y, types.CodeType)
-        else type(x) is type(y) and repr(x) == repr(y)
-        for x, y in zip(a.co_consts, b.co_consts, strict=True)
-    )
-
-
-def _instructions(code: types.CodeType) -> list[tuple[str, Any]]:
-    """What code does. (Methods of what the module imports are called in another way, which the
-    source of a function alone does not tell.)"""
-    kept: list[dis.Instruction] = []
-    position: dict[int, int] = {}
-    for x in dis.get_instructions(code):
-        position[x.offset] = len(kept)
-        if x.opname not in _ONLY_FOR_CALLS:
-            kept.append(x)
-    result = []
-    for x in kept:
-        name = "LOAD_ATTR" if x.opname == "LOAD_METHOD" else x.opname
-        name = "CALL_FUNCTION" if name == "CALL_METHOD" else name
-        argument = x.argval
-        if x.opcode in _JUMPS:
-            argument = position.get(argument, argument)
-        elif isinstance(argument, types.CodeType):
-            argument = argument.co_name
-        result.append((name, repr(argument)))
-    return result
-
-
-_ONLY_FOR_CALLS = ("PUSH_NULL", "PRECALL", "CACHE", "EXTENDED_ARG")
-_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
-
-
-def _all_codes(code: types.CodeType) -> list[types.CodeType]:
-    inner = [x for x in code.co_consts if isinstance(x, types.CodeType)]
-    return [code, *(c for x in inner for c in _all_codes(x))]
 
 
 def _note(code: types.CodeType, by_place: dict[tuple[str, int], Source]) -> None:

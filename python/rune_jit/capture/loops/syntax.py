@@ -64,6 +64,7 @@ class Loop(NamedTuple):
     is_comprehension: bool  # it fills the list of one, or adds up what a generator gives
     limit: Limit | None = None  # of a `while` loop
     stop: str | None = None  # the flag that ends it
+    original: ast.stmt | None = None  # as it stands in the source, if it can be a function
 
 
 _STATEMENTS = (
@@ -175,6 +176,7 @@ def make_loop(
         _is_comprehension(loop),
         _limit(*limit) if limit else None,
         stop.test.id if stop is not None else None,  # type: ignore[attr-defined]
+        getattr(loop, "original", None) if refusal is None else None,
     )
 
 
