@@ -247,3 +247,22 @@ def test_overlapping_views():
         return a, b, x.sum().item()
 
     apart(f, lambda: (X.copy(),))
+
+
+def test_lists_that_get_arrays():
+    def f(x):
+        low = x.min().item()
+        v, s, rows, sums, numbers = x[:3] * 2, 0, [], [], []
+        for _ in range(20):
+            rows.append(v)
+        for i in range(20):
+            s += x[i : i + 2]
+            sums.append(s)
+        for i in range(20):
+            numbers.append(x[i])
+            numbers[i] = numbers[i] * 2
+        v += 1
+        s *= 2
+        return rows, v, sums, s, numbers, low
+
+    apart(f, lambda: (X.copy(),))

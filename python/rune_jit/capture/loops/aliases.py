@@ -45,8 +45,11 @@ class Aliases:
     def __init__(self, loop: ast.stmt, given: Mapping[str, Any]) -> None:
         self._loop, self._given = loop, given
         self._values: dict[str, list[ast.expr | None]] = {}  # assigned; None: in another way
+        self._added: dict[str, list[ast.expr]] = {}  # by `name += ...`
         for x in ast.walk(loop):
-            if isinstance(x, ast.Assign):
+            if isinstance(x, ast.AugAssign) and isinstance(x.target, ast.Name):
+                self._added.setdefault(x.target.id, []).append(x.value)
+            elif isinstance(x, ast.Assign):
                 for target in x.targets:
                     self._assign(target, x.value)
             elif isinstance(x, (ast.For, ast.comprehension)):
@@ -64,6 +67,26 @@ class Aliases:
         if min(kinds) == Kind.OTHER:
             return True
         return is_array(given) and not self._is_replaced(name)
+
+    def keeps_lists_of_numbers(self) -> bool:
+        """Whether the lists among the names get nothing but numbers: what they get otherwise may be
+        an array that has a name."""
+        lists = {name for name, x in self._given.items() if type(x) is list}
+        known: set[int] = set()  # uses that do no more than that
+        for x in ast.walk(self._loop):
+            if isinstance(x, ast.Call) and len(x.args) == 1:
+                is_append = isinstance(x.func, ast.Attribute) and x.func.attr == "append"
+                if is_append and self._of(x.args[0]) == Kind.NUMBER:
+                    known.add(id(x.func.value))  # type: ignore[attr-defined]
+                elif isinstance(x.func, ast.Name) and x.func.id == "len":
+                    known.add(id(x.args[0]))
+            elif isinstance(x, ast.Subscript) and isinstance(x.ctx, ast.Load):
+                known.add(id(x.value))
+            elif isinstance(x, (ast.Assign, ast.AugAssign)) and self._of(x.value) == Kind.NUMBER:
+                targets = x.targets if isinstance(x, ast.Assign) else [x.target]
+                known |= {id(y.value) for y in targets if isinstance(y, ast.Subscript)}
+        uses = [x for x in ast.walk(self._loop) if isinstance(x, ast.Name) and x.id in lists]
+        return all(id(x) in known for x in uses)
 
     def _is_replaced(self, name: str) -> bool:
         """Whether a name surely stands for something else after the loop."""
@@ -103,7 +126,8 @@ class Aliases:
             self._kinds[name] = Kind.NUMBER  # unless something else tells otherwise
             known = name not in self._given or not is_array(self._given[name])
             known = known and (name in self._given or name in self._values)
-            kinds = [self._of(x) for x in self._values.get(name, [])]
+            assigned = [*self._values.get(name, []), *self._added.get(name, [])]
+            kinds = [self._of(x) for x in assigned]
             is_number = known and all(kind == Kind.NUMBER for kind in kinds)
             self._kinds[name] = Kind.NUMBER if is_number else Kind.OTHER
         return self._kinds[name]

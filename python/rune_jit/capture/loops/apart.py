@@ -84,7 +84,8 @@ class LoopApart:
                 _check(trace, value)
             assert self._loop.original is not None
             aliases = Aliases(self._loop.original, given)
-            if any(map(aliases.may_have, self._loop.results)):
+            has_aliases = any(map(aliases.may_have, self._loop.results))
+            if has_aliases or not aliases.keeps_lists_of_numbers():
                 return None
             if not self._calls:
                 self._look(given, module)
