@@ -25,8 +25,9 @@ from rune_jit.capture.loops.places import Changed, Held, Place
 from rune_jit.capture.loops.raises import RAISES
 from rune_jit.capture.loops.source import BRANCHES
 from rune_jit.capture.loops.syntax import Branch
+from rune_jit.tracing.conditions import decide
 from rune_jit.tracing.context import current_trace, require_trace
-from rune_jit.tracing.loops import Loops
+from rune_jit.tracing.loops import LoopRefused, Loops
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
@@ -36,6 +37,9 @@ def branch(number: int, test: Any) -> Any:
     """The sides of an `if` that run: its number, and its condition."""
     trace, loops, of = current_trace(), _loops(), BRANCHES[number]
     if trace is not None and trace.loops is not None and of.is_of_flag and is_traced(test):
+        if number in trace.loops.plans.decided and not trace.loops.within:
+            is_set = decide(trace, test._value_in(trace), sys._getframe(1), is_flag=True)
+            return _YES if (test if is_set is None else is_set) else _NO
         return _Both(trace, trace.loops, of, test, sys._getframe(1))
     if trace is not None and loops is not None and _is_unknown(test):
         return _Both(trace, loops, of, test, sys._getframe(1))
@@ -194,6 +198,7 @@ class _Both:
         self.rebinds = False
         self.values: tuple[Any, ...] = ()
         self.results: tuple[Any, ...] = ()
+        self._may_decide = False  # whether there may be a program for each side instead
         self._trace, self._loops, self._branch = trace, loops, branch
         self._test, self._frame = test, frame
 
@@ -201,6 +206,7 @@ class _Both:
         number = self._test._storage.flag_of
         if number is None or self._loops.within:
             return self._sides()
+        self._may_decide = self._trace.decides
         return self._behind(number)
 
     def _behind(self, number: int) -> Iterator[bool]:
@@ -253,7 +259,11 @@ class _Both:
             return a
         if name == RESULT and (a is UNSET or b is UNSET):
             return b if a is UNSET else a  # it is read where it has been set
-        if a is _UNBOUND or b is _UNBOUND:
+        is_bound = a is not _UNBOUND and b is not _UNBOUND
+        if self._may_decide and not (is_bound and _are_of_one_kind(self._trace, a, b)):
+            self._loops.plans.decided.add(self._branch.number)
+            raise LoopRefused  # the trace begins again
+        if not is_bound:
             self._loops.fail(f"{name} has a value under a condition only")
         return _select(self._trace, self._loops, name, holds, a, b)
 
@@ -276,11 +286,8 @@ def _selected(trace: Trace, holds: Any, a: Any, b: Any, may_mix: bool = False) -
     equal kind of NumPy's, it is not known which one it is; nor is it of Python's ints and floats,
     if it `may_mix` them."""
     builder = trace.builder
-    kind, other = kind_of(trace, a), kind_of(trace, b)
-    unsure = unsure_sum(kind, other)
-    if unsure is None and may_mix and type(a) is not type(b):
-        unsure = mixture(a if type(a) is int else b, kind, other)
-    if kind is None or (kind != other and unsure is None):
+    is_one_kind, unsure = _common_kind(trace, a, b, may_mix)
+    if not is_one_kind:
         return None
     x, y = trace.operand(a), trace.operand(b)
     if unsure is None:
@@ -289,6 +296,22 @@ def _selected(trace: Trace, holds: Any, a: Any, b: Any, may_mix: bool = False) -
     value = builder.select(holds, *(builder.astype(builder.value(v), unsure[1]) for v in (x, y)))
     builder.mark_unsure(value, unsure[0], is_python)
     return Tracer(trace, value, scalar=True)
+
+
+def _common_kind(trace: Trace, a: Any, b: Any, may_mix: bool) -> tuple[bool, Any]:
+    """Whether one number or array can stand for both, and what is not known of its kind."""
+    kind, other = kind_of(trace, a), kind_of(trace, b)
+    unsure = unsure_sum(kind, other)
+    if unsure is None and may_mix and type(a) is not type(b):
+        unsure = mixture(a if type(a) is int else b, kind, other)
+    return kind is not None and (kind == other or unsure is not None), unsure
+
+
+def _are_of_one_kind(trace: Trace, a: Any, b: Any) -> bool:
+    """Whether one can be selected of two numbers, arrays or tuples."""
+    if type(a) is type(b) is tuple and len(a) == len(b):
+        return all(_are_of_one_kind(trace, x, y) for x, y in zip(a, b, strict=True))
+    return a is b or is_view(a, b) or _common_kind(trace, a, b, True)[0]
 
 
 _choices: dict[str, int] = {}  # numbers of the places that choose, as if they were loops

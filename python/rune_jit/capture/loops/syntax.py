@@ -231,8 +231,9 @@ def _assigning(body: list[ast.stmt], name: str) -> list[ast.stmt] | None:
             return [*body[:i], made]
         if isinstance(s, ast.If) and any(isinstance(x, ast.Return) for x in ast.walk(s)):
             rest = body[i + 1 :]
-            then = _assigning(s.body, name)
-            other = _assigning([*s.orelse, *rest], name)
+            goes_on = not any(isinstance(x, ast.Return) for y in s.body for x in ast.walk(y))
+            then = _assigning([*s.body, *(rest if goes_on else [])], name)
+            other = _assigning([*s.orelse, *([] if goes_on else rest)], name)
             if then is None or other is None:
                 return None
             return [*body[:i], ast.copy_location(ast.If(s.test, then, other), s)]
