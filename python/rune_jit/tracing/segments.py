@@ -335,6 +335,8 @@ class SegmentedTrace(Trace):
             if lies is not None and not lies.flags.c_contiguous:
                 memory, elements = np.empty_like(lies, subok=False), memory
                 memory[...] = elements
+        if storage.array is not None:  # NumPy has taken over meanwhile
+            return
         if owner is not None and isinstance(owner, _core.ArrayBase):
             self._exposed.append((owner, memory))
         storage.array, storage.is_exposed = memory, True

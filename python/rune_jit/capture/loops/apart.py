@@ -62,6 +62,7 @@ class LoopApart:
         original = [loop.original] if loop.original is not None else []
         self._names = sorted(loaded(original) | stored(original))
         self._assigned = assigned_always(loop.original)
+        self._aliases = Aliases(loop.original, loop.results) if loop.original is not None else None
 
     @property
     def is_used(self) -> bool:
@@ -82,10 +83,7 @@ class LoopApart:
         try:
             for value in given.values():
                 _check(trace, value)
-            assert self._loop.original is not None
-            aliases = Aliases(self._loop.original, given)
-            has_aliases = any(map(aliases.may_have, self._loop.results))
-            if has_aliases or not aliases.keeps_lists_of_numbers():
+            if self._aliases is None or self._aliases.are_possible(given):
                 return None
             if not self._calls:
                 self._look(given, module)

@@ -1,4 +1,4 @@
-"""Calls that run outermost loops apart, in the code of functions whose calls run in segments:
+"""Calls that run loops apart, in the code of functions whose calls run in segments:
 
 for i in range(n):                  .ran = .apart(7)
     s += x[i]                       if .ran is None:
@@ -30,19 +30,14 @@ Place = tuple[str, int, int]
 
 
 def keep_loops(statements: list[ast.stmt], filename: str) -> None:
-    """Keeps the outermost loops of statements, and of functions in them, as they are now, if they
-    can be functions of their own."""
-    open_: list[ast.AST] = [*statements]
-    while open_:
-        x = open_.pop()
-        if isinstance(x, (ast.For, ast.While)):
-            is_over_items = isinstance(x, ast.For) and not isinstance(x.iter, _OVER_NUMBERS)
-            has_others = any(isinstance(y, _NOT_IN_LOOPS) for y in ast.walk(x))
-            if not (x.orelse or is_over_items or has_others):
-                x.original = copy.deepcopy(x)  # type: ignore[union-attr]
-                x.original.filename = filename  # type: ignore[union-attr]
-        else:
-            open_ += ast.iter_child_nodes(x)
+    """Keeps the loops of statements as they are now, if they can be functions of their own."""
+    for x in (y for s in statements for y in ast.walk(s)):
+        if not isinstance(x, (ast.For, ast.While)) or x.orelse:
+            continue
+        is_over_items = isinstance(x, ast.For) and not isinstance(x.iter, _OVER_NUMBERS)
+        if not is_over_items and not any(isinstance(y, _NOT_IN_LOOPS) for y in ast.walk(x)):
+            x.original = copy.deepcopy(x)  # type: ignore[union-attr]
+            x.original.filename = filename  # type: ignore[union-attr]
 
 
 def place_of(original: Any) -> Place:
@@ -50,7 +45,7 @@ def place_of(original: Any) -> Place:
 
 
 class Apart(ast.NodeTransformer):
-    """Puts the calls into a function, for the outermost loops of the statements `within`: `known`
+    """Puts the calls into a function, for the loops of the statements `within`: `known`
     are the loops that can be functions."""
 
     def __init__(self, filename: str, known: dict[Place, Any], within: list[ast.stmt]) -> None:
@@ -64,12 +59,9 @@ class Apart(ast.NodeTransformer):
         return self._visit(node)
 
     def _visit(self, node: ast.For | ast.While) -> Any:
-        """The loop, if it runs apart; those in it do not."""
-        if id(node) not in self._open:
-            self.generic_visit(node)
-            return node
+        self.generic_visit(node)  # loops in it may run apart where it does not
         loop = self._known.get((self._filename, node.lineno, node.col_offset))
-        if loop is None:
+        if loop is None or id(node) not in self._open:
             return node
         ran = ast.Name(_RAN, ast.Store())
         first = ast.Assign([ran], call(APART, ast.Constant(loop.number)))
