@@ -93,10 +93,6 @@ py::dtype wrap(const PyGraph&, DType dtype) {
   return to_numpy(dtype);
 }
 
-std::optional<size_t> wrap(const PyGraph&, std::optional<size_t> position) {
-  return position;
-}
-
 bool wrap(const PyGraph&, bool value) {
   return value;
 }

@@ -87,6 +87,8 @@ constexpr Pass kPipeline[] = {
      [](State& s) { s.graph = graph::hoist_contractions(std::move(s.graph)); }},
     {"batch_iterations", kSource, kSource,
      [](State& s) { s.graph = graph::batch_iterations(std::move(s.graph), *s.capabilities); }},
+    {"block_loops", kSource, kSource,
+     [](State& s) { s.graph = graph::block_loops(std::move(s.graph), *s.capabilities); }},
     {"form_loops", kSource, kSource,
      [](State& s) { s.graph = graph::form_loops(s.graph, *s.capabilities); }},
     {"functionalize", kSource, kSource,

@@ -19,6 +19,7 @@ LoopTree::LoopTree(const Graph& graph) {
     const Value counter = graph.nodes[id].inputs[0];
     const SymVar& var = graph[counter].as<Loop_Counter>()->var;
     by_counter[counter] = by_name[var.name] = loops_.size();
+    by_end_[id] = loops_.size();
     loops_.push_back({{id}, var, std::nullopt, {}});
   }
 
@@ -60,10 +61,21 @@ LoopTree::LoopTree(const Graph& graph) {
 }
 
 const LoopTree::Loop& LoopTree::ended_by(Value end) const {
-  const auto found = std::lower_bound(loops_.begin(), loops_.end(), end,
-                                      [](const Loop& loop, Value v) { return loop.end < v; });
-  RUNE_CHECK(found != loops_.end() && found->end == end, "not the end of a loop");
-  return *found;
+  const auto found = by_end_.find(end.id);
+  RUNE_CHECK(found != by_end_.end(), "not the end of a loop");
+  return loops_[found->second];
+}
+
+std::vector<uint32_t> LoopTree::body_of(const Loop& loop) const {
+  std::vector<uint32_t> nodes = loop.members;
+  for (const uint32_t id : loop.members) {
+    const auto inner = by_end_.find(id);
+    if (inner == by_end_.end()) continue;
+    const std::vector<uint32_t> body = body_of(loops_[inner->second]);
+    nodes.insert(nodes.end(), body.begin(), body.end());
+  }
+  std::sort(nodes.begin(), nodes.end());
+  return nodes;
 }
 
 }  // namespace rune::graph

@@ -1,6 +1,7 @@
 // Which nodes of a source graph are in which loop.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -26,10 +27,13 @@ class LoopTree {
   const std::vector<uint32_t>& outside() const { return outside_; }
   // The loop that this End_Loop ends.
   const Loop& ended_by(Value end) const;
+  // The nodes of the loop and of all loops in it, with the ends of these, ascending.
+  std::vector<uint32_t> body_of(const Loop& loop) const;
 
  private:
   std::vector<Loop> loops_;
   std::vector<uint32_t> outside_;
+  std::map<uint32_t, size_t> by_end_;
 };
 
 }  // namespace rune::graph

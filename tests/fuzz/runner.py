@@ -26,6 +26,7 @@ from shrink import shrink
 import rune_jit
 from rune_jit import _core
 from rune_jit.calls.segmented import Segmented
+from rune_jit.calls.traced import Raised
 from rune_jit.tracing import programs, segments
 
 # RUNE_TEST_DEVICE: as in tests/python/devices.py.
@@ -125,7 +126,15 @@ def _run_cpu_kernels(program: Program) -> list[Any]:
     jitted = rune_jit.jit(program.function(), device="cpu", fallback="error")
     arguments = program.arguments()
     call = jitted._take_apart(tuple(arguments), {})
-    traced = jitted._compiler.trace(call, refuted=1)  # sizes that data decide are this data's
+    try:
+        # Sizes that data decide are this data's, and nothing is assumed.
+        traced = jitted._compiler.trace(call, refuted=1)
+    except Raised as error:
+        raise error.error from error
+    except rune_jit.UnsupportedOpError as error:
+        if "which raises in Python" in str(error):
+            raise Refused(str(error)) from error
+        raise
     if traced.functions or len(program.observed) > len(program.outputs):
         raise Refused("only kernels are interpreted")
     computed: list[np.ndarray] = []

@@ -282,6 +282,7 @@ def appended(f: Any, rows: Any) -> Any:
     f.kept = []
     for z in rows:
         f.kept.append(f.update(z))
+        f.total += len(f.kept)
     return f.kept[-1]
 
 

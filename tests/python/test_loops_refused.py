@@ -30,7 +30,7 @@ def test_lists_and_objects_see_every_iteration() -> None:
             rows += [x[i]]
         return len(rows)
 
-    refused("it calls the method insert", inserts, x())
+    refused("it changes a list", inserts, x())
     both(counts, x())
     both(grows, x())
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <map>
 
 #include "base/math.h"
 
@@ -173,6 +174,62 @@ bool Writes::leave(const Graph& graph, const Iterations& iterations, const Shrin
            !(is_done && may_meet(iterations, part.limits, limits, false));
   };
   return std::all_of(boxes.begin(), boxes.end(), leaves);
+}
+
+std::optional<std::vector<Value>> values_of_updated(const Graph& graph, const LoopTree& tree,
+                                                    const LoopTree::Loop& loop, size_t k) {
+  const std::vector<uint32_t> body = tree.body_of(loop);
+  std::vector<Value> values;
+  Value v = graph[loop.end].inputs[1 + k];
+  while (std::binary_search(body.begin(), body.end(), v.id)) {
+    const Node& node = graph[v];
+    values.push_back(v);
+    if (const auto* carry = node.as<Carry>()) {
+      const bool is_own = node.inputs[1] == graph[loop.end].inputs[0];
+      if (is_own && static_cast<size_t>(carry->index) == k) return values;
+      return std::nullopt;
+    }
+    if (node.as<Update>()) {
+      v = node.inputs[0];
+      continue;
+    }
+    const auto* result = node.as<Loop_Result>();
+    if (!result) return std::nullopt;
+    const Value end = node.inputs[0];
+    const auto index = static_cast<size_t>(result->index);
+    const auto inner = values_of_updated(graph, tree, tree.ended_by(end), index);
+    if (!inner) return std::nullopt;
+    values.insert(values.end(), inner->begin(), inner->end());
+    v = graph[end].inputs[1 + num_carried(graph[end]) + index];
+  }
+  return std::nullopt;
+}
+
+bool have_own_parts(const Graph& graph, const LoopTree& tree, const LoopTree::Loop& loop) {
+  const auto iterations = Iterations::of(graph, tree, loop.end);
+  if (!iterations) return false;
+  std::map<uint32_t, size_t> arrays;  // by value: the carried index
+  std::vector<Writes> writes(num_carried(graph[loop.end]));
+  for (size_t k = 0; k < writes.size(); ++k) {
+    const auto values = values_of_updated(graph, tree, loop, k);
+    if (!values) return false;
+    for (const Value v : *values) {
+      arrays[v.id] = k;
+      if (graph[v].as<Update>() && !writes[k].add(graph, *iterations, v)) return false;
+    }
+  }
+  for (const uint32_t id : tree.body_of(loop)) {
+    const Node& node = graph.nodes[id];
+    for (const Value v : node.inputs) {
+      const auto known = arrays.find(v.id);
+      if (known == arrays.end() || node.as<End_Loop>() || arrays.contains(id)) continue;
+      const Writes& all = writes[known->second];
+      const auto* part = node.as<Shrink>();
+      if (!part) return false;
+      if (!all.own(*part) && !all.leave(graph, *iterations, *part, all.boxes.size())) return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace rune::graph

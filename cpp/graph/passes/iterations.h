@@ -64,4 +64,14 @@ struct Writes {
              size_t count) const;
 };
 
+// The values in an iteration of the array that the loop carries as number k, if nothing but Updates
+// change it, also those of loops in the loop: the Carry, Updates and Loop_Results. Nothing for what
+// is replaced otherwise.
+std::optional<std::vector<Value>> values_of_updated(const Graph& graph, const LoopTree& tree,
+                                                    const LoopTree::Loop& loop, size_t k);
+
+// Whether each iteration of the loop, which is in no other, writes boxes of its own of all arrays
+// that the loop carries, and reads of these nothing that another one writes.
+bool have_own_parts(const Graph& graph, const LoopTree& tree, const LoopTree::Loop& loop);
+
 }  // namespace rune::graph

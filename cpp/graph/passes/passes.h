@@ -37,6 +37,13 @@ Graph hoist_contractions(Graph graph);
 // for all iterations together stay. It runs before form_loops, after which there are no loops.
 Graph batch_iterations(Graph graph, const Capabilities& caps);
 
+// Divides the rows of what outermost loops carry into blocks, where an iteration does not mix rows:
+// a simulation of many paths, a filter along the first axis of many columns. A loop over blocks
+// goes around the loop, whose iterations then find a block in a core's first cache, and cores share
+// the blocks. Rows that are left over have a loop of their own, and so has what has no rows. On
+// cores only. It runs before form_loops, after which there are no loops.
+Graph block_loops(Graph graph, const Capabilities& caps);
+
 // Makes outermost loops Loop_Nests where a device of cores is better off with loops: where there
 // are loops in it, or an iteration is short. Other loops become their iterations, one after the
 // other, and Updates outside of Loop_Nests selections by masks. It runs first, since the ranges of

@@ -265,6 +265,11 @@ def _trace_once(
     ):
         raise _cannot_assign(trace)
     assigned = trace.rebind.assigned()
+    if trace.loops is not None:
+        new = [change.assigned for change in changes]
+        trace.loops.check_identities(
+            (result, assigned, new), lambda x: id(x) in given or trace.rebind.is_copy(x)
+        )
     result, returns_argument = with_places(trace, watch, given, result)
     if not changes and not assigned and not returns_argument:
         traced = _finish(trace, call, result, input_leaves, watch.guards_now())

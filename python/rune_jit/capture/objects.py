@@ -98,7 +98,8 @@ def can_be_copied(x: Any) -> bool:
     """Whether x is a list, tuple, dict or an object of a Python class that its attributes make."""
     if type(x) in (list, tuple, dict):
         return True
-    bases = type(x).__mro__[:-1]
+    # (An object that the trace has made is of a class of the trace's own.)
+    bases = [base for base in type(x).__mro__[:-1] if "__made_in_trace__" not in vars(base)]
     return (
         isinstance(getattr(x, "__dict__", None), dict)
         and not isinstance(x, (type, types.ModuleType))

@@ -32,6 +32,7 @@ from rune_jit.capture.loops.source import (
     with_loops,
     with_loops_apart,
 )
+from rune_jit.capture.made_objects import MADE_OBJECTS, MadeObjects
 from rune_jit.capture.math_functions import is_of_math
 from rune_jit.capture.names import names_in_classes
 from rune_jit.capture.objects import (
@@ -67,6 +68,7 @@ _CALLED_BY_LOOPS = {
     **GRIDS,
     **APPENDS,
     **LISTS,
+    **MADE_OBJECTS,
 }
 _REBOUND = (types.FunctionType, types.MethodType, functools.partial)
 
@@ -126,7 +128,9 @@ class Rebinder:
         self._watch = watch
         self._copies: dict[int, Any] = {}  # id -> (function or module, what stands for it)
         self._cells: list[tuple[Any, Any, Any]] = []  # (cell, its copy, the content at the start)
+        self._cell_copies: dict[int, tuple[Any, Any]] = {}  # by id of a cell: the cell, its copy
         self._globals: dict[int, _Globals] = {}  # by id of the real ones
+        self._made_objects = MadeObjects()
 
     def hold(self, slots: Sequence[Slot], values: Sequence[Any]) -> None:
         """Makes values stand for what slots hold."""
@@ -194,11 +198,12 @@ class Rebinder:
         defaults = function.__kwdefaults__ or {}
         copy.__kwdefaults__ = {name: self.inside(value) for name, value in defaults.items()}
         for real, cell in zip(function.__closure__ or (), cells, strict=True):
-            if cell is not real:
+            if cell is not real and cell == types.CellType():
                 key = ("cell", id(real), None)
                 inside = self._state[key] if key in self._state else self.inside(real.cell_contents)
-                cell.cell_contents = inside
-                self._cells.append((real, cell, cell.cell_contents))
+                if cell == types.CellType():  # (What it holds may be a function that has it, too.)
+                    cell.cell_contents = inside
+                    self._cells.append((real, cell, inside))
         for name in names_in_classes(function.__code__) & function.__globals__.keys():
             copy.__globals__[name]  # which their code reads in another way
         return copy
@@ -210,6 +215,7 @@ class Rebinder:
 
     def finish(self) -> None:
         """Hands assignments to globals and variables of outer functions on."""
+        self._made_objects.finish()
         for copy in self._globals.values():
             for name, value in copy.assigned().items():
                 self._assign(copy.real, name, value)
@@ -220,6 +226,10 @@ class Rebinder:
                 self._assigned["cell", id(cell), None] = copied.cell_contents
             else:
                 cell.cell_contents = _outside(copied.cell_contents)
+
+    def class_for(self, kind: Any) -> Any:
+        """The class of which an object is in the trace that calls a class."""
+        return self._made_objects.class_for(kind, self)
 
     def may_handle_errors(self) -> bool:
         """Whether one of the functions has a `try` or `with` statement."""
@@ -238,6 +248,7 @@ class Rebinder:
         functions = [(weakref.ref(x), real) for real, x in copies if type(x) is types.FunctionType]
         self._copies.clear()
         self._cells.clear()
+        self._cell_copies.clear()
         return functions
 
     def read(self, names: dict[str, Any], name: str, value: Any) -> Any:
@@ -422,13 +433,18 @@ class Rebinder:
         return self._copies[id(module)][1]
 
     def _cell(self, cell: Any) -> Any:
+        if id(cell) in self._cell_copies:  # functions may share it
+            return self._cell_copies[id(cell)][1]
         try:
             value = cell.cell_contents
         except ValueError:  # not bound yet
             return cell
         is_assigned = ("cell", id(cell), None) in self._state
         replaced = is_assigned or isinstance(value, _REBOUND) or self.inside(value) is not value
-        return types.CellType() if replaced else cell
+        if not replaced:
+            return cell
+        self._cell_copies[id(cell)] = (cell, types.CellType())
+        return self._cell_copies[id(cell)][1]
 
     def _copy_of(self, real: dict[str, Any]) -> _Globals:
         if isinstance(real, _Globals):  # of a function that the trace made

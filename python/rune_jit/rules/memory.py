@@ -9,6 +9,7 @@ import numpy as np
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.coercions import refuse
 from rune_jit.rules.table import implements
+from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.storage import layout
 from rune_jit.tracing.tracer import Tracer
 
@@ -121,6 +122,8 @@ def _share(function: Any, a: Any, b: Any, *options: Any, **named: Any) -> Any:
         refuse(f"{function.__name__} with an array that is not traced")
     first, second = a._storage, b._storage
     if first is not second:
+        if (loops := require_trace().loops) is not None:
+            loops.check_memory(first, second)
         outer = [x for x in (first, second) if x.leaf is not None or x.captured is not None]
         if len(outer) == 2:
             refuse(f"{function.__name__} of two arrays from outside")

@@ -435,11 +435,19 @@ def _in_place_of(name: str, x: Tracer, other: Any) -> Any:
     return getattr(op, f"__{name}__" if x._storage.scalar else f"__i{name}__"), (x, other), {}
 
 
+_set_item_or_numpy = host.or_numpy(setitem, host.given(op.setitem))
+
+
+def _set_item(self: Tracer, index: Any, value: Any) -> None:
+    writes.refuse_number(self)  # which NumPy would get as an array
+    _set_item_or_numpy(self, index, value)
+
+
 for _name, _method in {
     "__array_ufunc__": host.or_numpy(_array_ufunc, _ufunc_of),
     "__array_function__": host.or_numpy(_array_function, _function_of),
     "__getitem__": host.or_numpy(getitem, host.given(op.getitem)),
-    "__setitem__": host.or_numpy(setitem, host.given(op.setitem)),
+    "__setitem__": _set_item,
     "astype": host.or_numpy(_astype, host.given(np.ndarray.astype)),
     "copy": host.or_numpy(_copy, host.given(np.ndarray.copy)),
     "view": host.or_numpy(_view, host.given(np.ndarray.view)),

@@ -67,9 +67,14 @@ def write(x: Tracer, value: Any) -> None:
     x._storage.write(require_trace(), x._steps, value)
 
 
-def _check_writeable(x: Tracer, message: str) -> None:
+def refuse_number(x: Tracer) -> None:
+    """Raises what NumPy raises for an assignment to an item of one of its numbers."""
     if x._storage.scalar:
         raise TypeError(f"'numpy.{x.dtype.name}' object does not support item assignment")
+
+
+def _check_writeable(x: Tracer, message: str) -> None:
+    refuse_number(x)
     _refuse_read_only(x, message)
 
 

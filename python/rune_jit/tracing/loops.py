@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from rune_jit.errors import StateChangedError
 from rune_jit.tracing.context import ValuesNeeded
+from rune_jit.tracing.identities import Identities
 from rune_jit.tracing.storage import Step, Storage
 
 if TYPE_CHECKING:
@@ -198,6 +199,7 @@ class Loops:
         self._sharing: dict[int, list[Storage]] = {}
         self._may_share: dict[int, Storage] = {}
         self._shared_by: dict[int, int] = {}  # by id of a storage: the loop that made it share
+        self.identities = Identities()
 
     def bounds(self, size: Any) -> tuple[int, int]:
         """The least and the greatest value of a Size. Those of a counter may depend on the counters
@@ -231,13 +233,14 @@ class Loops:
             self._shared_by |= dict.fromkeys(group, loop)
 
     @property
-    def shared(self) -> tuple[dict[int, list[Storage]], dict[int, Storage]]:
-        """What `share` has noted."""
-        return dict(self._sharing), dict(self._may_share)
+    def shared(self) -> tuple[dict[int, list[Storage]], dict[int, Storage], list[Any]]:
+        """What `share` and `identities` have noted."""
+        return dict(self._sharing), dict(self._may_share), list(self.identities.groups)
 
     @shared.setter
-    def shared(self, noted: tuple[dict[int, list[Storage]], dict[int, Storage]]) -> None:
+    def shared(self, noted: tuple[dict[int, list[Storage]], dict[int, Storage], list[Any]]) -> None:
         self._sharing, self._may_share = dict(noted[0]), dict(noted[1])
+        self.identities.groups = list(noted[2])
 
     def sharing(self, storage: Storage) -> list[Storage]:
         """What the storage may be the same memory as."""
@@ -355,8 +358,11 @@ class Loops:
                 raise LoopRefused
             if position < len(self.integers):
                 integer = self.integers[position]
-                if may_guess and (integer.loop, integer.name) not in self.plans.small:
-                    self.plans.small.add((integer.loop, integer.name))
+                small = (integer.loop, integer.name)
+                # (One that is assumed to be small may be computed from others.)
+                others = {(x.loop, x.name) for x in self.integers} - self.plans.small
+                if may_guess and others:
+                    self.plans.small |= {small} if small in others else others
                     raise LoopRefused
                 loop, name = integer.loop, f"{integer.name} is"
             self.plans.refuse(loop, f"{name} a Python integer of unknown size")
@@ -365,13 +371,28 @@ class Loops:
 
     def _check_write(self, storage: Storage) -> None:
         if id(storage) in self._may_share:
-            why = "an array is written to that may be the same as another one"
-            if (loop := self._shared_by.get(id(storage))) is not None:
-                self.plans.refuse(loop, why)
-                raise LoopRefused
-            if self.within:
-                self.fail(why)
-            self.plans.refuse_all(why)
+            self._refuse_shared(
+                storage, "an array is written to that may be the same as another one"
+            )
+
+    def check_memory(self, a: Storage, b: Storage) -> None:
+        """Called where it matters whether two storages are the same memory."""
+        if any(x is b for x in self.sharing(a)):
+            self._refuse_shared(a, "it asks whether arrays share memory that may be the same one")
+
+    def _refuse_shared(self, storage: Storage, why: str) -> NoReturn:
+        if (loop := self._shared_by.get(id(storage))) is not None:
+            self.plans.refuse(loop, why)
+            raise LoopRefused
+        if self.within:
+            self.fail(why)
+        self.plans.refuse_all(why)
+        raise LoopRefused
+
+    def check_identities(self, results: Any, is_outside: Callable[[Any], bool]) -> None:
+        """Called at the end of the trace. The arguments are those of `Identities.broken`."""
+        if found := self.identities.broken(results, is_outside):
+            self.plans.refuse(*found)
             raise LoopRefused
 
     def fail(self, why: str) -> NoReturn:

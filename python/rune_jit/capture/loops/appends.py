@@ -4,6 +4,7 @@ The loop writes them to arrays, whose rows the list holds afterwards."""
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -12,7 +13,8 @@ import numpy as np
 from rune_jit.capture.loops.effects import ALLOWED
 from rune_jit.capture.loops.kinds import UNSET, GivenUp, is_array, kind_of, lay_out_as
 from rune_jit.capture.loops.ranges import Range
-from rune_jit.capture.loops.unfold import APPEND, APPENDED, COLLECT, LAST, LAST_OF
+from rune_jit.capture.loops.structures import is_mutable, made_like, parts_of
+from rune_jit.capture.loops.unfold import APPEND, APPENDED, COLLECT, EXTENDED, LAST, LAST_OF
 from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.loops import Body
 from rune_jit.tracing.rows import Run, row, runs_of
@@ -35,7 +37,8 @@ def append(items: Any, value: Any) -> Any:
     if loops is None or not loops.within:
         return items.append(value)
     if type(items) is not list:
-        loops.refuse("it calls the method append")
+        if type(items) is not deque:
+            loops.refuse("it calls the method append")
         return items.append(value)
     if not loops.append(items, [value], False):
         items.append(value)
@@ -48,6 +51,16 @@ def collect(items: list[Any], value: Any) -> None:
     loops = trace.loops if trace is not None else None
     if loops is None or not loops.append(items, [value], True):
         items.append(value)
+
+
+def extended(items: Any, values: list[Any]) -> Any:
+    """items += values"""
+    if type(items) is not list:
+        items += values
+        return items
+    for value in values:
+        append(items, value)
+    return items
 
 
 def appended(items: Any, value: Any) -> Any:
@@ -88,14 +101,31 @@ class _Item(NamedTuple):
     first: Any = None  # what the first iteration appends, if that is older
 
 
+class _Structure(NamedTuple):
+    """A dict, object or named tuple that each iteration appends."""
+
+    like: Any
+    parts: list[Any]
+    first: Any = None  # what the first iteration appends, if that is older
+
+
 class Appends:
     """What the iterations of a loop append to lists."""
 
     def __init__(
-        self, trace: Trace, body: Body, numbers: Range, reaches: Callable[[Any], bool]
+        self,
+        trace: Trace,
+        body: Body,
+        numbers: Range,
+        reaches: Callable[[Any], bool],
+        replaced: list[tuple[Any, Any]],
     ) -> None:
-        """`reaches`: whether the body reaches a list that is from outside of it."""
+        """`reaches`: whether the body reaches a list that is from outside of it; `replaced`: what
+        stands in the body for lists, dicts and objects that iterations replace, and what these are
+        before the loop."""
         self._trace, self._body, self._range, self._reaches = trace, body, numbers, reaches
+        self._replaced = replaced
+        self._made: dict[int, list[Any]] = {}  # by id of a structure: those of all iterations
         # With what an iteration appends, and whether the list is a comprehension's.
         self._lists: list[tuple[list[Any], list[Any], bool]] = []
         self._arrays: list[_Array] = []
@@ -156,13 +186,15 @@ class Appends:
         return made
 
     def _plan(self, value: Any) -> Any:
-        if type(value) is list:
-            if id(value) in self._seen or self._reaches(value):
-                raise GivenUp("it appends a list that it has not made")
-            self._seen.add(id(value))
-            return self._plan_list(value)
         if type(value) is tuple:
             return tuple(self._plan_list(list(value)))
+        if (parts := parts_of(value)) is not None:
+            if is_mutable(value):
+                if id(value) in self._seen or self._reaches(value):
+                    raise GivenUp(f"it appends a {type(value).__name__} that it has not made")
+                self._seen.add(id(value))
+            first = next((x for given, x in self._replaced if given is value), None)
+            return _Structure(value, self._plan_list(list(parts.values())), first)
         if type(value) is not Tracer or self._is_from_outside(value):
             return _Known(self._known(value))
         first = self._check(value)
@@ -199,7 +231,9 @@ class Appends:
                 raise GivenUp("it appends a number to a list that may be Python's")
         elif kind[0] == "Python's":
             self._check_count(1, _MOST_NUMBERS)
-            if not self._trace.builder.depends_on_arguments(value._value_in(self._trace)):
+            # (What follows may need to know an integer.)
+            is_data = self._trace.builder.depends_on_arguments(value._value_in(self._trace))
+            if kind[-1] != "float" and not is_data:
                 raise GivenUp("it appends a number to a list that no array decides")
         return None
 
@@ -274,6 +308,12 @@ class Appends:
         """What iteration k appends."""
         if type(planned) in (list, tuple):
             return type(planned)([self._of(x, k) for x in planned])
+        if type(planned) is _Structure:
+            made = made_like(planned.like, [self._of(x, k) for x in planned.parts])
+            if k == 0 and planned.first is not None:
+                made = planned.first
+            self._made.setdefault(id(planned.like), []).append(made)
+            return made
         if type(planned) is _Known:
             return planned.values[k]
         number, like, part, first = planned
@@ -288,6 +328,14 @@ class Appends:
         if is_array(like):
             self._rows.setdefault(id(like._storage), (like, []))[1].append(x)
         return x
+
+    def take_over(self, made: dict[str, Any], after: dict[str, Any]) -> None:
+        """Makes names stand for what the last iteration has appended, where that is one list, dict
+        or object. The arguments are those of `extend`, and what names stand for after an
+        iteration."""
+        for name in made:
+            if found := self._made.get(id(after.get(name))):
+                made[name] = found[-1]
 
     def _share(self, made: dict[str, Any]) -> None:
         """Makes names stand for rows that are the same arrays, and notes which others are the same
@@ -322,13 +370,14 @@ class _Known(NamedTuple):
     values: list[Any]  # by iteration
 
 
-ALLOWED += [append, appended, collect, last]
+ALLOWED += [append, appended, collect, extended, last]
 
 # By the names under which loops find them.
 APPENDS = {
     APPEND: append,
     APPENDED: appended,
     COLLECT: collect,
+    EXTENDED: extended,
     LAST: last,
     LAST_OF: last_of,
 }

@@ -5,30 +5,26 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from rune_jit.capture.loops.appends import Appends
-from rune_jit.capture.loops.changing_shapes import ChangingShape, changing_shape, is_alike
+from rune_jit.capture.loops.changing_shapes import ChangingShape
+from rune_jit.capture.loops.comparison import Comparison
 from rune_jit.capture.loops.effects import Effects
 from rune_jit.capture.loops.host_calls import call_for_all, stack_operands
 from rune_jit.capture.loops.jumps import is_flag, is_result
 from rune_jit.capture.loops.kinds import (
     UNSET,
     GivenUp,
-    Unsettled,
     Unstable,
     counts_of,
     is_array,
-    is_view,
     kind_of,
     lay_out_as,
-    unsure_sum,
     zero_like,
 )
 from rune_jit.capture.loops.lists import are_known, begin_lists, end_lists, leave_lists
 from rune_jit.capture.loops.ranges import Range
+from rune_jit.capture.loops.structures import Structures
 from rune_jit.capture.loops.syntax import Loop
-from rune_jit.capture.loops.tuples import Tuples
 from rune_jit.tracing.loops import Body, Integer
 from rune_jit.tracing.sizes import Size, same_size
 from rune_jit.tracing.storage import Storage
@@ -39,7 +35,7 @@ from rune_jit.tracing.tracer import Tracer, tracers_in
 _LARGE = 2**22
 
 
-class Attempt:
+class Attempt(Comparison):
     """One loop whose body is traced, again and again, until it is known what it carries."""
 
     def __init__(
@@ -49,22 +45,24 @@ class Attempt:
         numbers: Range,
         before: dict[str, Any],
         effects: Effects,
+        replaced: set[str],
         first: Any = True,
     ) -> None:
-        """`effects` are those of the body; `first` says whether the first iteration runs: True, or
-        a traced bool."""
+        """`effects` are those of the body; `replaced` is that of Structures, to which names are
+        added; `first` says whether the first iteration runs: True, or a traced bool."""
         assert trace.loops is not None
         self._trace, self._loops, self._loop = trace, trace.loops, loop
         self._range, self._before, self._first = numbers, dict(before), first
         self._runs = numbers.has_some and first is True  # whether an iteration runs certainly
         self._effects = effects
         self._returned: list[list[Any]] = []  # by the host's calls, for all iterations
+        self._same_memory: list[tuple[str, str]] = []  # names of arrays after an iteration
         self._goes_on: Any = None  # whether another one follows, if that is a traced bool
         missing = [name for name in loop.carried if name not in before]
         if missing:
             raise Unstable(f"{missing[0]} has no value before the first iteration")
-        self._tuples = Tuples()
-        self._carried = self._tuples.begin(loop.carried, self._before)
+        self._structures = Structures(replaced, effects.reaches)
+        self._carried = self._structures.begin(loop.carried, self._before)
         # Arrays that are written to: those that an earlier trace of the body has written to (not
         # those of another call of the function), and those that it seems to write to.
         known = {id(x._storage) for x in tracers_in(list(before.values()))}
@@ -157,7 +155,7 @@ class Attempt:
         begin_lists(self._loops, self._lists)
         self._loops.open.append(self._body)
         self._loops.within.append(self._loop.number)
-        return tuple(self._tuples.whole(name, self._given) for name in self._loop.carried)
+        return tuple(self._structures.given(name, self._given) for name in self._loop.carried)
 
     def _carry(self, name: str, value: Any, like: Any, scalar: bool) -> Tracer:
         index = self._numbers[name] = len(self._initial)
@@ -194,8 +192,8 @@ class Attempt:
         """Whether what is carried is all that the body changes. `goes_on`: a traced bool, whether
         another iteration follows if the range has one; None if that is certain. Raises GivenUp,
         Unstable."""
-        self._goes_on = goes_on
-        after, self._results = self._tuples.after(after, self._loop.results)
+        self._goes_on, self._same_memory = goes_on, []
+        after, self._results = self._structures.after(after, self._loop.results)
         if goes_on is not None:
             largest = self._trace.builder.largest_operation(self.counter)
             if largest > _LARGE:
@@ -227,10 +225,16 @@ class Attempt:
             if name not in self._carried and not is_last:
                 self._check_result(name, after, finals)
         is_known = are_known(self._trace, self._lists, self._storages)
-        if is_known and not self._body.raises and not self._is_traced(after):
+        if is_complete and is_known and not self._body.raises and not self._is_traced(after):
             raise GivenUp("it computes with Python's numbers only")
         if is_complete and self._body.appended:
-            self._appends = Appends(self._trace, self._body, self._range, self._effects.reaches)
+            self._appends = Appends(
+                self._trace,
+                self._body,
+                self._range,
+                self._effects.reaches,
+                self._structures.given_now,
+            )
             self._appends.check(
                 self._runs and goes_on is None,
                 {id(self._given[name]._storage): name for name in self._by_value},
@@ -239,133 +243,10 @@ class Attempt:
             )
         return is_complete
 
-    def _compare_number(self, name: str, new: Any) -> bool:
-        """Whether the name is carried in the right way."""
-        trace, before = self._trace, self._before[name]
-        kind, new_kind = kind_of(trace, before), kind_of(trace, new)
-        if kind is None:
-            if new is not before:
-                raise Unstable(f"{name} is another object after an iteration")
-            return True
-        if name in self._unsure:
-            if new_kind is None or new_kind[-1] not in self._unsure[name]:
-                raise Unstable(f"{name} has another type after an iteration")
-            return True
-        if new_kind == kind:
-            return True
-        is_unsure = new_kind is not None and new_kind[0] == "unsure"
-        unsure = unsure_sum(kind, new_kind) if is_unsure or self._is_decided_by_data else None
-        if unsure is not None:
-            self._unsure[name] = unsure
-            return False
-        raise Unsettled(f"{name} has another type after an iteration")
-
-    def _compare_array(self, name: str, given: Tracer, new: Any, finals: dict[int, str]) -> bool:
-        """Whether the name is carried in the right way."""
-        before = self._before[name]
-        if name not in self._by_value:
-            if is_view(new, before):
-                return True
-            self._by_value.add(name)
-            return False
-        shape = self._changing.get(name)
-        if not is_alike(self._trace, shape, self._body.row, given, new):
-            changing = changing_shape(self._range, self.counter, before, new)
-            if shape is not None or self._body.row is None or changing is None:
-                raise Unstable(f"{name} has another type or shape after an iteration")
-            self._changing[name] = changing
-            return False
-        if self._body.has_written(given._storage):
-            if new is given or is_view(new, given):
-                self._by_value.discard(name)  # it stands for one array always
-                return False
-            raise Unstable(f"{name} is written to before it stands for another array")
-        if new is given:
-            self._by_value.discard(name)
-            return False
-        if self._body.has_written(before._storage):
-            raise Unstable(f"{name} is a view of an array that is written to")
-        self._check_new(name, new, finals)
-        return True
-
-    def _check_new(self, name: str, new: Tracer, finals: dict[int, str]) -> None:
-        """That an array is the body's own, and no other name's."""
-        storage = new._storage
-        if self._body.is_older(storage):
-            raise Unstable(f"{name} is a view of an array from outside")
-        for one in (storage, *self._loops.sharing(storage)):
-            if self._body.has_written(one):
-                raise Unstable(f"{name} may be a view of an array that is written to")
-            other = finals.setdefault(id(one), name)
-            if other != name:
-                raise Unstable(f"{name} and {other} share memory")
-
-    def _check_exchanges(self, after: Any) -> None:
-        """That names which take others' arrays over, as in `a, b = b, a + b`, stand for arrays that
-        the body has made when the loop ends."""
-        givers = {
-            id(self._given[name]._storage): name for name in self._by_value if name in self._numbers
-        }
-        for name in self._by_value:
-            giver, depth = givers.get(id(after[name]._storage)), 0
-            while giver is not None:
-                depth += 1
-                if (
-                    self._goes_on is not None
-                    or not self._runs
-                    or depth > len(givers)
-                    or not self._range.has_more_than(depth)
-                ):
-                    raise GivenUp(f"{name} and {giver} exchange arrays")
-                giver = givers.get(id(after[giver]._storage))
-
-    def _check_result(self, name: str, after: Any, finals: dict[int, str]) -> None:
-        trace = self._trace
-        if name not in after:
-            raise GivenUp(f"{name} has no value after an iteration")
-        new, shown = after[name], "what it returns" if is_result(name) else name
-        kind = kind_of(trace, new)
-        if is_result(name) and (new is UNSET or kind is not None):
-            return  # it is read only if an iteration has set it
-        if not self._runs and (
-            name not in self._before or kind_of(trace, self._before[name]) != kind
-        ):
-            raise GivenUp(f"{shown} is read after the loop, which may not run")
-        if is_array(new):
-            if any(type(n) is Size for n in new.shape):
-                raise GivenUp(f"{shown} is read after the loop, and its shape changes")
-            self._check_new(name, new, finals)
-        elif kind is None and not isinstance(new, (str, type(None), np.dtype)):
-            raise GivenUp(f"{shown} is read after the loop, and is a {type(new).__name__}")
-        elif kind is None and not self._runs and new is not self._before.get(name):
-            raise GivenUp(f"{shown} is read after the loop, which may not run")
-
-    def _is_traced(self, after: Any) -> bool:
-        if self._goes_on is not None or self._body.decides:
-            return True
-        names = {*self._carried, *self._loop.results} - {self._loop.target, *self._counted}
-        appended = tracers_in([values for _, values, _ in self._body.appended.values()])
-        if any(is_array(x) or self._is_data(x._value_in(self._trace)) for x in appended):
-            return True
-        if not names:
-            return False
-        return any(
-            type(after[name]) is Tracer
-            and (is_array(after[name]) or self._is_data(after[name]._value_in(self._trace)))
-            for name in names
-            if name in after
-        ) or any(
-            type(after[name]) is Tracer and type(self._before.get(name)) is Tracer
-            for name in self._carried
-        )
-
-    def _is_data(self, number: Any) -> bool:
-        return number.weak is None or self._trace.builder.depends_on_arguments(number)
-
     def end(self, after: Any) -> tuple[dict[str, Any], tuple[Any, ...]]:
         """Ends the loop: what the names carried, and those that are read after it, stand for."""
         trace, builder = self._trace, self._trace.builder
-        after, self._results = self._tuples.after(after, self._loop.results)
+        after, self._results = self._structures.after(after, self._loop.results)
         finals: list[Any] = [None] * self._first_storage
         for name, index in self._numbers.items():
             finals[index] = trace.operand(after[name])
@@ -387,11 +268,8 @@ class Attempt:
             elif name not in self._numbers:
                 kind = kind_of(trace, after[name])
                 in_place = name in self._carried and is_array(after[name])
-                # (Not made by the body, nor a view of what is.)
-                is_same = is_array(after[name]) and any(
-                    after[name] is value for value in self._before.values()
-                )
-                if kind is None or in_place or (is_result(name) and is_same):
+                is_same = is_result(name) and self._is_of_before(after[name])
+                if kind is None or in_place or is_same:
                     constants[name] = after[name]
                     continue
                 others[name] = len(initial)
@@ -448,13 +326,26 @@ class Attempt:
                     self._loops.share(made._storage, after[name]._storage)
             elif is_flag(name):
                 made._storage.flag_of = self._loop.number
+        for name, other in self._same_memory:
+            if name in values and other in values:
+                self._loops.share(
+                    *(values[x]._storage for x in (name, other)), loop=self._loop.number
+                )
         if self._body.appended:
             self._appends.extend(results, values)
         for name in self._carried:
             values.setdefault(name, self._counted.get(name, after[name]))
         for name in self._loop.carried:
-            values[name] = self._tuples.whole(name, values)
-        return values, tuple(self._tuples.whole(name, values) for name in self._loop.results)
+            self._structures.whole(name, values)
+        for name in set(self._loop.results).difference(self._loop.carried):
+            self._structures.whole(name, values)
+        identities = self._loops.identities
+        if self._body.appended:
+            self._appends.take_over(values, after)
+        same = self._structures.may_be_same(values, after, identities, self._runs)
+        if same:
+            identities.note(self._loop.number, same)
+        return values, tuple(values[name] for name in self._loop.results)
 
     def _last(self) -> Any:
         if (last := self._range.last) is None or not self._runs:
@@ -464,8 +355,9 @@ class Attempt:
     def _stand_in(self, name: str, value: Any) -> Any:
         """What a name that only an iteration assigns is before the first one: any value of its
         type, unless there may be no iteration."""
-        if not self._runs and not is_result(name):
-            return self._trace.operand(self._before[name])
+        before = self._structures.part(name, self._before)
+        if not self._runs and before is not UNSET:
+            return self._trace.operand(before)
         return zero_like(self._trace, value)
 
     def hoist_call(self) -> bool:

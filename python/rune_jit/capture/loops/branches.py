@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import operator
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
@@ -17,6 +18,7 @@ import numpy as np
 from rune_jit import trees
 from rune_jit.capture.loops.conditions import IF, OPERANDS
 from rune_jit.capture.loops.effects import ALLOWED, Effects
+from rune_jit.capture.loops.extremes import extreme_of_row, is_row
 from rune_jit.capture.loops.folds import BETTER, FOUND, IS_PYTHONS
 from rune_jit.capture.loops.jumps import RESULT
 from rune_jit.capture.loops.jumps import UNSET as UNSET_NAME
@@ -24,6 +26,7 @@ from rune_jit.capture.loops.kinds import UNSET, is_array, is_view, kind_of, mixt
 from rune_jit.capture.loops.places import Changed, Held, Place
 from rune_jit.capture.loops.raises import RAISES
 from rune_jit.capture.loops.source import BRANCHES
+from rune_jit.capture.loops.structures import are_alike, is_mutable, made_like, parts_of
 from rune_jit.capture.loops.syntax import Branch
 from rune_jit.tracing.conditions import decide
 from rune_jit.tracing.context import current_trace, require_trace
@@ -255,7 +258,7 @@ class _Both:
         return tuple(values.get(name, _UNBOUND) for name in names)
 
     def _selected(self, name: str, holds: Any, a: Any, b: Any) -> Any:
-        if a is b or is_view(a, b):
+        if a is b:
             return a
         if name == RESULT and (a is UNSET or b is UNSET):
             return b if a is UNSET else a  # it is read where it has been set
@@ -269,9 +272,15 @@ class _Both:
 
 
 def _select(trace: Trace, loops: Loops, name: str, holds: Any, a: Any, b: Any) -> Any:
-    """One of two numbers, arrays or tuples of the same type."""
-    if type(a) is type(b) is tuple and len(a) == len(b):
-        return tuple(_select(trace, loops, name, holds, x, y) for x, y in zip(a, b, strict=True))
+    """One of two numbers or arrays of the same type, or structures of such."""
+    if a is b or is_view(a, b):
+        return a
+    if are_alike(a, b):
+        pairs = zip((parts_of(a) or {}).values(), (parts_of(b) or {}).values(), strict=True)
+        made = made_like(a, [_select(trace, loops, name, holds, x, y) for x, y in pairs])
+        if is_mutable(made):
+            loops.identities.note(loops.within[-1], (made, a, b))
+        return made
     made = _selected(trace, holds, a, b, True)
     if made is None:
         loops.fail(f"{name} is of another type under a condition")
@@ -308,10 +317,13 @@ def _common_kind(trace: Trace, a: Any, b: Any, may_mix: bool) -> tuple[bool, Any
 
 
 def _are_of_one_kind(trace: Trace, a: Any, b: Any) -> bool:
-    """Whether one can be selected of two numbers, arrays or tuples."""
-    if type(a) is type(b) is tuple and len(a) == len(b):
-        return all(_are_of_one_kind(trace, x, y) for x, y in zip(a, b, strict=True))
-    return a is b or is_view(a, b) or _common_kind(trace, a, b, True)[0]
+    """Whether one can be selected of two numbers or arrays, or structures of such."""
+    if a is b or is_view(a, b):
+        return True
+    if are_alike(a, b):
+        pairs = zip((parts_of(a) or {}).values(), (parts_of(b) or {}).values(), strict=True)
+        return all(_are_of_one_kind(trace, x, y) for x, y in pairs)
+    return _common_kind(trace, a, b, True)[0]
 
 
 _choices: dict[str, int] = {}  # numbers of the places that choose, as if they were loops
@@ -348,7 +360,7 @@ def _chosen(
     return trees.unflatten(
         structure,
         [
-            a if a is b or is_view(a, b) else _select(trace, loops, "a result", holds, a, b)
+            _select(trace, loops, "a result", holds, a, b)
             for a, b in zip(first, second, strict=True)
         ],
     )
@@ -379,14 +391,15 @@ def _extreme(real: Any, is_better: Any) -> Any:
     def extreme(*args: Any, **kwargs: Any) -> Any:
         trace, loops = current_trace(), _loops()
         items: Any = args[0] if len(args) == 1 else args
-        if trace is not None and not kwargs and _is_row(items):
-            return _extreme_of_row(trace, real, items)
-        if trace is None or kwargs or type(items) not in (list, tuple) or not _may_choose(trace):
+        if trace is not None and not kwargs and is_row(items):
+            return extreme_of_row(trace, real, items)
+        is_known = trace is None or type(items) not in (list, tuple, deque)
+        if trace is None or is_known or kwargs or not _may_choose(trace):
             return real(*args, **kwargs)
         if all(type(x) is not Tracer and type(x) is not Size for x in items):
             return real(*args)
-        best = items[0]
-        for x in items[1:]:
+        best, *others = items
+        for x in others:
             better = is_better(x, best)
             if type(better) is Tracer and better.ndim == 0:
                 holds = trace.builder.value(better._value_in(trace))
@@ -402,29 +415,6 @@ def _extreme(real: Any, is_better: Any) -> Any:
 
     ALLOWED.append(extreme)
     return extreme
-
-
-def _is_row(x: Any) -> bool:
-    """Whether x is a traced array of real numbers, one at least, along one axis."""
-    return (
-        type(x) is Tracer
-        and x._storage.array is None
-        and x.ndim == 1
-        and type(x.shape[0]) is int
-        and x.shape[0] > 0
-        and x.dtype.kind in "biuf"
-    )
-
-
-def _extreme_of_row(trace: Trace, real: Any, x: Tracer) -> Tracer:
-    """Python's max or min of an array's elements: a NaN is the result if it comes first, since no
-    number is greater or less."""
-    if x.dtype.kind != "f":
-        return x.max() if real is max else x.min()  # type: ignore[no-any-return]
-    first: Any = x[0]
-    others: Any = (np.fmax if real is max else np.fmin).reduce(x)
-    values = [v._value_in(trace) for v in (np.isnan(first), first, others)]
-    return Tracer(trace, trace.builder.where(*values), scalar=True)
 
 
 def _convert(kind: Any, x: Any) -> Any:

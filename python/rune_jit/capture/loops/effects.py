@@ -5,7 +5,9 @@ of containers and attributes of objects."""
 from __future__ import annotations
 
 import builtins
+import collections
 import contextlib
+import dataclasses
 import enum
 import functools
 import inspect
@@ -16,8 +18,20 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core, trees
-from rune_jit.capture.loops.places import Held
+from rune_jit.capture.loops.members import (
+    FUNCTIONS,
+    NOT_CALLED,
+    Copied,
+    can_be_made,
+    classes_of,
+    is_made,
+    is_of_named_tuple,
+    member,
+    what_makes,
+)
+from rune_jit.capture.loops.places import Held, Variable
 from rune_jit.capture.loops.source import source_of
+from rune_jit.capture.loops.structures import class_of, is_named_tuple
 from rune_jit.capture.loops.syntax import Path, Uses
 from rune_jit.capture.objects import can_be_copied, is_library
 from rune_jit.capture.shim import ModuleView, original
@@ -51,18 +65,14 @@ _METHOD_NAMES = (
     "all any argmax argmin argsort astype choose clip compress conj conjugate copy cumprod cumsum"
     " diagonal dot fill flatten max mean min nonzero prod ptp put ravel repeat reshape round"
     " searchsorted sort squeeze std sum swapaxes take trace transpose var view"
-    " at accumulate outer reduce reduceat items keys values get"
+    " at accumulate outer reduce reduceat items keys values get _replace _asdict"
+    # Of lists and queues, which are compared afterwards.
+    " append appendleft extend insert pop popleft remove reverse rotate"
 )
 _METHODS = frozenset(_METHOD_NAMES.split())
 # What stands for Python's own functions, and what takes apart and makes containers.
 ALLOWED: list[Any] = [trees.flatten, trees.unflatten, trees.leaves_again]
 _MOST_HELD = 10_000  # items of containers
-# Methods of objects that nothing calls in a loop, or that change nothing.
-_NOT_CALLED_NAMES = (
-    "__init__ __new__ __post_init__ __init_subclass__ __class_getitem__ __set_name__ __del__"
-    " __repr__ __str__ __reduce__ __getstate__ __setstate__ __copy__ __deepcopy__"
-)
-_NOT_CALLED = frozenset(_NOT_CALLED_NAMES.split())
 _OF_ANY_NAME = ("__getattr__", "__getattribute__", "__setattr__", "__delattr__")
 
 
@@ -75,11 +85,14 @@ class Effects:
 
     def __init__(self) -> None:
         self._containers: list[tuple[Any, str]] = []  # with what to call them
-        self._objects: list[Any] = []
+        self._objects: list[Any] = []  # and classes of which the code makes objects
+        self._replaces = False  # whether the code makes objects of the classes of others
+        self._asks_bases = False  # whether it calls methods that classes inherit and override
         self._attributes: set[str] = set()  # that the code names
         self._calls: dict[str, str] = {}  # of these, called: for reports, with what they are of
-        # By id, lists that local variables stand for and that are appended to.
-        self.appended: dict[int, list[Any]] = {}
+        self.appended: dict[int, list[Any]] = {}  # by id, lists that are appended to
+        self._appended_attributes: set[str] = set()
+        self._lists: list[tuple[str, Any]] = []  # that objects hold, with the attributes' names
         # By id, lists of which items are read and assigned, with a name of each.
         self._indexed: dict[int, tuple[str, list[Any]]] = {}
         self.stand_ins: list[Any] = []  # for these lists
@@ -119,7 +132,14 @@ class Effects:
                 value = find(name)
             except KeyError:
                 continue
-            self._append_to(value, name in values)
+            self._append_to(value)
+        self._appended_attributes |= uses.appended_attributes
+        for name in uses.appended_items:
+            try:
+                value = find(name)
+            except KeyError:
+                continue
+            self._append_to_items(value)
         for name in sorted(uses.indexed):
             try:
                 value = find(name)
@@ -140,11 +160,37 @@ class Effects:
             else:
                 self._look_at(items)
 
-    def _append_to(self, x: Any, is_local: bool) -> None:
+    def _append_to_items(self, x: Any) -> None:
+        if not _holds_lists(x):
+            self._look_at(x)
+            return
+        self._containers.append((x, type(x).__name__))
+        for items in x.values() if type(x) is dict else x:
+            self._append_to(items)
+
+    def _append_to_attributes(self) -> None:
+        """Looks through lists that objects hold, but for those that the code only appends to."""
+        while True:
+            read = [
+                x
+                for x in self._lists
+                if x[0] in self._attributes or x[0] not in self._appended_attributes
+            ]
+            if not read:
+                break
+            self._lists = [x for x in self._lists if not any(x is y for y in read)]
+            for _, items in read:
+                self._look_at(items)
+        for _, items in self._lists:
+            if _holds_lists(items):
+                self._append_to_items(items)
+            else:
+                self._append_to(items)
+
+    def _append_to(self, x: Any) -> None:
         if type(x) is not list:
-            raise Refused("it calls the method append")
-        if not is_local:
-            raise Refused("it appends to a list that is no local variable")
+            self._look_at(x)
+            return
         if id(x) in self.appended:
             raise Refused("it appends to a list that has two names")
         self.appended[id(x)] = x
@@ -154,7 +200,7 @@ class Effects:
         """What containers and objects that the code reaches hold now. Raises Refused if it calls
         methods that are not known."""
         members = {
-            name for x in self._objects for name in self._attributes if _member(x, name) is not None
+            name for x in self._objects for name in self._attributes if member(x, name) is not None
         }
         if unknown := self._calls.keys() - _METHODS - members:
             raise Refused(f"it calls the method {self._calls[min(unknown)]}")
@@ -171,8 +217,9 @@ class Effects:
         """What the body of a loop can change, and what that holds. Raises Refused."""
         effects = cls()
         effects.look(uses, values, scope)
+        effects._append_to_attributes()
         effects.stand_in(make)
-        effects.check_appended()
+        effects.forget_read()
         return effects, effects.held()
 
     @classmethod
@@ -182,6 +229,7 @@ class Effects:
         effects = cls()
         with contextlib.suppress(Refused):
             effects.look(uses, frame.f_locals, scope_of(frame))
+            effects._append_to_attributes()
         return effects._held()
 
     def _held(self) -> Held:
@@ -201,10 +249,10 @@ class Effects:
         found = (*self._arrays, *self._objects, *(x for x, _ in self._containers))
         return any(id(x) not in ids for x in found)
 
-    def check_appended(self) -> None:
-        """Raises Refused if the code may read a list that it appends to."""
-        if not self.appended.keys().isdisjoint(self._seen):
-            raise Refused("it reads a list that it appends to")
+    def forget_read(self) -> None:
+        """Lists that the code appends to and may read are lists like others."""
+        for key in self.appended.keys() & self._seen.keys():
+            del self.appended[key]
 
     def _look_along(self, value: Any, path: Path, is_called: bool) -> None:
         rest = list(path[1:])
@@ -225,8 +273,21 @@ class Effects:
         self._seen[id(x)] = x
         if can_be_copied(x) and type(x) not in (list, tuple, dict):
             self._look_at_object(x)
-        elif isinstance(x, (list, tuple, dict, set, frozenset)):
+        elif isinstance(x, (list, tuple, dict, set, frozenset, collections.deque)):
             self._look_at_container(x)
+            if is_named_tuple(type(x)):
+                self._look_at(type(x))
+        elif isinstance(x, type) and can_be_made(x):
+            self._look_at_class(x)
+        elif x is dataclasses.replace:
+            self._replaces = True
+            for held in list(self._objects):
+                self._look_at(held if isinstance(held, type) else class_of(held))
+        elif x is super:
+            self._asks_bases = True
+            for held in list(self._objects):
+                for name in list(self._attributes):
+                    self._look_at_member(held, name)
         elif isinstance(x, functools.partial):
             for part in (x.func, x.args, x.keywords):
                 self._look_at(part)
@@ -239,12 +300,13 @@ class Effects:
             self._look_at_function(x)
 
     def _look_at_container(self, x: Any) -> None:
-        if type(x) not in (list, tuple, dict, set, frozenset) and not hasattr(x, "_fields"):
+        known = (list, tuple, dict, set, frozenset, collections.deque)
+        if type(x) not in known and not hasattr(x, "_fields"):
             raise Refused(f"it uses a {type(x).__name__}")
         self._num_items += len(x)
         if self._num_items > _MOST_HELD:
             raise Refused("it uses large containers")
-        if isinstance(x, (list, dict, set)):
+        if isinstance(x, (list, dict, set, collections.deque)):
             self._containers.append((x, type(x).__name__))
         for item in [*x.keys(), *x.values()] if isinstance(x, dict) else x:
             self._look_at(item)
@@ -260,7 +322,7 @@ class Effects:
         cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
 
         def scope(name: str) -> Any:
-            if name in source.locals:
+            if name in source.locals and name not in source.nonlocals:
                 raise KeyError(name)
             if name in cells:
                 try:
@@ -269,26 +331,48 @@ class Effects:
                     raise KeyError(name) from None
             return global_value(f.__globals__, name)
 
+        for name in source.nonlocals & cells.keys():
+            if cells[name] != types.CellType() and id(cells[name]) not in self._seen:
+                self._seen[id(cells[name])] = cells[name]
+                self._containers.append((Variable(cells[name]), name))
         self.look(source.uses, {}, scope)
 
     def _look_at_object(self, x: Any) -> None:
         kind: Any = type(x)
-        parameters = getattr(kind, "__dataclass_params__", None)
-        for base in kind.__mro__[:-1]:
-            for name, member in vars(base).items():
-                if name in _OF_ANY_NAME and not (parameters and parameters.frozen):
-                    raise Refused(f"it uses a {kind.__name__}, which has a method {name}")
-                is_called = name[:2] == "__" and name not in _NOT_CALLED
-                # (Methods that dataclasses are given have no source.)
-                if is_called and inspect.isfunction(member) and not _is_made(member):
-                    self._look_at(member)
+        self._look_at_class_members(kind)
         self._containers.append((vars(x), kind.__name__))
         self._objects.append(x)
+        if self._replaces:
+            self._look_at(class_of(x))
         for name, value in vars(x).items():
-            if not isinstance(value, _FUNCTIONS) or not hasattr(kind, name):
+            if type(value) is list or _holds_lists(value):
+                self._lists.append((name, value))
+            elif not isinstance(value, FUNCTIONS) or not hasattr(kind, name):
                 self._look_at(value)
         for name in list(self._attributes):
             self._look_at_member(x, name)
+
+    def _look_at_class(self, kind: Any) -> None:
+        """A class of which the code may make objects."""
+        self._look_at_class_members(kind)
+        for function in what_makes(kind):
+            self._look_at(function)
+        self._objects.append(kind)
+        for name in list(self._attributes):
+            self._look_at_member(kind, name)
+
+    def _look_at_class_members(self, kind: Any) -> None:
+        """What Python calls of an object by itself."""
+        parameters = getattr(kind, "__dataclass_params__", None)
+        for base in classes_of(kind):
+            for name, value in vars(base).items():
+                if name in _OF_ANY_NAME and not (parameters and parameters.frozen):
+                    raise Refused(f"it uses a {kind.__name__}, which has a method {name}")
+                value = value.member if isinstance(value, Copied) else value
+                is_called = name[:2] == "__" and name not in NOT_CALLED
+                # (Methods that dataclasses are given have no source.)
+                if is_called and inspect.isfunction(value) and not is_made(value):
+                    self._look_at(value)
 
     def _name_attributes(self, names: set[str]) -> None:
         """The code names these attributes: of any object, for all that is known."""
@@ -299,33 +383,35 @@ class Effects:
                 self._look_at_member(x, name)
 
     def _look_at_member(self, x: Any, name: str) -> None:
-        member = _member(x, name)
-        if isinstance(member, property):
-            for function in (member.fget, member.fset):
+        if self._asks_bases:
+            for base in classes_of(x if isinstance(x, type) else type(x)):
+                if isinstance(overridden := vars(base).get(name), types.FunctionType):
+                    self._look_at(overridden)
+        found = member(x, name)
+        if isinstance(found, property):
+            for function in (found.fget, found.fset):
                 self._look_at(function)
-        elif isinstance(member, types.MethodType):
-            self._look_at(member.__func__)
-            self._look_at(member.__self__)
-        elif isinstance(member, staticmethod):
-            self._look_at(member.__func__)
-        elif name[:2] == "__" or (hasattr(type(member), "__get__") and not callable(member)):
-            if member is not None:
-                raise Refused(f"it uses the attribute {name} of a {type(x).__name__}")
+        elif isinstance(found, types.MethodType):
+            self._look_at(found.__func__)
+            self._look_at(found.__self__)
+        elif isinstance(found, (staticmethod, classmethod)):
+            self._look_at(found.__func__)
+        elif is_of_named_tuple(x, name):
+            pass
+        elif name == "__init__":
+            self._look_at(x if isinstance(x, type) else class_of(x))
+        elif name[:2] == "__" or (hasattr(type(found), "__get__") and not callable(found)):
+            if found is not None:
+                kind = x if isinstance(x, type) else type(x)
+                raise Refused(f"it uses the attribute {name} of a {kind.__name__}")
         else:
-            self._look_at(member)
+            self._look_at(found)
 
 
-_FUNCTIONS = (types.FunctionType, types.MethodType)
-
-
-def _is_made(function: types.FunctionType) -> bool:
-    return function.__code__.co_filename == "<string>"
-
-
-def _member(x: Any, name: str) -> Any:
-    """An attribute of an object as it is stored: of itself or of its class; None if there is
-    none."""
-    return vars(x)[name] if name in vars(x) else inspect.getattr_static(type(x), name, None)
+def _holds_lists(x: Any) -> bool:
+    """Whether x is a dict or list of lists."""
+    items = list(x.values()) if type(x) is dict else x if type(x) is list else []
+    return bool(items) and all(type(item) is list for item in items)
 
 
 def scope_of(frame: Any) -> Callable[[str], Any]:

@@ -26,9 +26,13 @@ class GivenUp(Exception):
 class Unstable(Exception):
     """What a name stands for is of another kind after an iteration: perhaps not after the first."""
 
+    most_peeled = 1  # how many iterations may run apart because of that
+
 
 class Unsettled(Unstable):
     """The same of a number, which may take over another one's kind after some iterations more."""
+
+    most_peeled = 3
 
 
 # What Python's numbers may be after an iteration that adds NumPy's to them.

@@ -3,6 +3,7 @@ carries what they hold from iteration to iteration, and an `if` selects it, as w
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -11,8 +12,35 @@ class Changed(Exception):
     """A container is another one in a way that no assignment to an item makes."""
 
 
+class Filled(Changed):
+    """A queue becomes longer, perhaps until it is full."""
+
+    def __init__(self, size: int | None) -> None:
+        super().__init__("it changes a deque")
+        self.size = size or 0
+
+
+class Variable:
+    """A variable of an outer function, as a list of one item."""
+
+    def __init__(self, cell: Any) -> None:
+        self._cell = cell
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, at: int) -> Any:
+        return self._cell.cell_contents
+
+    def __setitem__(self, at: int, value: Any) -> None:
+        self._cell.cell_contents = value
+
+    def copy(self) -> list[Any]:
+        return [self._cell.cell_contents]
+
+
 class Place(NamedTuple):
-    """An item of a list or dict; of an object's dict, an attribute."""
+    """An item of a list or dict; of an object's dict, an attribute; a variable."""
 
     name: str  # for reports; no other place of one loop has it
     container: Any
@@ -36,14 +64,35 @@ class Held:
         """The places that hold something else. Raises Changed."""
         found = []
         for i, (x, of, before) in enumerate(self._before):
+            if isinstance(x, deque) and len(before) < len(x):
+                raise Filled(x.maxlen)
             if len(x) != len(before) or (isinstance(x, (set, dict)) and list(x) != list(before)):
                 raise Changed(f"it changes a {of}")
             if isinstance(x, set):
                 continue
             for key in x if isinstance(x, dict) else range(len(x)):
                 if x[key] is not before[key]:
-                    found.append(Place(f"{key} of {of} {i}", x, key))
+                    name = f"{of} {i}" if isinstance(x, Variable) else f"{key} of {of} {i}"
+                    found.append(Place(name, x, key))
         return found
+
+    def through_queues(self, places: list[Place], changed: list[Place]) -> list[Place]:
+        """The places in `changed`; all others, too, of a list or queue of which `places` has some:
+        what is carried there goes through it."""
+        moving = [
+            x.container
+            for x in changed
+            if isinstance(x.container, (list, deque))
+            and any(x.container is y.container for y in places)
+        ]
+        known = {x.name for x in (*places, *changed)}
+        others = [
+            Place(f"{key} of {of} {i}", x, key)
+            for i, (x, of, _) in enumerate(self._before)
+            if any(x is y for y in moving)
+            for key in range(len(x))
+        ]
+        return [*changed, *(x for x in others if x.name not in known)]
 
     def held(self, place: Place) -> Any:
         """What a place held."""
@@ -52,8 +101,11 @@ class Held:
     def restore(self) -> None:
         """Makes all hold what they held."""
         for x, _, before in self._before:
+            if isinstance(x, Variable):
+                x[0] = before[0]
+                continue
             x.clear()
-            (x.extend if isinstance(x, list) else x.update)(before)
+            (x.extend if isinstance(x, (list, deque)) else x.update)(before)
 
 
 def assigned(values: tuple[Any, ...], places: list[Place]) -> tuple[Any, ...]:

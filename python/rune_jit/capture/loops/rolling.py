@@ -20,7 +20,8 @@ from rune_jit.capture.loops.effects import Effects, Refused, scope_of
 from rune_jit.capture.loops.iterables import Counted, bound_in, counted, numbers_of
 from rune_jit.capture.loops.kinds import GivenUp, Unsettled, Unstable
 from rune_jit.capture.loops.lists import begin_lists, end_lists, stand_in
-from rune_jit.capture.loops.places import Changed, Held, Place, assigned
+from rune_jit.capture.loops.places import Changed, Filled, Held, Place, assigned
+from rune_jit.capture.loops.plain import PLAIN, Plain
 from rune_jit.capture.loops.ranges import UNLIMITED, Range, limited
 from rune_jit.capture.loops.source import LOOPS
 from rune_jit.capture.loops.syntax import Loop
@@ -33,9 +34,11 @@ _FEW = 3
 # The same for a comprehension.
 _FEW_ITEMS = 16
 # How often a body is traced at most before the loop is refused.
-_MOST_PASSES = 8
-# How many iterations run apart at most until numbers are of the kinds that they stay.
-_MOST_PEELED = 3
+_MOST_PASSES = 12
+# How many items and attributes a loop carries at most.
+_MOST_PLACES = 200
+# How many iterations run apart at most until a queue is full.
+_MOST_FILLED = 16
 # What makes an iterable whose arguments tell what it is.
 _ITERABLES = (range, enumerate, zip, itertools.repeat)
 
@@ -48,23 +51,23 @@ def begin(number: int, *given: Any) -> Any:
     trace = current_trace()
     loops = trace.loops if trace is not None else None
     if trace is None or loops is None:
-        return _Plain(_iterable(given))
+        return Plain(_iterable(given))
     found = numbers_of(given, functools.partial(bound_in, loops))
     by_data = counted(trace, given) if found is None and not loops.within else None
     if by_data is not None:
         found = by_data.numbers, by_data.item
     if found is None:
-        return _Plain(_iterable(given))
+        return Plain(_iterable(given))
     loop, (numbers, item) = LOOPS[number], found
     few = 1 if loop.has_loops else _FEW_ITEMS if loop.is_comprehension else _FEW
     if numbers.is_known and len(numbers.known) <= few:
-        return _Plain(_iterable(given))
+        return Plain(_iterable(given))
     why = loop.refusal or loops.plans.refusal(number)
     if why:
         loops.plans.report[number] = (loop.where, f"runs all iterations: {why}")
         if not numbers.is_known and loops.open:
             loops.fail(f"the loop in it ({loop.where}) runs all iterations: {why}")
-        return _Plain(_iterable(given))
+        return Plain(_iterable(given))
     return _For(trace, loop, numbers, item, sys._getframe(1), by_data)
 
 
@@ -74,58 +77,24 @@ def begin_while(number: int, *limit: Any) -> Any:
     trace = current_trace()
     loops = trace.loops if trace is not None else None
     if trace is None or loops is None:
-        return _PLAIN
+        return PLAIN
     loop = LOOPS[number]
     why = loop.refusal or loops.plans.refusal(number)
     if why:
         loops.plans.report[number] = (loop.where, f"runs all iterations: {why}")
-        return _PLAIN
+        return PLAIN
     numbers = None
     if loop.limit:
         name, includes, _ = loop.limit
         counter, bound = limit
         numbers = limited(counter, bound, loop.steps[name], includes)
         if numbers is not None and numbers.is_known and len(numbers.known) <= _FEW:
-            return _PLAIN
+            return PLAIN
     return _While(trace, loop, numbers, sys._getframe(1))
 
 
 def _iterable(given: tuple[Any, ...]) -> Any:
     return given[0](*given[1:]) if len(given) > 1 else given[0]
-
-
-class _Plain:
-    """An iterable as it is."""
-
-    __slots__ = ("_iterable",)
-    rebinds = False
-
-    def __init__(self, iterable: Any) -> None:
-        self._iterable = iterable
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._iterable)
-
-    def stops(self, flag: Any) -> Any:
-        return flag
-
-
-class _PlainWhile(Conditions):
-    """A `while` loop as it is."""
-
-    rebinds = False
-
-    def __init__(self) -> None:
-        super().__init__(lambda x: False)
-
-    def goes_on(self, test: Any) -> Any:
-        return test
-
-    def stops(self, flag: Any) -> Any:
-        return flag
-
-
-_PLAIN = _PlainWhile()
 
 
 class _Rolling:
@@ -142,6 +111,7 @@ class _Rolling:
         self._is_symbolic = False  # whether the iteration that runs now stands for all
         self._is_apart = False
         self._lists: list[Any] = []  # that arrays stand for in an iteration that runs apart
+        self._num_peeled = 0  # iterations that have run apart
         self._flag: Any = False  # whether this iteration ends the loop
         self._first: Any = True  # whether iterations follow those that have run apart
 
@@ -176,7 +146,7 @@ class _Rolling:
             if rest.has_some and rest.last is not None and not rest.is_unlimited:
                 behind.append(rest.last)
                 rest = rest.without_last()
-        num_peeled = peeled.first
+        self._num_peeled = peeled.first
         while True:
             try:
                 yield from self._rolled(rest)
@@ -186,11 +156,10 @@ class _Rolling:
                 if not runs:
                     # After an iteration of the loop around this one, types may be what they stay.
                     self._loops.peel_outer()
-                most = _MOST_PEELED if isinstance(error, Unsettled) else 1
-                if num_peeled >= most or not runs:
+                if self._num_peeled >= error.most_peeled or not runs:
                     yield from self._plain(rest, str(error))
                     break
-                num_peeled += 1
+                self._num_peeled += 1
                 self._rebind(self._before)
                 yield from self._apart([rest.start])
                 rest = rest.without_first()
@@ -282,14 +251,15 @@ class _Rolling:
             raise GivenUp("it runs once or not at all")
         effects, held = self._effects(self._before)
         places: list[Place] = []
-        attempt = self._attempt(rest, effects, held, places)
+        replaced: set[str] = set()
+        attempt = self._attempt(rest, effects, held, places, replaced)
         for _ in range(_MOST_PASSES):
             self.values = assigned(attempt.begin(*rest.bounds), places)
             self.rebinds = bool(self._loop.carried)
             self._flag, self._is_symbolic = False, True
             yield attempt.counter
             self._is_symbolic = False
-            after = dict(self._frame.f_locals)
+            after, known = dict(self._frame.f_locals), len(replaced)
             try:
                 attempt.check_effects()
                 changed = [x for x in held.changed() if x.name not in {p.name for p in places}]
@@ -303,7 +273,7 @@ class _Rolling:
                 attempt.give_up()
                 if attempt.has_called:  # before the loop: the trace begins again
                     self._refuse(str(error))
-                raise Unstable(str(error)) if isinstance(error, Changed) else error from None
+                raise _unstable(error) from None
             if is_stable:
                 self._after, results = attempt.end(after)
                 self.results = assigned(results, places)
@@ -312,19 +282,30 @@ class _Rolling:
                 return
             held.restore()
             attempt.give_up()
-            if changed:
-                places = [*places, *changed]
-                attempt = self._attempt(rest, effects, held, places)
+            if changed or len(replaced) > known:
+                places = [*places, *held.through_queues(places, changed)]
+                if len(places) > _MOST_PLACES:
+                    raise GivenUp(f"it changes more than {_MOST_PLACES} items")
+                attempt = self._attempt(rest, effects, held, places, replaced)
         raise GivenUp("what it carries changes with each iteration")
 
-    def _attempt(self, rest: Range, effects: Effects, held: Held, places: list[Place]) -> Attempt:
-        """An attempt to carry the loop's names and these places."""
+    def _attempt(
+        self,
+        rest: Range,
+        effects: Effects,
+        held: Held,
+        places: list[Place],
+        replaced: set[str],
+    ) -> Attempt:
+        """An attempt to carry the loop's names and these places. `replaced` is that of Attempt."""
         names = tuple(place.name for place in places)
         loop = self._loop._replace(
             carried=self._loop.carried + names, results=self._loop.results + names
         )
         before = self._before | {place.name: held.held(place) for place in places}
-        return Attempt(self._trace, loop, rest, before, effects, self._first)
+        made = Attempt(self._trace, loop, rest, before, effects, replaced, self._first)
+        made.is_settled = self._num_peeled >= Unsettled.most_peeled
+        return made
 
     def _effects(self, before: dict[str, Any]) -> tuple[Effects, Held]:
         """What the body can change, by what names stand for before it, and what that holds. Raises
@@ -336,6 +317,15 @@ class _Rolling:
             return Effects.of_body(self._loop.uses, values, scope_of(self._frame), make)
         except Refused as error:
             raise GivenUp(str(error)) from None
+
+
+def _unstable(error: Exception) -> Exception:
+    if not isinstance(error, Changed):
+        return error
+    unstable = Unstable(str(error))
+    if isinstance(error, Filled) and error.size <= _MOST_FILLED:
+        unstable.most_peeled = max(1, error.size)
+    return unstable
 
 
 class _For(_Rolling):

@@ -19,7 +19,6 @@ Lines and variables of outer functions mean what they mean in the source. A func
 is where the source is not at hand or is not what its code was made from."""
 
 from __future__ import annotations
-import __future__
 
 import ast
 import contextlib
@@ -34,7 +33,14 @@ import types
 from typing import Any, NamedTuple
 
 from rune_jit.capture.loops.calls_apart import Apart, keep_loops, place_of
-from rune_jit.capture.loops.codes import all_codes, is_same
+from rune_jit.capture.loops.classes import Classes, calls_classes
+from rune_jit.capture.loops.code_objects import (
+    all_codes,
+    compiled,
+    compiled_alone,
+    inner,
+    is_same,
+)
 from rune_jit.capture.loops.conditions import Values, condition
 from rune_jit.capture.loops.grids import Grids
 from rune_jit.capture.loops.jumps import RESULT, Jumps, is_flag, limit_of
@@ -66,6 +72,7 @@ class Source(NamedTuple):
     refusal: str | None  # why a loop of the program may not call it
     uses: Uses
     locals: frozenset[str]
+    nonlocals: frozenset[str] = frozenset()  # of these: variables of outer functions
 
 
 LOOPS: list[Loop] = []  # by number
@@ -73,15 +80,13 @@ BRANCHES: list[Branch] = []
 _codes: dict[types.CodeType, types.CodeType] = {}  # the code with calls around loops
 _apart: dict[types.CodeType, types.CodeType] = {}  # with calls that run loops apart
 _sources: dict[types.CodeType, Source] = {}
-_FUTURE = 0
-for _name in __future__.all_feature_names:
-    _FUTURE |= getattr(__future__, _name).compiler_flag
 
 
 def with_loops(function: types.FunctionType) -> types.CodeType:
     """The function's code with calls around its loops, or its code as it is."""
     code = function.__code__
-    return _read(function) if any(map(_is_of_interest, all_codes(code))) else code
+    is_read = any(map(_is_of_interest, all_codes(code))) or calls_classes(function)
+    return _read(function) if is_read else code
 
 
 def with_loops_apart(function: types.FunctionType) -> types.CodeType:
@@ -131,7 +136,7 @@ def _read_lambda(function: types.FunctionType) -> None:
         if not isinstance(x, ast.Lambda) or x.lineno != code.co_firstlineno:
             continue
         definition = ast.copy_location(ast.Expr(x), x)
-        if is_same(code, _compiled(definition, code)):
+        if is_same(code, compiled(definition, code, function.__qualname__)):
             arguments = frozenset(y.arg for y in ast.walk(x.args) if type(y) is ast.arg)
             body = ast.copy_location(ast.Expr(x.body), x)
             _sources[code] = Source(
@@ -153,39 +158,39 @@ def _transformed(function: types.FunctionType, is_apart: bool = False) -> types.
     linecache.checkcache(code.co_filename)  # the file may have been edited
     lines = linecache.getlines(code.co_filename, function.__globals__)
     tree = _parse(inspect.getblock(lines[code.co_firstlineno - 1 :]), code)
-    if tree is None or not is_same(code, _compiled(tree, code)):
+    if tree is None or not is_same(code, compiled(tree, code, function.__qualname__)):
         return code
     if any(isinstance(x, (ast.Yield, ast.YieldFrom, ast.Await)) for x in ast.walk(tree)):
         return code
-    return _with_apart(tree, code, tree.body) if is_apart else _with_calls(tree, code, tree.body)
+    calls = _with_apart if is_apart else _with_calls
+    return calls(tree, code, function.__qualname__, tree.body)
 
 
 def code_of(definition: ast.FunctionDef, like: types.CodeType) -> types.CodeType:
     """The code of a definition of one loop that uses no variables of outer functions, as if it
     stood in the file of `like`."""
-    module = ast.Module([definition], [])
-    made = compile(module, like.co_filename, "exec", like.co_flags & _FUTURE, dont_inherit=True)
-    code = _inner(made, definition.name)
+    code = compiled_alone(definition, like)
     for codes, calls in ((_codes, _with_calls), (_apart, _with_apart)):
         tree = copy.deepcopy(definition)
         loops = [s for s in tree.body if isinstance(s, (ast.For, ast.While))]
-        codes[code] = calls(tree, code, [x for s in loops for x in s.body])
+        within = [x for s in loops for x in s.body]
+        codes[code] = calls(tree, code, definition.name, within)
     return code
 
 
 def _with_apart(
-    tree: ast.FunctionDef, code: types.CodeType, within: list[ast.stmt]
+    tree: ast.FunctionDef, code: types.CodeType, qualname: str, within: list[ast.stmt]
 ) -> types.CodeType:
     """The code of a definition in which the outermost loops of statements run apart."""
     known = {place_of(x.original): x for x in LOOPS if x.original is not None and not x.refusal}
     apart = Apart(code.co_filename, known, within)
     apart.visit(tree)
-    made = _compiled(tree, code)
+    made = compiled(tree, code, qualname)
     return made if made.co_freevars == code.co_freevars else code
 
 
 def _with_calls(
-    tree: ast.FunctionDef, code: types.CodeType, within: list[ast.stmt]
+    tree: ast.FunctionDef, code: types.CodeType, qualname: str, within: list[ast.stmt]
 ) -> types.CodeType:
     """The code of a definition with calls around its loops, if that can be. The outermost ones of
     the statements `within` are kept as they are, too."""
@@ -197,9 +202,10 @@ def _with_calls(
     raises.visit(tree)
     _Transformer(code.co_filename).visit_function(tree, code, by_place)
     raises.show()
+    Classes().visit(tree)
     tree.body = [Values().visit(s) for s in tree.body]
     ast.fix_missing_locations(tree)
-    made = _compiled(tree, code)
+    made = compiled(tree, code, qualname)
     if made.co_freevars != code.co_freevars:
         return code
     for old in all_codes(code):
@@ -222,33 +228,6 @@ def _parse(block: list[str], code: types.CodeType) -> ast.FunctionDef | None:
         return None
     ast.increment_lineno(definition, code.co_firstlineno - 1 - indented)
     return definition
-
-
-def _compiled(definition: ast.stmt, code: types.CodeType) -> types.CodeType:
-    """The code of the definition, with the variables of outer functions that `code` has."""
-    outer = ast.parse("def f(): pass").body[0]
-    assert isinstance(outer, ast.FunctionDef)
-    outer.args.args = [ast.arg(name) for name in code.co_freevars]
-    outer.body = [definition]
-    for x in (outer, *outer.args.args):
-        ast.copy_location(x, definition)
-    module = ast.Module([outer], [])
-    flags = code.co_flags & _FUTURE
-    made = compile(module, code.co_filename, "exec", flags, dont_inherit=True)
-    return _inner(_inner(made, "f"), code.co_name)
-
-
-def _inner(
-    code: types.CodeType, name: str, definition: ast.FunctionDef | None = None
-) -> types.CodeType:
-    """The code of a function in another one: of the first one of the name, or of a definition."""
-    line = None
-    if definition is not None:
-        line = min([definition.lineno, *(x.lineno for x in definition.decorator_list)])
-    for x in code.co_consts:
-        if isinstance(x, types.CodeType) and x.co_name == name and line in (None, x.co_firstlineno):
-            return x
-    raise ValueError(name)
 
 
 def _note(code: types.CodeType, by_place: dict[tuple[str, int], Source]) -> None:
@@ -274,12 +253,16 @@ class _Transformer:
             function_refusal(function.body),
             uses_of(function.body),
             stored(function.body) | {x.arg for x in ast.walk(function.args) if type(x) is ast.arg},
+            _own_nonlocals(function),
         )
+        # (Others may read them when the function has returned.)
+        nonlocals = _own_nonlocals(function)
         declared = frozenset(
             name
             for x in ast.walk(function)
             if isinstance(x, (ast.Global, ast.Nonlocal))
             for name in x.names
+            if name not in nonlocals
         )
         jumps = Jumps()
         function.body = without_returns(jumps.of_function(function.body), RESULT)
@@ -289,14 +272,19 @@ class _Transformer:
         loops = {
             loop: self._loop(
                 loop,
-                of_loop,
+                of_loop._replace(
+                    at_start=of_loop.at_start | nonlocals, after=of_loop.after | nonlocals
+                ),
                 jumps.steps.get(loop, {}),
                 reason or loop_refusal(loop, _captured(code, loop), declared),
             )
             for loop, of_loop in live.loops.items()
         }
         branches = {
-            s: self._branch(s, of_if)
+            s: self._branch(
+                s,
+                of_if._replace(at_else=of_if.at_else | nonlocals, after=of_if.after | nonlocals),
+            )
             for s, of_if in live.ifs.items()
             if wanted(s) is None and is_branch(s) and not stored([s]) & (_captured(code) | declared)
             if not reason
@@ -348,8 +336,13 @@ class _Transformer:
         result: list[ast.stmt] = []
         for s in statements:
             if isinstance(s, ast.FunctionDef):
-                self.visit_function(s, _inner(code, s.name, s), by_place)
-            elif not isinstance(s, (ast.AsyncFunctionDef, ast.ClassDef)):
+                self.visit_function(s, inner(code, s.name, s), by_place)
+            elif isinstance(s, ast.ClassDef):
+                for method in s.body:
+                    if isinstance(method, ast.FunctionDef):
+                        of_class = inner(code, s.name, s)
+                        self.visit_function(method, inner(of_class, method.name, method), by_place)
+            elif not isinstance(s, ast.AsyncFunctionDef):
                 for block in ("body", "orelse", "finalbody"):
                     if getattr(s, block, None):
                         setattr(s, block, self._block(getattr(s, block), known, code, by_place))
@@ -366,6 +359,19 @@ class _Transformer:
             else:
                 result.append(s)
         return result
+
+
+def _own_nonlocals(function: ast.FunctionDef) -> frozenset[str]:
+    """The names that a function declares nonlocal, not functions in it."""
+    open_: list[ast.AST] = list(function.body)
+    found: set[str] = set()
+    while open_:
+        s = open_.pop()
+        if isinstance(s, ast.Nonlocal):
+            found.update(s.names)
+        elif not isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            open_ += ast.iter_child_nodes(s)
+    return frozenset(found)
 
 
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rune_jit.capture.loops.jumps import is_flag, limit_of
 from rune_jit.capture.loops.liveness import Live, loaded, stored
-from rune_jit.capture.loops.unfold import APPEND, APPENDED, COLLECT, ITEMS, LAST
+from rune_jit.capture.loops.unfold import APPEND, APPENDED, COLLECT, EXTENDED, ITEMS, LAST
 
 Path = tuple[str, ...]  # ("np", "linalg", "norm"): a name and attributes
 
@@ -24,6 +24,8 @@ class Uses(NamedTuple):
     appended: frozenset[str]  # names of lists that are appended to
     assigned: frozenset[Path]  # attributes that are assigned; of other expressions than names: (a,)
     indexed: frozenset[str]  # names of what may be lists of which items are read and assigned
+    appended_attributes: frozenset[str]  # of objects, which are appended to, or whose items are
+    appended_items: frozenset[str]  # names of dicts and lists whose items are appended to
 
 
 class Branch(NamedTuple):
@@ -71,7 +73,8 @@ _STATEMENTS = (
     *(ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.If, ast.For, ast.While, ast.Pass),
     *(ast.Continue, ast.Assert),
 )
-_LEAVES = (ast.Return, ast.Break)  # statements that only a called function may have
+# Statements that only a called function may have.
+_LEAVES = (ast.Return, ast.Break, ast.Nonlocal)
 _NOT_EXPRESSIONS = {
     ast.Lambda: "a lambda",
     ast.Await: "await",
@@ -262,9 +265,17 @@ def uses_of(statements: Sequence[ast.stmt | ast.expr]) -> Uses:
     calls: set[Path] = set()
     methods: set[str] = set()
     inner: set[ast.AST] = set()  # parts of paths
+    appended_attributes: set[str] = set()
+    holders: list[ast.Name] = []  # of lists that are appended to
     for statement in statements:
         for x in ast.walk(statement):  # outer expressions come first
-            if isinstance(x, ast.Call):
+            if (place := _appended_place(x)) is not None:
+                if isinstance(place, ast.Attribute):
+                    appended_attributes.add(place.attr)
+                    inner.add(place)
+                else:
+                    holders.append(place)
+            elif isinstance(x, ast.Call):
                 path = _path(x.func)
                 if path:
                     calls.add(path)
@@ -277,7 +288,7 @@ def uses_of(statements: Sequence[ast.stmt | ast.expr]) -> Uses:
                 if path:
                     paths.add(path)
                     inner |= set(ast.walk(x))
-    appended, read = _given_and_read(statements, (APPEND, APPENDED, COLLECT, LAST))
+    appended, read = _given_and_read(statements, (APPEND, APPENDED, COLLECT, EXTENDED, LAST))
     names = frozenset(name for name in loaded(statements) if not name.startswith("."))
     names -= appended - read
     assigned = frozenset(
@@ -288,7 +299,12 @@ def uses_of(statements: Sequence[ast.stmt | ast.expr]) -> Uses:
     )
     _, read = _given_and_read(statements, (ITEMS, "len"))
     indexed = _given_and_read(statements, (ITEMS,))[0] - read
-    names -= indexed
+    known = {id(x) for x in holders}
+    nodes = [x for s in statements for x in ast.walk(s)]
+    others = {x.id for x in nodes if isinstance(x, ast.Name) and id(x) not in known}
+    appended_items = frozenset(x.id for x in holders) - others
+    indexed -= appended_items
+    names -= indexed | appended_items
     return Uses(
         names,
         frozenset(paths),
@@ -297,7 +313,23 @@ def uses_of(statements: Sequence[ast.stmt | ast.expr]) -> Uses:
         appended,
         assigned,
         indexed,
+        frozenset(appended_attributes),
+        appended_items,
     )
+
+
+def _appended_place(x: ast.AST) -> ast.Attribute | ast.Name | None:
+    """The attribute that a call appends to, or the attribute or name of what holds what it appends
+    to."""
+    if not isinstance(x, ast.Call) or not isinstance(x.func, ast.Name) or x.func.id != APPEND:
+        return None
+    place = x.args[0]
+    if isinstance(place, ast.Subscript):
+        place = place.value
+        place = place.args[0] if _is_items(place) else place  # type: ignore[attr-defined]
+    elif isinstance(place, ast.Name):
+        return None
+    return place  # type: ignore[return-value]
 
 
 def _given_and_read(
@@ -314,8 +346,17 @@ def _given_and_read(
         and x.args
         and isinstance(x.args[0], ast.Name)
     }
-    read = {x.id for x in nodes if isinstance(x, ast.Name) and id(x) not in given}
+    same = {id(x.targets[0]) for x in nodes if isinstance(x, ast.Assign) and _is_extended(x)}
+    read = {
+        x.id for x in nodes if isinstance(x, ast.Name) and id(x) not in given and id(x) not in same
+    }
     return frozenset(given.values()), frozenset(read)
+
+
+def _is_extended(x: ast.Assign) -> bool:
+    """Whether x is `items += values`, after which the name stands for the same list."""
+    called = x.value.func if isinstance(x.value, ast.Call) else None
+    return isinstance(called, ast.Name) and called.id == EXTENDED
 
 
 def _is_items(x: ast.expr) -> bool:
@@ -337,6 +378,8 @@ def _refusal(body: Sequence[ast.stmt], allowed: tuple[type, ...]) -> str | None:
             # Names that stand for it are no others' in the next iteration, nor after the loop.
             if reason := function_refusal(s.body):
                 return reason
+            if any(isinstance(x, ast.Nonlocal) for x in ast.walk(s)):
+                return "it defines a function with nonlocal"
         elif not isinstance(s, allowed):
             own = isinstance(s, ast.Break) and s not in list(_own(body))
             if not own:

@@ -14,6 +14,8 @@ CONVERSIONS = frozenset(("int", "float", "bool"))
 METHODS = frozenset(("append",))
 # The names of what is called to append to a list, and to the list of a comprehension.
 APPEND, COLLECT = ".append", ".collect"
+# The same of `items += [x]`.
+EXTENDED = ".extended"
 # The name of what is called with a list whose item is read or assigned.
 ITEMS = ".items"
 # The same with the value as result; the last item, or what is kept of it; and what that is before a
@@ -72,21 +74,34 @@ class Unfolder(ast.NodeTransformer):
             _Replacer(choice, ast.copy_location(ast.Name(name, ast.Load()), choice)).visit(node)
         return before
 
-    visit_Assign = visit_AugAssign = visit_Return = _visit_statement
+    visit_Assign = visit_Return = _visit_statement
 
     def visit_Expr(self, node: ast.Expr) -> Any:
         """items.append(x) is traced in loops."""
         x = node.value
         if isinstance(x, ast.Call) and _is_append(x):
-            assert isinstance(x.func, ast.Attribute) and isinstance(x.func.value, ast.Name)
-            name = x.func.value.id
-            made = at(x, call(APPEND, x.func.value, x.args[0]))
+            assert isinstance(x.func, ast.Attribute)
+            of = x.func.value
+            name = of.id if isinstance(of, ast.Name) else ""
+            made = at(x, call(APPEND, of, x.args[0]))
             if name in self._kept:
                 made.func.id = APPENDED
                 kept = ast.Name(KEPT + name, ast.Store())
                 return self._visit_statement(at(node, ast.Assign([kept], made)))
             node.value = made
         return self._visit_statement(node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        """items += [x] is traced in loops."""
+        x = node.target
+        is_list = isinstance(x, ast.Name) and x.id in self._lists
+        values = node.value.elts if isinstance(node.value, ast.List) else []
+        is_plain = isinstance(node.op, ast.Add) and self._is_in_loop
+        if not is_list or not values or not is_plain or _are_starred(values):
+            return self._visit_statement(node)
+        assert isinstance(x, ast.Name)
+        made = call(EXTENDED, ast.Name(x.id, ast.Load()), node.value)
+        return self._visit_statement(at(node, ast.Assign([x], made)))
 
     def visit_For(self, node: ast.For) -> Any:
         """The last item of a list that the loop appends to is kept beside the list:
@@ -206,6 +221,7 @@ def _extended(loop: ast.For) -> set[str]:
     item."""
     nodes = [x for s in loop.body for x in ast.walk(s)]
     lists = [x.func.value for x in nodes if isinstance(x, ast.Call) and _is_append(x)]  # type: ignore[attr-defined]
+    lists = [x for x in lists if isinstance(x, ast.Name)]
     last = [x for x in nodes if _last_item_of(x) is not None]
     used = {id(x) for x in lists} | {id(x.value) for x in last}  # type: ignore[attr-defined]
     others = {x.id for x in nodes if isinstance(x, ast.Name) and id(x) not in used}
@@ -214,15 +230,27 @@ def _extended(loop: ast.For) -> set[str]:
 
 
 def _is_append(x: ast.Call) -> bool:
-    """Whether a call is `name.append(value)`."""
+    """Whether a call is `name.append(value)`, or the same of an attribute or item of a name."""
     return (
         isinstance(x.func, ast.Attribute)
         and x.func.attr in METHODS
-        and isinstance(x.func.value, ast.Name)
+        and _is_place(x.func.value)
         and len(x.args) == 1
-        and not isinstance(x.args[0], ast.Starred)
+        and not _are_starred(x.args)
         and not x.keywords
     )
+
+
+def _is_place(x: ast.expr) -> bool:
+    if isinstance(x, ast.Subscript) and isinstance(x.slice, ast.Constant):
+        x = x.value
+    while isinstance(x, ast.Attribute):
+        x = x.value
+    return isinstance(x, ast.Name)
+
+
+def _are_starred(values: list[ast.expr]) -> bool:
+    return any(isinstance(x, ast.Starred) for x in values)
 
 
 def _lists_of(function: ast.stmt) -> frozenset[str]:

@@ -52,7 +52,28 @@ def index_items(trace: Trace, x: Tracer, items: tuple[Any, ...]) -> list[Any]:
             part = _index_item(trace, item)
             parts.append(part)
             axis += x.ndim - consumed if item is Ellipsis else item is not None
+    if trace.is_segmented and not contains_traced(items):
+        _check_positions(x, items)
     return parts
+
+
+# Arrays of more positions are checked by the program that reads them.
+_MOST_CHECKED = 10_000
+
+
+def _check_positions(x: Tracer, items: tuple[Any, ...]) -> None:
+    """Raises NumPy's IndexError for known positions that are out of bounds. In segments other code
+    would run before the program finds that out."""
+    least = min(x.shape, default=0)
+    for item in items:
+        if isinstance(item, (list, range, Tracer, np.ndarray)):
+            at = np.asarray(plain(item))
+            if at.dtype.kind not in "iu" or not 0 < at.size <= _MOST_CHECKED:
+                continue
+            if at.min() < -least or at.max() >= least:
+                # One byte stands for all elements.
+                np.broadcast_to(np.zeros((), np.bool_), x.shape)[plain(items)]
+                return
 
 
 def _slice(given: slice) -> slice:

@@ -1,0 +1,103 @@
+// A loop over blocks of rows around a loop whose iterations do not mix rows.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/builder.h"
+#include "graph/passes/row_axes.h"
+
+namespace rune::graph {
+
+// What a loop carries as number k: how a block of its rows is carried.
+enum class Carried {
+  Common,  // it has no rows: each block computes it
+  Block,   // an iteration replaces it: a block carries its rows
+  Whole,   // only Updates change it: a block carries all of it, and changes its rows
+};
+
+// The arrays that `loop`, which is in no other, carries, where the rows are those of a group.
+// `whole` are the values that arrays of kind Whole have in the body.
+struct CarriedRows {
+  std::vector<Carried> kinds;  // by index
+  std::set<Value> whole;
+};
+
+// Nothing if a block of the group's rows would change other rows, or none.
+std::optional<CarriedRows> carried_rows(const Graph& graph, const LoopTree& tree,
+                                        const LoopTree::Loop& loop, const RowAxes& axes,
+                                        size_t group);
+
+// Builds the loop over blocks, and for the rows that are left a loop of their own.
+class LoopBlocks {
+ public:
+  // `map` says what the nodes outside of the loop have become in the builder's graph.
+  LoopBlocks(const Graph& graph, const LoopTree::Loop& loop, const RowAxes& axes, size_t group,
+             CarriedRows carried, Builder& builder, const std::vector<Value>& map);
+
+  // What the loop carries when it has ended, by index, of blocks of so many rows. No value for
+  // what is not used afterwards. `taken` are names of variables, to which it adds new ones.
+  std::vector<Value> run(int64_t size, std::set<std::string>& taken);
+
+ private:
+  struct Block {
+    Dim first;  // row
+    int64_t size = 0;
+  };
+  using Index = std::vector<size_t>;
+
+  void find_live(const Index& wanted);
+  Index live_carries(Value end) const;
+  int64_t number_of(Value end, size_t k) const;
+  Index used_results() const;
+  void run_rows(const Index& wanted, const Block& block, std::vector<Value>& arrays,
+                const std::string& suffix);
+  std::vector<Value> initials(const std::vector<Value>& arrays);
+  std::vector<Value> run_loop(const Index& wanted, const std::vector<Value>& initial,
+                              const std::string& suffix);
+  void run_node(uint32_t id);
+  void run_end(uint32_t id);
+  Payload payload_of(uint32_t id) const;
+  Value operand(uint32_t user, size_t input);
+  Value part(Value whole, const std::vector<RowAxes::Place>& places);
+  std::vector<RowAxes::Place> places_of(Value v) const;
+  std::vector<Dim> offsets_of(Value v) const;
+  bool is_row(const RowAxes::Place& place) const { return block_ && place.group == group_; }
+  bool is_whole(Value v) const { return block_ && carried_.whole.contains(v); }
+  // Whether the loop of this end carries the whole array as number k.
+  bool is_whole_carry(Value end, size_t k) const {
+    return block_ && whole_carries_.contains({end, k});
+  }
+  // The first row of a block in terms of an axis.
+  Dim first_of(const RowAxes::Place& place) const { return block_->first - place.shift; }
+  Dim renamed(const Dim& size) const;
+  SymVar renamed(SymVar variable) const;
+  std::string unused_suffix(const std::string& wanted, std::set<std::string>& taken) const;
+
+  const Graph& graph_;
+  const LoopTree::Loop& loop_;
+  const RowAxes& axes_;
+  const size_t group_;
+  const CarriedRows carried_;
+  Builder& builder_;
+  const std::vector<Value>& map_;
+  std::map<Value, Value> ends_;  // by counter, of all loops
+  std::set<std::pair<Value, size_t>> whole_carries_;
+  std::set<std::string> variables_;  // that the body declares
+  std::map<std::string, Value> declarations_;
+
+  // Of the loop that is built now.
+  std::set<uint32_t> live_;
+  std::map<Value, std::set<size_t>> live_carries_;  // by End_Loop
+  std::optional<Block> block_;                      // nothing: all rows
+  std::string suffix_;                              // of its variables
+  std::map<uint32_t, Value> built_, wholes_;        // `wholes_`: of those the block is built_
+  std::map<size_t, Value> initial_;                 // of the outermost loop
+};
+
+}  // namespace rune::graph

@@ -1,0 +1,247 @@
+#include "graph/passes/loop_choice.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "alu/alu.h"
+#include "graph/passes/iterations.h"
+#include "graph/passes/rewrite.h"
+
+namespace rune::graph {
+
+namespace {
+
+// Additions of all iterations below which a loop is not worth dividing.
+constexpr double kLeastWork = 1 << 17;
+// Bytes of a block: they stay in a core's first cache.
+constexpr int64_t kBlockBytes = 24 << 10;
+// Elements that an operation of a block has at least: they fill vectors, and outweigh what an
+// iteration costs whatever its operations.
+constexpr int64_t kLeastElements = 32;
+// Neighbours in memory that a block reads in each iteration at least, where the loop goes through
+// more memory than it computes: with fewer, the memory's prefetcher does not see what comes next.
+constexpr int64_t kLeastNeighbours = 512;
+constexpr double kWorkOfStream = 20;  // additions an element
+// The part of the work that blocks may do again.
+constexpr double kMostRepeated = 0.1;
+// Multiply-adds of a contraction from which on it is better computed by a kernel of its own.
+constexpr double kLargeContraction = 1 << 16;
+// How often a loop that a condition ends may run, for all we know.
+constexpr double kGuessedTrip = 100;
+
+class Chooser {
+ public:
+  Chooser(const Graph& graph, const LoopTree& tree, const LoopTree::Loop& loop, const RowAxes& axes,
+          const Capabilities& caps)
+      : graph_(graph), loop_(loop), axes_(axes), caps_(caps) {
+    count_iterations(tree, loop, 1);
+    for (const uint32_t id : axes.body()) work_ += work_of(id);
+  }
+
+  bool is_worth_it() const {
+    return axes_.is_known() && work_ >= kLeastWork && trip_ >= 2 &&
+           std::none_of(axes_.body().begin(), axes_.body().end(),
+                        [&](uint32_t id) { return is_large_contraction(id); });
+  }
+
+  std::optional<BlockChoice> choose(const LoopTree& tree) const {
+    std::optional<BlockChoice> best;
+    size_t least_position = 0;
+    for (const size_t group : axes_.groups()) {
+      const auto [first, end] = *axes_.rows_of(group);
+      if (end - first < 2) continue;
+      auto carried = carried_rows(graph_, tree, loop_, axes_, group);
+      if (!carried) continue;
+      const int64_t size = rows_of_block(group, *carried, end - first);
+      // Rows that lie behind one another make blocks that do, too.
+      const size_t position = position_of(group, *carried);
+      if (size == 0 || (best && position >= least_position)) continue;
+      best = BlockChoice{group, *std::move(carried), size};
+      least_position = position;
+    }
+    return best;
+  }
+
+ private:
+  // By node: how often it is computed.
+  void count_iterations(const LoopTree& tree, const LoopTree::Loop& loop, double around) {
+    const auto& range = *graph_[loop.end].as<End_Loop>();
+    const Dim span = range.step > 0 ? range.stop - range.start : range.start - range.stop;
+    double trip = static_cast<double>(span.bound()) / static_cast<double>(std::abs(range.step));
+    if (!span.is_constant()) trip /= 2;
+    if (range.goes_on) trip = std::min(trip, kGuessedTrip);
+    if (loop.end == loop_.end) trip_ = trip;
+    const double times = around * std::max(trip, 0.0);
+    for (const uint32_t id : loop.members) {
+      times_[id] = times;
+      if (graph_.nodes[id].as<End_Loop>()) count_iterations(tree, tree.ended_by({id}), times);
+    }
+  }
+
+  double reduced_elements(const Node& node) const {
+    double result = 1;
+    const auto size = [&](int64_t axis) {
+      return static_cast<double>(graph_[node.inputs[0]].shape()[axis].bound());
+    };
+    if (const auto* reduce = node.as<Reduce_Axis>())
+      for (const int64_t axis : reduce->axes) result *= size(axis);
+    if (const auto* contract = node.as<Contract>())
+      for (const auto& pair : contract->contract) result *= size(pair.first);
+    return result;
+  }
+
+  double operations_of(const Node& node) const {
+    if (is_movement(node.kind()) || node.as<Carry>() || node.as<Update>() || node.as<End_Loop>() ||
+        node.as<Loop_Result>())
+      return 0;
+    double cost = 1;
+    if (const auto* unary = node.as<Unary>()) cost = cost_of(caps_, unary->op, node.dtype());
+    if (const auto* binop = node.as<Binop>()) cost = cost_of(caps_, binop->op, node.dtype());
+    return cost * static_cast<double>(max_elements(node.shape())) * reduced_elements(node);
+  }
+  double work_of(uint32_t id) const { return operations_of(graph_.nodes[id]) * times_.at(id); }
+
+  bool is_large_contraction(uint32_t id) const {
+    const Node& node = graph_.nodes[id];
+    return node.as<Contract>() && operations_of(node) >= kLargeContraction;
+  }
+
+  bool has_rows(uint32_t id, size_t group) const { return axes_.axis_in({id}, group).has_value(); }
+
+  // That reading the value takes: movement has no memory of its own.
+  int64_t bytes_of(Value v) const {
+    int64_t elements = max_elements(graph_[v].shape());
+    while (is_movement(graph_[v].kind())) {
+      v = graph_[v].inputs[0];
+      elements = std::min(elements, max_elements(graph_[v].shape()));
+    }
+    return elements * size_of(graph_[v].dtype());
+  }
+
+  // What an iteration needs of memory: what it reads of arrays, and what the loops carry.
+  // `streamed` are elements that another iteration need not read.
+  struct Traffic {
+    int64_t bytes = 0, streamed = 0;
+    int64_t neighbours = 0;  // rows in one piece of what is streamed: 0 if none, else 1 or more
+  };
+
+  Traffic traffic_of(size_t group, const CarriedRows& carried) const {
+    Traffic result;
+    std::set<Value> counted;
+    const auto count = [&](Value v) {
+      if (counted.insert(v).second) result.bytes += bytes_of(v);
+    };
+    for (const uint32_t id : axes_.body()) {
+      const Node& node = graph_.nodes[id];
+      if (node.as<End_Loop>() || node.as<Loop_Result>()) continue;
+      if (node.as<Carry>() && !carried.whole.contains({id}) && has_rows(id, group)) count({id});
+      const auto* shrink = node.as<Shrink>();
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        const Value v = node.inputs[i];
+        const bool is_array = !axes_.is_member(v) || carried.whole.contains(v);
+        if (!is_array || carried.whole.contains({id})) continue;
+        if (shrink) {
+          const auto axis = axes_.axis_in({id}, group);
+          if (!axis) continue;
+          count({id});
+          const bool walks =
+              std::any_of(shrink->limits.begin(), shrink->limits.end(),
+                          [](const auto& limits) { return !limits.first.is_constant(); });
+          if (!walks) continue;
+          result.streamed += max_elements(node.shape());
+          int64_t behind = 1;
+          for (size_t d = *axis + 1; d < node.shape().size(); ++d)
+            behind *= node.shape()[d].bound();
+          result.neighbours = result.neighbours == 0 ? behind : std::min(result.neighbours, behind);
+        } else if (uses_rows(id, i, group)) {
+          count(v);
+        }
+      }
+    }
+    return result;
+  }
+
+  bool uses_rows(uint32_t user, size_t input, size_t group) const {
+    const Node& node = graph_[graph_.nodes[user].inputs[input]];
+    for (size_t d = 0; d < node.shape().size(); ++d)
+      if (axes_.of_operand(user, input, d).group == group) return true;
+    return false;
+  }
+
+  // 0 where blocks do not pay.
+  int64_t rows_of_block(size_t group, const CarriedRows& carried, int64_t rows) const {
+    int64_t most_elements = 1;  // of an operation, in all rows
+    double repeated = 0, in_iteration = 0;
+    for (const uint32_t id : axes_.body()) {
+      if (!has_rows(id, group)) {
+        repeated += work_of(id);
+        continue;
+      }
+      const Node& node = graph_.nodes[id];
+      if (operations_of(node) > 0)
+        most_elements = std::max(most_elements, max_elements(node.shape()));
+      in_iteration += work_of(id);
+    }
+    const Traffic traffic = traffic_of(group, carried);
+    const int64_t cores = std::max(caps_.num_cores, 1);
+    const int64_t bytes = std::max<int64_t>(traffic.bytes / rows, 1);
+    const int64_t elements = std::max<int64_t>(most_elements / rows, 1);
+    int64_t size = std::min(kBlockBytes / bytes, rows / std::max<int64_t>(cores, 2));
+    int64_t least = (kLeastElements + elements - 1) / elements;
+    const double streamed_work =
+        in_iteration / std::max(1.0, trip_ * static_cast<double>(traffic.streamed));
+    if (traffic.neighbours > 0 && streamed_work < kWorkOfStream)
+      least = std::max(least, (kLeastNeighbours + traffic.neighbours - 1) / traffic.neighbours);
+    if (repeated > 0) {
+      const double most_blocks = std::min(1 + kMostRepeated * work_ / repeated, 1e9);
+      least = std::max(least, rows / static_cast<int64_t>(most_blocks) + 1);
+    }
+    // What does not fit the first cache may fit the second one.
+    size = std::max(size, least);
+    if (rows / size < std::max<int64_t>(cores, 2)) return 0;
+    return even_size(size, least, rows, elements);
+  }
+
+  // A size near the wanted one of which all blocks are, or else one whose blocks all cores share
+  // evenly. A row of one element makes vectors with its neighbours.
+  int64_t even_size(int64_t wanted, int64_t least, int64_t rows, int64_t elements) const {
+    const int64_t cores = std::max(caps_.num_cores, 1);
+    const int64_t lanes = elements == 1 ? 8 : 1;
+    for (const int64_t unit : {lanes, int64_t{1}})
+      for (int64_t size = wanted; size >= std::max(least, wanted / 2); --size)
+        if (size % unit == 0 && rows % size == 0 && (rows / size) % cores == 0) return size;
+    const int64_t rounds = (rows + wanted * cores - 1) / (wanted * cores);
+    const int64_t size = std::max(rows / (rounds * cores), int64_t{1});
+    return size > lanes ? size / lanes * lanes : size;
+  }
+
+  // How far the rows are from being the outermost axis, of what the loop carries.
+  size_t position_of(size_t group, const CarriedRows& carried) const {
+    size_t result = 0;
+    for (size_t k = 0; k < carried.kinds.size(); ++k)
+      if (carried.kinds[k] != Carried::Common)
+        result += *axes_.axis_in(graph_[loop_.end].inputs[1 + k], group);
+    return result;
+  }
+
+  const Graph& graph_;
+  const LoopTree::Loop& loop_;
+  const RowAxes& axes_;
+  const Capabilities& caps_;
+  std::map<uint32_t, double> times_;
+  double trip_ = 0, work_ = 0;
+};
+
+}  // namespace
+
+std::optional<BlockChoice> choose_blocks(const Graph& graph, const LoopTree& tree,
+                                         const LoopTree::Loop& loop, const RowAxes& axes,
+                                         const Capabilities& caps) {
+  const Chooser chooser(graph, tree, loop, axes, caps);
+  if (!chooser.is_worth_it() || have_own_parts(graph, tree, loop)) return std::nullopt;
+  return chooser.choose(tree);
+}
+
+}  // namespace rune::graph

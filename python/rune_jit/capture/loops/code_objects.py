@@ -1,0 +1,114 @@
+"""Code of functions: how it is compiled from a definition, and whether it is that of another."""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import dis
+import types
+from typing import Any
+
+_FUTURE = 0
+for _name in __future__.all_feature_names:
+    _FUTURE |= getattr(__future__, _name).compiler_flag
+
+
+def compiled(definition: ast.stmt, code: types.CodeType, qualname: str) -> types.CodeType:
+    """The code of the definition, with the variables of outer functions that `code` has."""
+    outer = ast.parse(f"def {_OUTER}(): pass").body[0]
+    assert isinstance(outer, ast.FunctionDef)
+    outer.args.args = [ast.arg(name) for name in code.co_freevars]
+    outer.body = [definition]
+    for x in (outer, *outer.args.args):
+        ast.copy_location(x, definition)
+    module = ast.Module([outer], [])
+    flags = code.co_flags & _FUTURE
+    made = compile(module, code.co_filename, "exec", flags, dont_inherit=True)
+    found = inner(inner(made, _OUTER), code.co_name)
+    return _renamed(found, qualname.removesuffix(code.co_name))
+
+
+def compiled_alone(definition: ast.FunctionDef, like: types.CodeType) -> types.CodeType:
+    """The code of a definition that uses no variables of outer functions, as if it stood in the
+    file of `like`."""
+    module = ast.Module([definition], [])
+    made = compile(module, like.co_filename, "exec", like.co_flags & _FUTURE, dont_inherit=True)
+    return inner(made, definition.name)
+
+
+# The name of the function around a definition that is compiled.
+_OUTER = "_rune_jit_outer"
+
+
+def _renamed(code: types.CodeType, within: str) -> types.CodeType:
+    """The code with the qualified names of functions and classes that stand `within` this."""
+
+    def renamed(x: Any) -> Any:
+        if isinstance(x, types.CodeType):
+            return _renamed(x, within)
+        is_name = type(x) is str and x.startswith(f"{_OUTER}.<locals>.")
+        return within + x.removeprefix(f"{_OUTER}.<locals>.") if is_name else x
+
+    changes: dict[str, Any] = {"co_consts": tuple(map(renamed, code.co_consts))}
+    if hasattr(code, "co_qualname"):  # from Python 3.11 on
+        changes["co_qualname"] = renamed(code.co_qualname)
+    return code.replace(**changes)
+
+
+def inner(
+    code: types.CodeType, name: str, definition: ast.FunctionDef | ast.ClassDef | None = None
+) -> types.CodeType:
+    """The code of a function in another one: of the first one of the name, or of a definition."""
+    line = None
+    if definition is not None:
+        line = min([definition.lineno, *(x.lineno for x in definition.decorator_list)])
+    for x in code.co_consts:
+        if isinstance(x, types.CodeType) and x.co_name == name and line in (None, x.co_firstlineno):
+            return x
+    raise ValueError(name)
+
+
+def is_same(a: types.CodeType, b: types.CodeType) -> bool:
+    """Whether two codes do the same at the same lines."""
+    fields = ("co_names", "co_varnames", "co_cellvars", "co_freevars", "co_firstlineno")
+    if any(getattr(a, field) != getattr(b, field) for field in fields):
+        return False
+    if _instructions(a) != _instructions(b):
+        return False
+    return len(a.co_consts) == len(b.co_consts) and all(
+        is_same(x, y)
+        if isinstance(x, types.CodeType) and isinstance(y, types.CodeType)
+        else type(x) is type(y) and repr(x) == repr(y)
+        for x, y in zip(a.co_consts, b.co_consts, strict=True)
+    )
+
+
+def _instructions(code: types.CodeType) -> list[tuple[str, Any]]:
+    """What code does. (Methods of what the module imports are called in another way, which the
+    source of a function alone does not tell.)"""
+    kept: list[dis.Instruction] = []
+    position: dict[int, int] = {}
+    for x in dis.get_instructions(code):
+        position[x.offset] = len(kept)
+        if x.opname not in _ONLY_FOR_CALLS:
+            kept.append(x)
+    result = []
+    for x in kept:
+        name = "LOAD_ATTR" if x.opname == "LOAD_METHOD" else x.opname
+        name = "CALL_FUNCTION" if name == "CALL_METHOD" else name
+        argument = x.argval
+        if x.opcode in _JUMPS:
+            argument = position.get(argument, argument)
+        elif isinstance(argument, types.CodeType):
+            argument = argument.co_name
+        result.append((name, repr(argument)))
+    return result
+
+
+_ONLY_FOR_CALLS = ("PUSH_NULL", "PRECALL", "CACHE", "EXTENDED_ARG")
+_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
+
+
+def all_codes(code: types.CodeType) -> list[types.CodeType]:
+    inner = [x for x in code.co_consts if isinstance(x, types.CodeType)]
+    return [code, *(c for x in inner for c in all_codes(x))]

@@ -1,0 +1,191 @@
+"""What a loop carries is compared with what it is after an iteration, and what is wrong with it is
+found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune_jit.capture.loops.changing_shapes import ChangingShape, changing_shape, is_alike
+from rune_jit.capture.loops.jumps import is_result
+from rune_jit.capture.loops.kinds import (
+    UNSET,
+    GivenUp,
+    Unsettled,
+    Unstable,
+    is_array,
+    is_view,
+    kind_of,
+    unsure_sum,
+)
+from rune_jit.capture.loops.ranges import Range
+from rune_jit.capture.loops.structures import Structures, holder_of
+from rune_jit.capture.loops.syntax import Loop
+from rune_jit.tracing.loops import Body, Loops
+from rune_jit.tracing.sizes import Size
+from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.tracer import Tracer, tracers_in
+
+
+class Comparison:
+    """What an Attempt knows of the names that it carries, and how they are after an iteration."""
+
+    _trace: Trace
+    _loops: Loops
+    _loop: Loop
+    _range: Range
+    _body: Body
+    _structures: Structures
+    _before: dict[str, Any]
+    _given: dict[str, Any]
+    counter: Any
+    _numbers: dict[str, int]
+    _counted: dict[str, Any]
+    _unsure: dict[str, tuple[str, Any]]
+    _changing: dict[str, ChangingShape]
+    _by_value: set[str]
+    _carried: list[str]
+    _same_memory: list[tuple[str, str]]
+    _runs: bool
+    _is_decided_by_data: bool
+    is_settled = False  # whether numbers that are Python's may become NumPy's in any iteration
+    _goes_on: Any
+
+    def _compare_number(self, name: str, new: Any) -> bool:
+        """Whether the name is carried in the right way."""
+        trace, before = self._trace, self._before[name]
+        kind, new_kind = kind_of(trace, before), kind_of(trace, new)
+        if kind is None:
+            if new is not before and not self._structures.replaces(name, before, new):
+                raise Unstable(f"{name} is another object after an iteration")
+            return new is before
+        if name in self._unsure:
+            if new_kind is None or new_kind[-1] not in self._unsure[name]:
+                raise Unstable(f"{name} has another type after an iteration")
+            return True
+        if new_kind == kind:
+            return True
+        is_unsure = new_kind is not None and new_kind[0] == "unsure"
+        may_be_either = is_unsure or self._is_decided_by_data or self.is_settled
+        unsure = unsure_sum(kind, new_kind) if may_be_either else None
+        if unsure is not None:
+            # (So are all items of a queue, through which numbers go.)
+            for other in self._carried:
+                is_beside = holder_of(other) == holder_of(name) is not None
+                if is_beside and kind_of(trace, self._before[other]) == kind:
+                    self._unsure[other] = unsure
+            self._unsure[name] = unsure
+            return False
+        raise Unsettled(f"{name} has another type after an iteration")
+
+    def _compare_array(self, name: str, given: Tracer, new: Any, finals: dict[int, str]) -> bool:
+        """Whether the name is carried in the right way."""
+        before = self._before[name]
+        if name not in self._by_value:
+            if is_view(new, before):
+                return True
+            self._by_value.add(name)
+            return False
+        shape = self._changing.get(name)
+        if not is_alike(self._trace, shape, self._body.row, given, new):
+            changing = changing_shape(self._range, self.counter, before, new)
+            if shape is not None or self._body.row is None or changing is None:
+                raise Unstable(f"{name} has another type or shape after an iteration")
+            self._changing[name] = changing
+            return False
+        if self._body.has_written(given._storage):
+            if new is given or is_view(new, given):
+                self._by_value.discard(name)  # it stands for one array always
+                return False
+            raise Unstable(f"{name} is written to before it stands for another array")
+        if new is given:
+            self._by_value.discard(name)
+            return False
+        if self._body.has_written(before._storage):
+            raise Unstable(f"{name} is a view of an array that is written to")
+        self._check_new(name, new, finals)
+        return True
+
+    def _check_new(self, name: str, new: Tracer, finals: dict[int, str]) -> None:
+        """That an array is the body's own, and no other name's."""
+        storage = new._storage
+        if self._body.is_older(storage):
+            raise Unstable(f"{name} is a view of an array from outside")
+        for one in (storage, *self._loops.sharing(storage)):
+            if self._body.has_written(one):
+                raise Unstable(f"{name} may be a view of an array that is written to")
+            other = finals.setdefault(id(one), name)
+            if other != name:
+                self._same_memory.append((name, other))
+
+    def _check_exchanges(self, after: Any) -> None:
+        """That names which take others' arrays over, as in `a, b = b, a + b`, stand for arrays that
+        the body has made when the loop ends."""
+        givers = {
+            id(self._given[name]._storage): name for name in self._by_value if name in self._numbers
+        }
+        for name in self._by_value:
+            giver, depth = givers.get(id(after[name]._storage)), 0
+            while giver is not None:
+                depth += 1
+                if (
+                    self._goes_on is not None
+                    or not self._runs
+                    or depth > len(givers)
+                    or not self._range.has_more_than(depth)
+                ):
+                    raise GivenUp(f"{name} and {giver} exchange arrays")
+                giver = givers.get(id(after[giver]._storage))
+
+    def _check_result(self, name: str, after: Any, finals: dict[int, str]) -> None:
+        trace = self._trace
+        if name not in after:
+            raise GivenUp(f"{name} has no value after an iteration")
+        new, shown = after[name], "what it returns" if is_result(name) else name
+        kind = kind_of(trace, new)
+        if is_result(name) and (new is UNSET or kind is not None):
+            # It is read only if an iteration has set it, perhaps one that has run apart.
+            first = self._structures.part(name, self._before)
+            is_older = self._is_of_before(new)
+            if first is not UNSET and (is_older or kind_of(trace, first) != kind):
+                raise GivenUp("the first iteration returns something else")
+            return
+        if not self._runs and (
+            name not in self._before or kind_of(trace, self._before[name]) != kind
+        ):
+            raise GivenUp(f"{shown} is read after the loop, which may not run")
+        if is_array(new):
+            if any(type(n) is Size for n in new.shape):
+                raise GivenUp(f"{shown} is read after the loop, and its shape changes")
+            self._check_new(name, new, finals)
+        elif kind is None and not isinstance(new, (str, type(None), np.dtype)):
+            raise GivenUp(f"{shown} is read after the loop, and is a {type(new).__name__}")
+        elif kind is None and not self._runs and new is not self._before.get(name):
+            raise GivenUp(f"{shown} is read after the loop, which may not run")
+
+    def _is_of_before(self, x: Any) -> bool:
+        """Whether the body has not made the array, nor what it is a view of."""
+        return is_array(x) and any(x is value for value in self._before.values())
+
+    def _is_traced(self, after: Any) -> bool:
+        if self._goes_on is not None or self._body.decides:
+            return True
+        names = {*self._carried, *self._loop.results} - {self._loop.target, *self._counted}
+        appended = tracers_in([values for _, values, _ in self._body.appended.values()])
+        if any(is_array(x) or self._is_data(x._value_in(self._trace)) for x in appended):
+            return True
+        if not names:
+            return False
+        return any(
+            type(after[name]) is Tracer
+            and (is_array(after[name]) or self._is_data(after[name]._value_in(self._trace)))
+            for name in names
+            if name in after
+        ) or any(
+            type(after[name]) is Tracer and type(self._before.get(name)) is Tracer
+            for name in self._carried
+        )
+
+    def _is_data(self, number: Any) -> bool:
+        return number.weak is None or self._trace.builder.depends_on_arguments(number)

@@ -1,0 +1,42 @@
+"""Loops that run as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rune_jit.capture.loops.branches import Conditions
+
+
+class Plain:
+    """An iterable as it is."""
+
+    __slots__ = ("_iterable",)
+    rebinds = False
+
+    def __init__(self, iterable: Any) -> None:
+        self._iterable = iterable
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._iterable)
+
+    def stops(self, flag: Any) -> Any:
+        return flag
+
+
+class PlainWhile(Conditions):
+    """A `while` loop as it is."""
+
+    rebinds = False
+
+    def __init__(self) -> None:
+        super().__init__(lambda x: False)
+
+    def goes_on(self, test: Any) -> Any:
+        return test
+
+    def stops(self, flag: Any) -> Any:
+        return flag
+
+
+PLAIN = PlainWhile()

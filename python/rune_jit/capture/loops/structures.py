@@ -1,0 +1,254 @@
+"""What holds other values and stands for names in a loop: tuples, and lists, dicts and objects of
+Python classes that an iteration replaces. Their parts are carried one by one, under names of their
+own (`pair[0]`, `state.x`)."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rune_jit.capture.loops.kinds import UNSET, Unstable
+from rune_jit.capture.objects import can_be_copied
+from rune_jit.tracing.identities import Identities
+from rune_jit.tracing.tracer import Tracer
+
+# How many parts a structure has at most.
+_MOST_PARTS = 100
+_KEYS = (str, int, bool, type(None), np.generic)
+
+
+def is_named_tuple(kind: Any) -> bool:
+    """Whether a class is made by `namedtuple`, or adds methods to such a one."""
+    names = getattr(kind.__new__, "__globals__", {})
+    return issubclass(kind, tuple) and str(names.get("__name__")).startswith("namedtuple_")
+
+
+def is_mutable(x: Any) -> bool:
+    """Whether a structure may change, so that it matters which one a name stands for."""
+    return not isinstance(x, tuple)
+
+
+def parts_of(x: Any) -> dict[Any, Any] | None:
+    """The parts of a structure by their keys; None for what is none."""
+    if isinstance(x, Tracer):
+        return None
+    if type(x) in (tuple, list) or is_named_tuple(type(x)):
+        return (
+            dict(enumerate(x)) if len(x) <= _MOST_PARTS and not getattr(x, "__dict__", 0) else None
+        )
+    if type(x) is dict:
+        return dict(x) if len(x) <= _MOST_PARTS and all(isinstance(k, _KEYS) for k in x) else None
+    return own_attributes(x) if can_be_copied(x) else None
+
+
+def own_attributes(x: Any) -> dict[str, Any]:
+    """The attributes of an object, but for its class's methods, which the trace's copies have."""
+    return {name: value for name, value in vars(x).items() if not _is_own_method(x, name, value)}
+
+
+def _is_own_method(x: Any, name: str, value: Any) -> bool:
+    member = inspect.getattr_static(type(x), name, None)
+    if isinstance(value, types.MethodType):
+        return value.__self__ is x and isinstance(member, types.FunctionType)
+    is_function = isinstance(value, types.FunctionType) and isinstance(member, staticmethod)
+    return is_function and value.__qualname__ == member.__func__.__qualname__
+
+
+def made_like(x: Any, values: Iterable[Any]) -> Any:
+    """A structure with other parts."""
+    kind = type(x)
+    if kind is tuple or kind is list:
+        return kind(values)
+    if isinstance(x, tuple):
+        return tuple.__new__(kind, values)
+    made: Any = {} if kind is dict else new_object(kind)
+    keys = x if kind is dict else own_attributes(x)
+    (made if kind is dict else vars(made)).update(zip(keys, values, strict=True))
+    return made
+
+
+def new_object(kind: Any) -> Any:
+    """An object of a Python class, without attributes."""
+    # (Of an object that the trace has made the trace knows.)
+    return kind.__new__(kind) if hasattr(kind, "__made_in_trace__") else object.__new__(kind)
+
+
+def class_of(x: Any) -> Any:
+    """The class of an object, also of one that the trace has made."""
+    kind: Any = type(x)
+    return kind.__base__ if hasattr(kind, "__made_in_trace__") else kind
+
+
+def are_alike(x: Any, y: Any) -> bool:
+    """Whether two structures are of one class and have parts of the same keys."""
+    if class_of(x) is not class_of(y):
+        return False
+    a, b = parts_of(x), parts_of(y)
+    return a is not None and b is not None and _typed(a) == _typed(b)
+
+
+def _typed(keys: Iterable[Any]) -> list[tuple[type, Any]]:
+    return [(type(key), key) for key in keys]
+
+
+def holder_of(name: str) -> str | None:
+    """The name of the list that has a part or place of this name; None if there is none."""
+    if name.endswith("]"):
+        return name.rpartition("[")[0]
+    key, _, holder = name.partition(" of ")
+    return holder if holder and key.isdecimal() else None
+
+
+class _Parts(NamedTuple):
+    like: Any
+    names: list[str]
+
+
+class Structures:
+    """The structures of one loop: those that are carried, and those that an iteration makes."""
+
+    def __init__(self, replaced: set[str], is_outside: Callable[[Any], bool]) -> None:
+        """`replaced`: names of lists, dicts and objects that iterations replace by others, which is
+        found when the body is traced; `is_outside`: whether the body reaches what was there before
+        it."""
+        self._replaced, self._is_outside = replaced, is_outside
+        self._parts: dict[str, _Parts] = {}
+        self._carried: frozenset[str] = frozenset()
+        self._num_carried = 0  # of the structures
+        # What stands for lists, dicts and objects in the body, by name, and their parts.
+        self._given: dict[str, tuple[Any, dict[Any, Any]]] = {}
+        self._is_shared = False  # whether several names may stand for one of them
+
+    def begin(self, carried: Collection[str], before: dict[str, Any]) -> list[str]:
+        """The names that are carried, with parts in the place of structures; what the parts are
+        before the loop is added to `before`."""
+        self._carried, self._before = frozenset(carried), before
+        names = self._take_apart(carried, before)
+        self._num_carried = len(self._parts)
+        return names
+
+    def given(self, name: str, values: dict[str, Any]) -> Any:
+        """What a name stands for at the start of the body."""
+        if name not in self._parts:
+            return values[name]
+        like, names = self._parts[name]
+        made = made_like(like, [self.given(part, values) for part in names])
+        if is_mutable(made):
+            self._given[name] = made, parts_of(made) or {}
+        return made
+
+    def after(self, values: dict[str, Any], results: Collection[str]) -> tuple[dict[str, Any], Any]:
+        """What names and parts of structures stand for after an iteration, and the names in
+        `results` with parts in the place of structures.
+
+        Raises:
+            Unstable: if what was carried as a structure is another one, or has changed.
+        """
+        found = dict(values)
+        for name in list(self._parts)[self._num_carried :]:  # of an earlier trace of the body
+            del self._parts[name]
+        for name, (given, before) in self._given.items():
+            now = parts_of(given)
+            if (
+                now is None
+                or now.keys() != before.keys()
+                or any(now[k] is not before[k] for k in now)
+            ):
+                raise Unstable(f"what {name} stands for is changed and replaced")
+        for name, (like, parts) in self._parts.items():
+            value = found[name]
+            if not are_alike(value, like):
+                raise Unstable(f"{name} is another {type(like).__name__} after an iteration")
+            if name in self._given and self._is_outside(value):
+                raise Unstable(f"{name} is another object after an iteration")
+            found.update(zip(parts, (parts_of(value) or {}).values(), strict=True))
+        own = [found[name] for name in self._given]
+        self._is_shared = len({id(x) for x in own}) < len(own) or any(map(self._is_given, own))
+        kept = [leaf for name in results if name in self._carried for leaf in self._leaves(name)]
+        rest = [name for name in results if name not in self._carried]
+        return found, self._take_apart(rest, found) + kept
+
+    def replaces(self, name: str, before: Any, new: Any) -> bool:
+        """Whether the parts of a list, dict or object that an iteration has put in the place of
+        another one can be carried, which they are from now on."""
+        if name in self._replaced or not are_alike(before, new):
+            return False
+        is_taken_over = any(new is x for x in self._before.values())  # from another name
+        if self._is_outside(new) and not is_taken_over:
+            return False
+        self._replaced.add(name)
+        a, b = parts_of(before) or {}, parts_of(new) or {}
+        for part, x, y in zip(self._names(name, before), a.values(), b.values(), strict=True):
+            if x is not y:
+                self.replaces(part, x, y)
+        return True
+
+    @property
+    def given_now(self) -> list[tuple[Any, Any]]:
+        """What stands for lists, dicts and objects in the body, and what these are before the
+        loop."""
+        return [(given, self._parts[name].like) for name, (given, _) in self._given.items()]
+
+    def _is_given(self, x: Any) -> bool:
+        return any(x is given for given, _ in self._given.values())
+
+    def may_be_same(
+        self, values: dict[str, Any], after: dict[str, Any], identities: Identities, runs: bool
+    ) -> list[Any]:
+        """The lists, dicts and objects of names after the loop, `values`, and before it, if some of
+        them may be the same; `after` is what names stand for after an iteration, `runs` says
+        whether there is one."""
+        selected = any(identities.has(after[name]) for name in self._given)
+        if runs and not self._is_shared and not selected:
+            return []
+        return [x for name in self._given for x in (values[name], self._parts[name].like)]
+
+    def whole(self, name: str, values: dict[str, Any]) -> Any:
+        """What a name stands for after the loop, by what its parts stand for; it is added to
+        `values`."""
+        if name in self._parts:
+            like, names = self._parts[name]
+            values[name] = made_like(like, [self.whole(part, values) for part in names])
+        return values[name]
+
+    def part(self, name: str, values: dict[str, Any]) -> Any:
+        """What a name, or a part of a structure, stands for; UNSET if nothing has a value."""
+        for whole, (like, names) in self._parts.items():
+            if name in names:
+                value = self.part(whole, values)
+                if not are_alike(value, like):
+                    return UNSET if value is UNSET else None
+                return list((parts_of(value) or {}).values())[names.index(name)]
+        return values.get(name, UNSET)
+
+    def _take_apart(self, names: Iterable[str], values: dict[str, Any]) -> list[str]:
+        found: list[str] = []
+        for name in names:
+            value = values.get(name)
+            parts = parts_of(value) if self._is_taken_apart(name, value) else None
+            if parts is None:
+                found.append(name)
+                continue
+            own = list(self._names(name, value))
+            self._parts[name] = _Parts(value, own)
+            values.update(zip(own, parts.values(), strict=True))
+            found += self._take_apart(own, values)
+        return found
+
+    def _is_taken_apart(self, name: str, value: Any) -> bool:
+        return isinstance(value, tuple) or name in self._replaced
+
+    def _names(self, name: str, value: Any) -> Iterator[str]:
+        """The names of a structure's parts."""
+        is_object = not isinstance(value, (tuple, list, dict))
+        for key in parts_of(value) or ():
+            yield f"{name}.{key}" if is_object else f"{name}[{key!r}]"
+
+    def _leaves(self, name: str) -> list[str]:
+        if name not in self._parts:
+            return [name]
+        return [leaf for part in self._parts[name].names for leaf in self._leaves(part)]

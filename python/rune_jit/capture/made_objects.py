@@ -1,0 +1,160 @@
+"""Objects that a traced function makes of its user's classes. Their methods are to be copies, as
+functions are: while the trace runs, such objects are of a subclass, which has these."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+from rune_jit.capture.loops.classes import MADE, TYPE
+from rune_jit.capture.loops.members import NOT_CALLED, Copied, can_be_made, is_made
+from rune_jit.capture.loops.structures import class_of, is_named_tuple
+from rune_jit.capture.objects import is_library
+from rune_jit.errors import UnsupportedOpError
+from rune_jit.tracing.context import current_trace
+
+_set_class = vars(object)["__class__"].__set__
+
+
+class _Meta(type):
+    """Of the subclasses: what is assigned to one is assigned to the class."""
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        setattr(cls.__base__, name, value)
+
+
+def _itself(function: Any) -> Any:
+    return function
+
+
+class _Method(Copied):
+    """A member of a subclass, which is copied when it is used."""
+
+    def __init__(self, member: Any, copy: Callable[[Any], Any]) -> None:
+        self._member, self._copy = member, copy
+
+    @functools.cached_property
+    def member(self) -> Any:
+        member = self._member
+        if isinstance(member, property):
+            own = [member.fget, member.fset, member.fdel]
+            parts = [x and self._function(x) for x in own]
+            return property(parts[0], parts[1], parts[2], member.__doc__)
+        if isinstance(member, staticmethod):
+            return staticmethod(self._function(member.__func__))
+        return self._function(member)
+
+    def _function(self, function: Any) -> Any:
+        try:
+            return self._copy(function) if _is_copied(function) else function
+        except UnsupportedOpError:
+            return function
+
+    def forget(self) -> None:
+        """Ends the use of what copies: it would keep the trace."""
+        self._copy = _itself
+
+    def __get__(self, x: Any, kind: Any = None) -> Any:
+        return self.member.__get__(x, kind)
+
+
+class _Property(_Method):
+    """The same of a property."""
+
+    def __set__(self, x: Any, value: Any) -> None:
+        self.member.__set__(x, value)
+
+    def __delete__(self, x: Any) -> None:
+        self.member.__delete__(x)
+
+
+class MadeObjects:
+    """Those of one trace."""
+
+    def __init__(self) -> None:
+        self._classes: dict[type, Any] = {}
+        self._methods: list[_Method] = []
+        self._objects: list[Any] = []
+
+    def class_for(self, kind: Any, copy: Callable[[Any], Any]) -> Any:
+        """The subclass of a class; the class itself if there is none. `copy` makes a function one
+        that runs in the trace."""
+        if kind not in self._classes:
+            self._classes[kind] = self._subclass(kind, copy) if _can_be_subclassed(kind) else kind
+        return self._classes[kind]
+
+    def _subclass(self, kind: Any, copy: Callable[[Any], Any]) -> Any:
+        objects = self._objects
+
+        def new(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            made = object.__new__(cls)
+            objects.append(made)
+            return made
+
+        own = {
+            "__new__": new,
+            "__slots__": (),
+            "__made_in_trace__": True,
+            "__class__": property(lambda self: kind),
+            "__module__": kind.__module__,
+            "__qualname__": kind.__qualname__,
+            "__doc__": kind.__doc__,
+        }
+        members: dict[str, Any] = {}
+        for base in reversed(kind.__mro__[:-1]):
+            members |= vars(base)
+        found = {
+            name: (_Property if isinstance(x, property) else _Method)(x, copy)
+            for name, x in members.items()
+            if (name not in NOT_CALLED or name in _MAKES) and isinstance(x, _KINDS)
+        }
+        self._methods += found.values()
+        return _Meta(kind.__name__, (kind,), found | own)
+
+    def finish(self) -> None:
+        """Makes the objects ones of their classes."""
+        for made in self._objects:
+            if type(type(made)) is _Meta:
+                _set_class(made, type(made).__base__)
+        for method in self._methods:
+            method.forget()
+        self._objects.clear()
+        self._methods.clear()
+        self._classes.clear()
+
+
+_KINDS = (types.FunctionType, property, staticmethod)
+_MAKES = ("__init__", "__post_init__")
+
+
+def _is_copied(x: Any) -> bool:
+    """Whether a function is the user's."""
+    is_plain = isinstance(x, types.FunctionType) and not is_made(x)
+    return is_plain and not is_library(x.__globals__.get("__name__"))
+
+
+def _can_be_subclassed(kind: Any) -> bool:
+    is_plain = can_be_made(kind) and not is_named_tuple(kind)
+    return is_plain and not any("__init_subclass__" in vars(base) for base in kind.__mro__[:-1])
+
+
+def _made(x: Any) -> Any:
+    """What stands for what is called: for a class one that makes objects with copied methods."""
+    if type(x) is not type:
+        return x
+    trace = current_trace()
+    if trace is None or trace.loops is None or trace.rebind is None:
+        return x
+    return trace.rebind.class_for(x)
+
+
+def _type(kind_of: Any, x: Any) -> Any:
+    """type(x); `kind_of` is what stands for `type`."""
+    kind = kind_of(x)
+    return class_of(x) if kind is type(x) else kind
+
+
+# By the names under which the code finds them.
+MADE_OBJECTS = {MADE: _made, TYPE: _type}

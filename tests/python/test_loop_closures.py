@@ -1,0 +1,221 @@
+"""Loops that call functions which assign variables of outer functions, and loops that assign such
+variables themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from loop_checks import both, refused, rolled
+
+import rune_jit
+
+X = np.random.default_rng(5).normal(size=40)
+
+
+def test_sums_and_filters() -> None:
+    def f(x: Any) -> Any:
+        total, state, count = 0.0, x[0] * 0, 0
+
+        def add(value: Any) -> None:
+            nonlocal total, count
+            total += value
+            count += 1
+
+        def step(value: Any) -> Any:
+            nonlocal state
+            state = 0.9 * state + 0.1 * value
+            add(state * 2)
+            return state
+
+        out = np.empty(len(x))
+        for i in range(len(x)):
+            out[i] = step(x[i]) + total
+        return out, total, state, count
+
+    rolled(f, X, ulps=8)
+
+
+def test_conditions() -> None:
+    def f(x: Any) -> Any:
+        best, at, total = x[0], 0, 0.0
+
+        def visit(value: Any, i: int) -> None:
+            nonlocal best, at
+            if value > best:
+                best, at = value, i
+
+        def add(value: Any) -> None:
+            nonlocal total
+            total = total + value
+
+        for i in range(1, len(x)):
+            visit(x[i], i)
+            if x[i] > 0:
+                add(x[i])
+            else:
+                add(1.0)
+        return best, at, total
+
+    rolled(f, X, ulps=8)
+
+
+def test_closures_of_their_own() -> None:
+    def f(x: Any) -> Any:
+        def make(rate: float) -> Any:
+            y = 0.0
+
+            def step(value: Any) -> Any:
+                nonlocal y
+                y = (1 - rate) * y + rate * value
+                return y
+
+            return step
+
+        fast, slow = make(0.5), make(0.1)
+        out = []
+        for value in x:
+            out.append(fast(value) - slow(value))
+        return np.array(out), fast(1.0)
+
+    rolled(f, X, ulps=8)
+
+
+def test_loops_that_assign_variables_of_outer_functions() -> None:
+    def f(x: Any) -> Any:
+        total, count = 0.0, 0
+
+        def feed(values: Any) -> Any:
+            nonlocal total
+            for value in values:
+                total = 0.5 * total + value
+            return total
+
+        def count_up(values: Any) -> None:
+            nonlocal count
+            for value in values:
+                if value > 0:
+                    count += 1
+
+        first = feed(x[:20])
+        count_up(x)
+        return first, feed(x[20:]), total, count
+
+    rolled(f, X, ulps=8)
+
+
+def test_arrays() -> None:
+    def f(x: Any) -> Any:
+        state, kept = x * 0, x
+
+        def step(value: Any) -> None:
+            nonlocal state, kept
+            kept = state
+            state = state * 0.5 + value
+
+        for i in range(20):
+            step(x[i])
+        return state, kept
+
+    rolled(f, X, ulps=8)
+
+
+def test_variables_outside_of_the_traced_function() -> None:
+    total = 0.0
+
+    def add(value: Any) -> None:
+        nonlocal total
+        total = total + value
+
+    def f(x: Any) -> Any:
+        for value in x:
+            add(value)
+        return total * 2
+
+    jitted = rune_jit.jit(f)
+    wanted, totals = [], []
+    for _ in range(4):
+        wanted.append(f(X))
+        totals.append(total)
+    total = 0.0
+    for result, left in zip(wanted, totals, strict=True):
+        assert jitted(X) == pytest.approx(result)
+        assert total == pytest.approx(left)
+
+
+def test_variables_that_change_their_kind() -> None:
+    def f(x: Any) -> Any:
+        last: Any = None
+
+        def difference(value: Any) -> Any:
+            nonlocal last
+            found = 0.0 if last is None else value - last
+            last = value
+            return found
+
+        total = 0.0
+        for value in x:
+            total += difference(value)
+        return total, last
+
+    assert both(f, X, ulps=8)
+
+
+def test_a_variable_that_the_loop_and_a_function_assign() -> None:
+    def f(x: Any) -> Any:
+        total = 0.0
+
+        def double() -> None:
+            nonlocal total
+            total = total * 2
+
+        for value in x:
+            total += value
+            double()
+        return total
+
+    refused("uses total", f, X[:10])
+
+
+def test_global_variables() -> None:
+    def f(x: Any) -> Any:
+        global COUNT
+        for value in x:
+            count(value)
+        return COUNT * 1.0
+
+    jitted = rune_jit.jit(f)
+    global COUNT
+    for k in range(1, 4):
+        COUNT = 0
+        expected = f(X)
+        COUNT = 0
+        assert jitted(X) == expected == COUNT, k
+
+
+COUNT = 0
+
+
+def count(value: Any) -> None:
+    global COUNT
+    COUNT += 1
+
+
+def test_functions_that_share_a_variable_see_what_one_assigns() -> None:
+    def make() -> Any:
+        total = 0.0
+
+        def add(value: Any) -> None:
+            nonlocal total
+            total = total + value
+
+        def f(x: Any) -> Any:
+            add(x[0] + 1)
+            return total * 2
+
+        return f
+
+    wanted, jitted = make(), rune_jit.jit(make())
+    for _ in range(5):
+        assert jitted(X) == wanted(X)

@@ -1,0 +1,106 @@
+"""Errors of functions that run in segments: they are NumPy's, and come where NumPy's do."""
+
+import numpy as np
+import pytest
+from segment_checks import check, never_numpy, segmented, x
+
+import rune_jit
+
+__all__ = ["never_numpy"]  # a fixture of all tests here
+
+
+# Errors of deferred operations.
+
+
+def test_index_errors_reach_the_handler():
+    def f(x, at):
+        try:
+            return x[at]
+        except IndexError as error:
+            return str(error), bool(x.sum() > 0)
+
+    segmented(f, x(), np.array([1, 9]))
+
+    def g(x, at):
+        if x.max() > 0:
+            try:
+                y = x[at] * 2
+            except IndexError as error:
+                return str(error)
+            return y
+        return x
+
+    segmented(g, x(), np.array([1, 9]))
+
+
+def test_index_errors_are_never_lost():
+    def f(x, at):
+        if x.max() > 0:
+            x[at]
+        return x
+
+    jitted = rune_jit.jit(f)
+    with pytest.raises(IndexError, match="index 9 is out of bounds for axis 0 with size 6"):
+        jitted(x(), np.array([9]))
+
+
+def test_errors_of_calls_on_the_host_reach_the_handler():
+    def f(a):
+        try:
+            return np.linalg.solve(a, np.ones(2))
+        except np.linalg.LinAlgError as error:
+            return str(error)
+
+    segmented(f, np.ones((2, 2)))
+    segmented(f, np.eye(2))
+
+
+def test_positions_out_of_bounds():
+    def f(x, last):
+        for i in [*range(last)]:
+            x[i] = float(x.sum())
+        return x
+
+    jitted = rune_jit.jit(f)
+    for call in (jitted, f):
+        x = np.ones(3)
+        with pytest.raises(IndexError, match="index 3 is out of bounds for axis 0 with size 3"):
+            call(x, 4)
+        np.testing.assert_array_equal(x, [3, 5, 9])
+
+
+@pytest.mark.parametrize("at", [[2, 0, 6], [-7, 0], range(4, 8), ([0, 1], [1, 3])])
+def test_known_positions_out_of_bounds_raise_before_other_code_runs(at):
+    def read(x, log):
+        x[0].item()
+        y = (x + 1).reshape(-1, 3) if isinstance(at, tuple) else x + 1
+        log.append(y[at][:1])
+        return y
+
+    def write(x, log):
+        x[0].item()
+        y = (x + 1).reshape(-1, 3) if isinstance(at, tuple) else x + 1
+        y[at] = 5
+        log.append(y)
+        return y
+
+    segmented(read, x(), [])
+    segmented(write, x(), [])
+
+
+@pytest.mark.parametrize("at", [0, 1, (), ..., slice(None), slice(1, 2), [0]])
+def test_numbers_take_no_items(at):
+    def f(x, log):
+        log.append(x.sum() % 61)
+        try:
+            log[0][at] = 3
+        except TypeError as error:
+            log.append(str(error))
+        return x * 2
+
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        wanted, found = [], []
+        check(jitted(x(), found), f(x(), wanted))
+        assert found == wanted
+        assert type(found[0]) is np.float64
