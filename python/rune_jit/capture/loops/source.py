@@ -90,8 +90,8 @@ def with_loops(function: types.FunctionType) -> types.CodeType:
 
 
 def with_loops_apart(function: types.FunctionType) -> types.CodeType:
-    """The code of a function whose calls run in segments: its outermost loops may be programs of
-    their own. (apart.py)"""
+    """The code of a function whose calls run in segments: its loops may be programs of their own
+    (apart.py)."""
     code = function.__code__
     if code not in _apart:
         _apart[code] = code
@@ -181,7 +181,7 @@ def code_of(definition: ast.FunctionDef, like: types.CodeType) -> types.CodeType
 def _with_apart(
     tree: ast.FunctionDef, code: types.CodeType, qualname: str, within: list[ast.stmt]
 ) -> types.CodeType:
-    """The code of a definition in which the outermost loops of statements run apart."""
+    """The code of a definition in which the loops of the statements `within` run apart."""
     known = {place_of(x.original): x for x in LOOPS if x.original is not None and not x.refusal}
     apart = Apart(code.co_filename, known, within)
     apart.visit(tree)
@@ -192,8 +192,8 @@ def _with_apart(
 def _with_calls(
     tree: ast.FunctionDef, code: types.CodeType, qualname: str, within: list[ast.stmt]
 ) -> types.CodeType:
-    """The code of a definition with calls around its loops, if that can be. The outermost ones of
-    the statements `within` are kept as they are, too."""
+    """The code of a definition with calls around its loops, if that can be. Those of the
+    statements `within` are kept as they are, too."""
     by_place: dict[tuple[str, int], Source] = {}
     keep_loops(within, code.co_filename)
     Grids().visit(tree)
