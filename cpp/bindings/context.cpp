@@ -124,6 +124,7 @@ struct ActiveTrace {
 };
 
 thread_local std::vector<ActiveTrace> active_traces;
+thread_local std::vector<std::vector<ActiveTrace>> suspended_traces;
 
 // Notes the user's line in the graph and, as attribute `line`, in the trace.
 void note_line(ActiveTrace& active) {
@@ -189,6 +190,13 @@ void bind_context(py::module_& m) {
   m.def("trace_began", &trace_began, py::arg("trace"),
         "Makes a trace the innermost one of this thread.");
   m.def("trace_ended", [] { active_traces.pop_back(); });
+  m.def(
+      "suspend_traces", [] { suspended_traces.push_back(std::exchange(active_traces, {})); },
+      "There is no current trace on this thread until resume_traces.");
+  m.def("resume_traces", [] {
+    active_traces = std::move(suspended_traces.back());
+    suspended_traces.pop_back();
+  });
   // Plain functions, because each traced operation calls them.
   static PyMethodDef functions[] = {
       {"current_trace", &current_trace, METH_NOARGS,

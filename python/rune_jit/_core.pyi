@@ -68,6 +68,7 @@ __all__: list[str] = [
     "render_msl",
     "reprint",
     "require_trace",
+    "resume_traces",
     "set_array_class",
     "set_compile_hook",
     "set_cpu_figures",
@@ -76,6 +77,7 @@ __all__: list[str] = [
     "static_leaves",
     "stream_of",
     "stream_of_device",
+    "suspend_traces",
     "synchronize",
     "targets",
     "to_host",
@@ -1075,6 +1077,7 @@ def require_trace(*args, **kwargs):
     The current trace, with the user's line noted. Raises TracerLeakError if there is none.
     """
 
+def resume_traces() -> None: ...
 def set_array_class(type: type) -> None:
     """
     Sets the class of the arrays that programs return.
@@ -1115,6 +1118,11 @@ def stream_of(memory: DeviceMemory) -> int:
 def stream_of_device(device: str) -> int | None:
     """
     The stream in which a device's programs run; None if it has none.
+    """
+
+def suspend_traces() -> None:
+    """
+    There is no current trace on this thread until resume_traces.
     """
 
 def synchronize(device: str) -> None:

@@ -11,9 +11,18 @@ from segment_checks import check, never_numpy, segmented, x
 import rune_jit
 from rune_jit.calls import entries
 from rune_jit.calls.segmented import Trial
+from rune_jit.capture.loops import apart
 from rune_jit.tracing import programs, segments
 
 __all__ = ["never_numpy"]  # a fixture of all tests here
+
+
+@pytest.fixture(autouse=True)
+def no_loops_apart():
+    """All iterations run in segments, also in tests that undo what others set."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(apart, "compiler", None)
+        yield
 
 
 def test_many_programs_end_in_numpy():

@@ -67,6 +67,8 @@ def way(entry: Any) -> tuple[str, str]:
         return "NumPy", f"on NumPy: {_first_line(entry.runs_on_numpy)}"
     count = len(entry.programs)
     programs = f"{count} program{'' if count == 1 else 's'}"
+    if loops := sum(x.is_used for x in entry.programs.apart.values()):
+        programs += f", {loops} more of loops"
     if refusals := entry.programs.refusals:
         programs += f", some for one length each: {_first_line(refusals[0])}"
     return "segments", f"in segments ({programs}): {_first_line(entry.reason)}"

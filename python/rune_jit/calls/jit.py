@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
 
 from rune_jit.calls.function import JitFunction
 from rune_jit.calls.options import Dynamic, JitOptions
+from rune_jit.capture.loops import apart
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -106,3 +107,6 @@ def jit(
         )
 
     return wrap if fn is None else wrap(fn)
+
+
+apart.compiler = lambda function, device: jit(function, device=device, fallback="silent")

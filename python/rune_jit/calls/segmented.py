@@ -32,8 +32,7 @@ from rune_jit.tracing.tracer import Tracer, contains_tracer
 
 # How many calls that compile nothing are timed, and how many of NumPy's; one of each if the slower
 # one took so many seconds, and so many times the other's time.
-_TIMED = 2
-_LONG, _CLEARLY = 0.01, 3.0
+_TIMED, _LONG, _CLEARLY = 2, 0.01, 3.0
 
 
 class Trial:
@@ -101,12 +100,14 @@ class Segmented:
                 self._trial.note(time.perf_counter() - start)
                 if self._trial.is_over:
                     self._choose()
-        compiled, compile_time = self.programs.compiled, self.programs.compile_time
+        compile_time = self.programs.compile_time
+        made = self.programs.compiled, self.programs.loops_made
         try:
             return call_numpy(lambda *args, **kwargs: self._in_segments(args, kwargs), args, kwargs)
         finally:  # also of calls that raise
-            is_comparable = self.programs.interprets or self.programs.compiled == compiled
-            if is_comparable and not (self._is_new or is_numpys_turn):
+            is_new = self._is_new or self.programs.loops_made != made[1]
+            is_comparable = self.programs.interprets or self.programs.compiled == made[0]
+            if is_comparable and not (is_new or is_numpys_turn):
                 start += self.programs.compile_time - compile_time  # as if interpreted in no time
                 self._trial.note(time.perf_counter() - start)
             self._is_new = False
@@ -163,8 +164,7 @@ def _call_in_segments(
     except UnsupportedOpError as error:  # of its code
         trace.give_up(str(error))
         return function(*args, **kwargs)
-    interrupted = False
-    trace.until = _call_in_segments.__code__
+    interrupted, trace.until = False, _call_in_segments.__code__
     with trace.active():
         try:
             traced_args = tuple(map(containers.inside, args))

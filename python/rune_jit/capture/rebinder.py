@@ -18,12 +18,20 @@ from rune_jit import _core
 from rune_jit.capture.creation import refuse_reports
 from rune_jit.capture.foreign import Compiled, OnHost, is_compiled, public_name
 from rune_jit.capture.guards import Watch
+from rune_jit.capture.loops.apart import run_apart
 from rune_jit.capture.loops.appends import APPENDS
 from rune_jit.capture.loops.branches import CONDITIONS, EXTREMES, branch
+from rune_jit.capture.loops.calls_apart import APART
 from rune_jit.capture.loops.lists import LISTS
 from rune_jit.capture.loops.positions import GRIDS
 from rune_jit.capture.loops.rolling import begin, begin_while
-from rune_jit.capture.loops.source import BRANCH_ENTRY, ENTRY, WHILE_ENTRY, with_loops
+from rune_jit.capture.loops.source import (
+    BRANCH_ENTRY,
+    ENTRY,
+    WHILE_ENTRY,
+    with_loops,
+    with_loops_apart,
+)
 from rune_jit.capture.made_objects import MADE_OBJECTS, MadeObjects
 from rune_jit.capture.math_functions import is_of_math
 from rune_jit.capture.names import names_in_classes
@@ -54,6 +62,7 @@ _CALLED_BY_LOOPS = {
     ENTRY: begin,
     WHILE_ENTRY: begin_while,
     BRANCH_ENTRY: branch,
+    APART: run_apart,
     **CONDITIONS,
     **EXTREMES,
     **GRIDS,
@@ -171,7 +180,7 @@ class Rebinder:
             raise
         cells = [self._cell(cell) for cell in function.__closure__ or ()]
         copy = types.FunctionType(
-            with_loops(function) if self._trace.loops is not None else function.__code__,
+            self._code_of(function),
             self._copy_of(function.__globals__),
             function.__name__,
             None,
@@ -198,6 +207,11 @@ class Rebinder:
         for name in names_in_classes(function.__code__) & function.__globals__.keys():
             copy.__globals__[name]  # which their code reads in another way
         return copy
+
+    def _code_of(self, function: types.FunctionType) -> types.CodeType:
+        if self._trace.loops is not None:
+            return with_loops(function)
+        return with_loops_apart(function) if self._trace.is_segmented else function.__code__
 
     def finish(self) -> None:
         """Hands assignments to globals and variables of outer functions on."""

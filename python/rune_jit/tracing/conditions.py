@@ -25,13 +25,16 @@ _CONTROL = os.path.join("rune_jit", "control.py")
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 
 
-def decide(trace: Trace, value: Any, frame: types.FrameType | None) -> bool | None:
+def decide(
+    trace: Trace, value: Any, frame: types.FrameType | None, is_flag: bool = False
+) -> bool | None:
     """What a condition of one element, which `frame` asks for, is at this call. None if the trace
-    must not take it for that of later calls, or cannot know it.
+    must not take it for that of later calls, or cannot know it. `is_flag`: it tells how a loop has
+    ended, and has that loop's place in the source.
 
     Raises what the program so far raises."""
     is_within = trace.loops is not None and bool(trace.loops.within)
-    if not trace.decides or is_within or _is_in_loop(frame):
+    if not trace.decides or is_within or _is_in_loop(frame, not is_flag):
         return None
     if (known := trace.decided.get(value.id)) is not None:
         return known
@@ -45,8 +48,9 @@ def decide(trace: Trace, value: Any, frame: types.FrameType | None) -> bool | No
     return outcome
 
 
-def _is_in_loop(frame: types.FrameType | None) -> bool:
-    """Whether a frame, or one of those that called it in this trace, runs a loop."""
+def _is_in_loop(frame: types.FrameType | None, by_place: bool) -> bool:
+    """Whether a frame, or one of those that called it in this trace, runs a loop. `by_place`: also
+    if its place in the source is that of a part of a loop."""
     while frame is not None and frame.f_code.co_name != "_trace_once":
         filename = frame.f_code.co_filename
         if not is_own(filename) or filename.endswith(_CONTROL):
@@ -56,8 +60,9 @@ def _is_in_loop(frame: types.FrameType | None) -> bool:
             loops, places = _loops(frame.f_code)
             if any(first <= at <= last for first, last in loops):
                 return True
-            if places and _place(frame.f_code, at) in places:
+            if by_place and places and _place(frame.f_code, at) in places:
                 return True
+            by_place = True
         frame = frame.f_back
     return False
 

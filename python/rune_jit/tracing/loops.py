@@ -51,6 +51,8 @@ class LoopPlans:
         self.small: set[tuple[int, str]] = set()
         # Lines where the program checks that Python integers of loops keep within 64 bits.
         self.checked: set[str] = set()
+        # Branches on how a loop has ended of whose sides each has a program.
+        self.decided: set[int] = set()
         # Of lists whose items are assigned, by loops and names: which kinds of numbers they hold.
         self.kinds: dict[tuple[int, str], tuple[Any, Any]] = {}
         self._all_refused: str | None = None

@@ -126,6 +126,8 @@ class Programs:
         self._patterns: dict[str, _Pattern] = {}
         self.reports: list[str] = []  # of compilations that were slow
         self._taken = 0  # of the reports
+        self.apart: dict[int, Any] = {}  # loops that are programs of their own, by number
+        self.loops_made = 0  # calls of these that have traced or compiled
         # By place in the code, the integer that has stood in an index, or that it varies.
         self.positions: dict[Any, Any] = {}
 

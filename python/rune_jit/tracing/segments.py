@@ -246,6 +246,22 @@ class SegmentedTrace(Trace):
         for frame in frames:
             replace_locals(frame, lambda x: by_id.get(id(x), x) if type(x) is Tracer else x)
 
+    def note_apart(self, seconds: float) -> None:
+        """Notes how long a loop has run that is a program of its own."""
+        self._began += seconds
+
+    def take_back(self, storage: Storage) -> None:
+        """What `expose` has given a storage is read by segments again."""
+        memory: Any = storage.array
+        owner = next((array for known, array in self._owners if known is storage), None)
+        if owner is not None and not isinstance(owner, np.ndarray):
+            storage.touched()  # an Array of a device
+            return
+        storage.value = self.in_memory(memory, is_own=owner is None)
+        storage.original = storage.value
+        storage.array, storage.is_exposed = None, False
+        storage.version += 1
+
     def run_now(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """What a function returns for arrays that NumPy has made."""
         try:
@@ -319,6 +335,8 @@ class SegmentedTrace(Trace):
             if lies is not None and not lies.flags.c_contiguous:
                 memory, elements = np.empty_like(lies, subok=False), memory
                 memory[...] = elements
+        if storage.array is not None:  # NumPy has taken over meanwhile
+            return
         if owner is not None and isinstance(owner, _core.ArrayBase):
             self._exposed.append((owner, memory))
         storage.array, storage.is_exposed = memory, True

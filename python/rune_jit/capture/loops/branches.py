@@ -18,6 +18,7 @@ import numpy as np
 from rune_jit import trees
 from rune_jit.capture.loops.conditions import IF, OPERANDS
 from rune_jit.capture.loops.effects import ALLOWED, Effects
+from rune_jit.capture.loops.extremes import extreme_of_row, is_row
 from rune_jit.capture.loops.folds import BETTER, FOUND, IS_PYTHONS
 from rune_jit.capture.loops.jumps import RESULT
 from rune_jit.capture.loops.jumps import UNSET as UNSET_NAME
@@ -28,8 +29,9 @@ from rune_jit.capture.loops.raises import RAISES
 from rune_jit.capture.loops.source import BRANCHES
 from rune_jit.capture.loops.structures import are_alike, is_mutable, made_like, parts_of
 from rune_jit.capture.loops.syntax import Branch
+from rune_jit.tracing.conditions import decide
 from rune_jit.tracing.context import current_trace, require_trace
-from rune_jit.tracing.loops import Loops
+from rune_jit.tracing.loops import LoopRefused, Loops
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
@@ -39,6 +41,9 @@ def branch(number: int, test: Any) -> Any:
     """The sides of an `if` that run: its number, and its condition."""
     trace, loops, of = current_trace(), _loops(), BRANCHES[number]
     if trace is not None and trace.loops is not None and of.is_of_flag and is_traced(test):
+        if number in trace.loops.plans.decided and not trace.loops.within:
+            is_set = decide(trace, test._value_in(trace), sys._getframe(1), is_flag=True)
+            return _YES if (test if is_set is None else is_set) else _NO
         return _Both(trace, trace.loops, of, test, sys._getframe(1))
     if trace is not None and loops is not None and _is_unknown(test):
         return _Both(trace, loops, of, test, sys._getframe(1))
@@ -197,6 +202,7 @@ class _Both:
         self.rebinds = False
         self.values: tuple[Any, ...] = ()
         self.results: tuple[Any, ...] = ()
+        self._may_decide = False  # whether there may be a program for each side instead
         self._trace, self._loops, self._branch = trace, loops, branch
         self._test, self._frame = test, frame
 
@@ -204,6 +210,7 @@ class _Both:
         number = self._test._storage.flag_of
         if number is None or self._loops.within:
             return self._sides()
+        self._may_decide = self._trace.decides
         return self._behind(number)
 
     def _behind(self, number: int) -> Iterator[bool]:
@@ -256,7 +263,11 @@ class _Both:
             return a
         if (name == RESULT or is_last(name)) and (a is UNSET or b is UNSET):
             return b if a is UNSET else a  # it is read where it has been set
-        if a is _UNBOUND or b is _UNBOUND:
+        is_bound = a is not _UNBOUND and b is not _UNBOUND
+        if self._may_decide and not (is_bound and _are_of_one_kind(self._trace, a, b)):
+            self._loops.plans.decided.add(self._branch.number)
+            raise LoopRefused  # the trace begins again
+        if not is_bound:
             self._loops.fail(f"{name} has a value under a condition only")
         return _select(self._trace, self._loops, name, holds, a, b)
 
@@ -285,11 +296,8 @@ def _selected(trace: Trace, holds: Any, a: Any, b: Any, may_mix: bool = False) -
     equal kind of NumPy's, it is not known which one it is; nor is it of Python's ints and floats,
     if it `may_mix` them."""
     builder = trace.builder
-    kind, other = kind_of(trace, a), kind_of(trace, b)
-    unsure = unsure_sum(kind, other)
-    if unsure is None and may_mix and type(a) is not type(b):
-        unsure = mixture(a if type(a) is int else b, kind, other)
-    if kind is None or (kind != other and unsure is None):
+    is_one_kind, unsure = _common_kind(trace, a, b, may_mix)
+    if not is_one_kind:
         return None
     x, y = trace.operand(a), trace.operand(b)
     if unsure is None:
@@ -298,6 +306,25 @@ def _selected(trace: Trace, holds: Any, a: Any, b: Any, may_mix: bool = False) -
     value = builder.select(holds, *(builder.astype(builder.value(v), unsure[1]) for v in (x, y)))
     builder.mark_unsure(value, unsure[0], is_python)
     return Tracer(trace, value, scalar=True)
+
+
+def _common_kind(trace: Trace, a: Any, b: Any, may_mix: bool) -> tuple[bool, Any]:
+    """Whether one number or array can stand for both, and what is not known of its kind."""
+    kind, other = kind_of(trace, a), kind_of(trace, b)
+    unsure = unsure_sum(kind, other)
+    if unsure is None and may_mix and type(a) is not type(b):
+        unsure = mixture(a if type(a) is int else b, kind, other)
+    return kind is not None and (kind == other or unsure is not None), unsure
+
+
+def _are_of_one_kind(trace: Trace, a: Any, b: Any) -> bool:
+    """Whether one can be selected of two numbers or arrays, or structures of such."""
+    if a is b or is_view(a, b):
+        return True
+    if are_alike(a, b):
+        pairs = zip((parts_of(a) or {}).values(), (parts_of(b) or {}).values(), strict=True)
+        return all(_are_of_one_kind(trace, x, y) for x, y in pairs)
+    return _common_kind(trace, a, b, True)[0]
 
 
 _choices: dict[str, int] = {}  # numbers of the places that choose, as if they were loops
@@ -365,8 +392,8 @@ def _extreme(real: Any, is_better: Any) -> Any:
     def extreme(*args: Any, **kwargs: Any) -> Any:
         trace, loops = current_trace(), _loops()
         items: Any = args[0] if len(args) == 1 else args
-        if trace is not None and not kwargs and _is_row(items):
-            return _extreme_of_row(trace, real, items)
+        if trace is not None and not kwargs and is_row(items):
+            return extreme_of_row(trace, real, items)
         is_known = trace is None or type(items) not in (list, tuple, deque)
         if trace is None or is_known or kwargs or not _may_choose(trace):
             return real(*args, **kwargs)
@@ -389,29 +416,6 @@ def _extreme(real: Any, is_better: Any) -> Any:
 
     ALLOWED.append(extreme)
     return extreme
-
-
-def _is_row(x: Any) -> bool:
-    """Whether x is a traced array of real numbers, one at least, along one axis."""
-    return (
-        type(x) is Tracer
-        and x._storage.array is None
-        and x.ndim == 1
-        and type(x.shape[0]) is int
-        and x.shape[0] > 0
-        and x.dtype.kind in "biuf"
-    )
-
-
-def _extreme_of_row(trace: Trace, real: Any, x: Tracer) -> Tracer:
-    """Python's max or min of an array's elements: a NaN is the result if it comes first, since no
-    number is greater or less."""
-    if x.dtype.kind != "f":
-        return x.max() if real is max else x.min()  # type: ignore[no-any-return]
-    first: Any = x[0]
-    others: Any = (np.fmax if real is max else np.fmin).reduce(x)
-    values = [v._value_in(trace) for v in (np.isnan(first), first, others)]
-    return Tracer(trace, trace.builder.where(*values), scalar=True)
 
 
 def _convert(kind: Any, x: Any) -> Any:

@@ -28,6 +28,14 @@ def compiled(definition: ast.stmt, code: types.CodeType, qualname: str) -> types
     return _renamed(found, qualname.removesuffix(code.co_name))
 
 
+def compiled_alone(definition: ast.FunctionDef, like: types.CodeType) -> types.CodeType:
+    """The code of a definition that uses no variables of outer functions, as if it stood in the
+    file of `like`."""
+    module = ast.Module([definition], [])
+    made = compile(module, like.co_filename, "exec", like.co_flags & _FUTURE, dont_inherit=True)
+    return inner(made, definition.name)
+
+
 # The name of the function around a definition that is compiled.
 _OUTER = "_rune_jit_outer"
 

@@ -12,7 +12,7 @@ import enum
 import functools
 import inspect
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -97,6 +97,7 @@ class Effects:
         self._indexed: dict[int, tuple[str, list[Any]]] = {}
         self.stand_ins: list[Any] = []  # for these lists
         self._seen: dict[int, Any] = {}
+        self._arrays: list[Any] = []  # NumPy's and rune_jit's
         self._num_items = 0
 
     def look(self, uses: Uses, values: Mapping[str, Any], scope: Callable[[str], Any]) -> None:
@@ -242,6 +243,12 @@ class Effects:
         """Whether the code reaches a container that was there before."""
         return id(x) in self._seen or id(x) in self.appended
 
+    def reaches_others_than(self, known: Iterable[Any]) -> bool:
+        """Whether the code reaches arrays, containers and objects beside these."""
+        ids = {id(x) for x in known}
+        found = (*self._arrays, *self._objects, *(x for x, _ in self._containers))
+        return any(id(x) not in ids for x in found)
+
     def forget_read(self) -> None:
         """Lists that the code appends to and may read are lists like others."""
         for key in self.appended.keys() & self._seen.keys():
@@ -259,6 +266,8 @@ class Effects:
             self._calls[rest[-1]] = ".".join(rest)
 
     def _look_at(self, x: Any) -> None:
+        if isinstance(x, (np.ndarray, _core.ArrayBase)):
+            self._arrays.append(x)
         if isinstance(x, _ATOMS) or id(x) in self._seen:
             return
         self._seen[id(x)] = x

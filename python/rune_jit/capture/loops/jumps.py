@@ -76,7 +76,7 @@ class Jumps:
                     return result + self._if(s, rest, flags)
                 s.body, s.orelse = self._block(s.body, flags), self._block(s.orelse, flags)
             if isinstance(s, _Loop):
-                new, returns = self._loop(s)
+                new, returns = self._loop(s, flags is None)
                 result += new
                 if returns and flags is None:
                     self._returns = True
@@ -115,9 +115,9 @@ class Jumps:
         behind = ast.If(_load(flags.skip), [ast.Pass()], self._block(rest, flags))
         return [s, _at(rest[0], behind)]
 
-    def _loop(self, s: ast.For | ast.While) -> tuple[list[ast.stmt], bool]:
+    def _loop(self, s: ast.For | ast.While, is_outermost: bool) -> tuple[list[ast.stmt], bool]:
         """The loop without jumps, with what follows it; whether it may return."""
-        if _is_kept(s):
+        if _is_kept(s, is_outermost):
             return [s], False
         self.steps[s] = steps = _steps(s.body)
         if isinstance(s, ast.While):
@@ -131,7 +131,7 @@ class Jumps:
             before.append(_assign(flags.skip, ast.Constant(False)))
         if flags.returns:
             before += [_assign(RETURNED, ast.Constant(False)), _assign(RESULT, _load(UNSET))]
-        after = self._block(s.orelse, None) if not _has_jumps_of(s.orelse) else s.orelse
+        after = self._block(s.orelse, None)
         s.body, s.orelse = [*(_at(s, x) for x in before), *body], []
         if not flags.stops:
             return [s, *after], flags.returns
@@ -146,9 +146,9 @@ class Jumps:
         return [*(_at(s, x) for x in none), s, *after], flags.returns
 
 
-def _is_kept(s: ast.For | ast.While) -> bool:
+def _is_kept(s: ast.For | ast.While, is_outermost: bool) -> bool:
     """Whether the loop keeps its jumps."""
-    if _has_jumps_of(s.orelse):  # they are those of the loop around it
+    if not is_outermost and _has_jumps_of(s.orelse):  # they are those of the loop around it
         return True
     for x in _within(s.body):
         if isinstance(x, (ast.If, *_Loop)) or not any(isinstance(y, _JUMPS) for y in ast.walk(x)):

@@ -32,8 +32,15 @@ import tokenize
 import types
 from typing import Any, NamedTuple, TypeGuard
 
+from rune_jit.capture.loops.calls_apart import Apart, keep_loops, place_of
 from rune_jit.capture.loops.classes import Classes, calls_classes
-from rune_jit.capture.loops.code_objects import all_codes, compiled, inner, is_same
+from rune_jit.capture.loops.code_objects import (
+    all_codes,
+    compiled,
+    compiled_alone,
+    inner,
+    is_same,
+)
 from rune_jit.capture.loops.conditions import Values, condition
 from rune_jit.capture.loops.grids import Grids
 from rune_jit.capture.loops.jumps import RESULT, Jumps, is_flag, limit_of
@@ -72,6 +79,7 @@ class Source(NamedTuple):
 LOOPS: list[Loop] = []  # by number
 BRANCHES: list[Branch] = []
 _codes: dict[types.CodeType, types.CodeType] = {}  # the code with calls around loops
+_apart: dict[types.CodeType, types.CodeType] = {}  # with calls that run loops apart
 _sources: dict[types.CodeType, Source] = {}
 
 
@@ -80,6 +88,18 @@ def with_loops(function: types.FunctionType) -> types.CodeType:
     code = function.__code__
     is_read = any(map(_is_of_interest, all_codes(code))) or calls_classes(function)
     return _read(function) if is_read else code
+
+
+def with_loops_apart(function: types.FunctionType) -> types.CodeType:
+    """The code of a function whose calls run in segments: its loops may be programs of their own
+    (apart.py)."""
+    code = function.__code__
+    if code not in _apart:
+        _apart[code] = code
+        if with_loops(function) is not code:
+            with contextlib.suppress(*_UNREADABLE):
+                _apart[code] = _transformed(function, is_apart=True)
+    return _apart[code]
 
 
 def source_of(function: types.FunctionType) -> Source | None:
@@ -134,7 +154,7 @@ def _module(filename: str, text: str) -> ast.Module:
 _UNREADABLE = (OSError, SyntaxError, ValueError, IndexError, RecursionError, tokenize.TokenError)
 
 
-def _transformed(function: types.FunctionType) -> types.CodeType:
+def _transformed(function: types.FunctionType, is_apart: bool = False) -> types.CodeType:
     code = function.__code__
     linecache.checkcache(code.co_filename)  # the file may have been edited
     lines = linecache.getlines(code.co_filename, function.__globals__)
@@ -143,7 +163,40 @@ def _transformed(function: types.FunctionType) -> types.CodeType:
         return code
     if any(isinstance(x, (ast.Yield, ast.YieldFrom, ast.Await)) for x in ast.walk(tree)):
         return code
+    calls = _with_apart if is_apart else _with_calls
+    return calls(tree, code, function.__qualname__, tree.body)
+
+
+def code_of(definition: ast.FunctionDef, like: types.CodeType) -> types.CodeType:
+    """The code of a definition of one loop that uses no variables of outer functions, as if it
+    stood in the file of `like`."""
+    code = compiled_alone(definition, like)
+    for codes, calls in ((_codes, _with_calls), (_apart, _with_apart)):
+        tree = copy.deepcopy(definition)
+        loops = [s for s in tree.body if isinstance(s, (ast.For, ast.While))]
+        within = [x for s in loops for x in s.body]
+        codes[code] = calls(tree, code, definition.name, within)
+    return code
+
+
+def _with_apart(
+    tree: ast.FunctionDef, code: types.CodeType, qualname: str, within: list[ast.stmt]
+) -> types.CodeType:
+    """The code of a definition in which the loops of the statements `within` run apart."""
+    known = {place_of(x.original): x for x in LOOPS if x.original is not None and not x.refusal}
+    apart = Apart(code.co_filename, known, within)
+    apart.visit(tree)
+    made = compiled(tree, code, qualname)
+    return made if made.co_freevars == code.co_freevars else code
+
+
+def _with_calls(
+    tree: ast.FunctionDef, code: types.CodeType, qualname: str, within: list[ast.stmt]
+) -> types.CodeType:
+    """The code of a definition with calls around its loops, if that can be. Those of the
+    statements `within` are kept as they are, too."""
     by_place: dict[tuple[str, int], Source] = {}
+    keep_loops(within, code.co_filename)
     Optionals().visit(tree)
     Grids().visit(tree)
     Unfolder().visit(tree)
@@ -154,7 +207,7 @@ def _transformed(function: types.FunctionType) -> types.CodeType:
     Classes().visit(tree)
     tree.body = [Values().visit(s) for s in tree.body]
     ast.fix_missing_locations(tree)
-    made = compiled(tree, code, function.__qualname__)
+    made = compiled(tree, code, qualname)
     if made.co_freevars != code.co_freevars:
         return code
     for old in all_codes(code):

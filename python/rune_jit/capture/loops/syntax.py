@@ -66,6 +66,7 @@ class Loop(NamedTuple):
     is_comprehension: bool  # it fills the list of one, or adds up what a generator gives
     limit: Limit | None = None  # of a `while` loop
     stop: str | None = None  # the flag that ends it
+    original: ast.stmt | None = None  # as it stands in the source, if it can be a function
 
 
 _STATEMENTS = (
@@ -178,6 +179,7 @@ def make_loop(
         _is_comprehension(loop),
         _limit(*limit) if limit else None,
         stop.test.id if stop is not None else None,  # type: ignore[attr-defined]
+        getattr(loop, "original", None) if refusal is None else None,
     )
 
 
@@ -232,8 +234,9 @@ def _assigning(body: list[ast.stmt], name: str) -> list[ast.stmt] | None:
             return [*body[:i], made]
         if isinstance(s, ast.If) and any(isinstance(x, ast.Return) for x in ast.walk(s)):
             rest = body[i + 1 :]
-            then = _assigning(s.body, name)
-            other = _assigning([*s.orelse, *rest], name)
+            goes_on = not any(isinstance(x, ast.Return) for y in s.body for x in ast.walk(y))
+            then = _assigning([*s.body, *(rest if goes_on else [])], name)
+            other = _assigning([*s.orelse, *([] if goes_on else rest)], name)
             if then is None or other is None:
                 return None
             return [*body[:i], ast.copy_location(ast.If(s.test, then, other), s)]

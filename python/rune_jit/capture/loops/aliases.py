@@ -1,0 +1,236 @@
+"""Whether what names stand for after a loop is surely no other name's array: what a function
+returns where data decide which array it is, is a copy."""
+
+from __future__ import annotations
+
+import ast
+import enum
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from rune_jit.capture.loops.liveness import stored
+from rune_jit.tracing.tracer import Tracer
+
+
+class Kind(enum.IntEnum):
+    """What an expression is, as far as its source tells; the least of several is that of all."""
+
+    OTHER = 0  # perhaps an array that there is already, or a view of one
+    NEW = 1  # a new array, or a number
+    NUMBER = 2
+
+
+_NUMBERS = frozenset(("int", "float", "bool", "len", "round", "ord"))
+_OF_NUMBERS = frozenset(("abs", "min", "max", "sum", "pow", "divmod"))
+_NEW_METHODS = (
+    "sum mean max min dot copy argmax argmin std var prod all any astype cumsum cumprod round clip"
+    " argsort searchsorted repeat take item"
+)
+_NEW_FUNCTIONS = (
+    "zeros ones empty full zeros_like ones_like empty_like full_like arange linspace eye where sqrt"
+    " exp log log2 log10 log1p expm1 sin cos tan tanh sinh cosh arctan arctan2 abs absolute sign"
+    " floor ceil power maximum minimum add subtract multiply divide matmul outer inner cross kron"
+    " roll concatenate stack vstack hstack sort median nansum nanmean hypot square norm isnan"
+    " isfinite logical_and logical_or logical_not float32 float64 int32 int64 mod remainder"
+)
+_NEW = frozenset(f"{_NEW_METHODS} {_NEW_FUNCTIONS}".split())
+_METHODS = frozenset(_NEW_METHODS.split())
+
+
+class Aliases:
+    """What a loop may leave to names."""
+
+    def __init__(self, loop: ast.stmt, results: tuple[str, ...]) -> None:
+        """`results` are names that are read after the loop."""
+        self._loop, self._results = loop, results
+        # By name, what is assigned (None: in another way), and what is added by `name += ...`.
+        self._values: dict[str, list[ast.expr | None]] = {}
+        self._added: dict[str, list[ast.expr]] = {}
+        self._iterated: list[tuple[str, ast.expr]] = []  # names, and over what
+        for x in ast.walk(loop):
+            if isinstance(x, ast.AugAssign) and isinstance(x.target, ast.Name):
+                self._added.setdefault(x.target.id, []).append(x.value)
+            elif isinstance(x, ast.Assign):
+                for target in x.targets:
+                    self._assign(target, x.value)
+            elif isinstance(x, (ast.For, ast.comprehension)):
+                if isinstance(x.target, ast.Name):
+                    self._iterated.append((x.target.id, x.iter))
+                else:
+                    self._assign(x.target, None)
+            elif isinstance(x, ast.AnnAssign) and x.value is not None:
+                self._assign(x.target, x.value)
+        self._known: dict[Any, tuple[bool, bool]] = {}
+
+    def are_possible(self, given: Mapping[str, Any]) -> bool:
+        """Whether the loop, of what names stand for before it, may leave an array to a name that is
+        another one's, too, or give one to a list."""
+        key = tuple([(name, type(x), getattr(x, "ndim", None)) for name, x in given.items()])
+        if key not in self._known:
+            kinds = _Kinds(self._values, self._added, self._iterated, given)
+            self._known[key] = (
+                any(map(kinds.may_be_others, self._results)) or not self._keeps_lists(kinds, given),
+                any(is_array(given.get(name)) for name in self._results if kinds.assigns(name)),
+            )
+        may_be, are_replaced = self._known[key]
+        return may_be or (are_replaced and not self._replaces(given))
+
+    def _keeps_lists(self, kinds: _Kinds, given: Mapping[str, Any]) -> bool:
+        """Whether the lists among the names get nothing but numbers."""
+        lists = {name for name, x in given.items() if type(x) is list}
+        known: set[int] = set()  # uses that do no more than that
+        for x in ast.walk(self._loop) if lists else ():
+            if isinstance(x, ast.Call) and len(x.args) == 1:
+                is_append = isinstance(x.func, ast.Attribute) and x.func.attr == "append"
+                if is_append and kinds.of(x.args[0]) == Kind.NUMBER:
+                    known.add(id(x.func.value))  # type: ignore[attr-defined]
+                elif isinstance(x.func, ast.Name) and x.func.id == "len":
+                    known.add(id(x.args[0]))
+            elif isinstance(x, ast.Subscript) and isinstance(x.ctx, ast.Load):
+                known.add(id(x.value))
+            elif isinstance(x, (ast.Assign, ast.AugAssign)) and kinds.of(x.value) == Kind.NUMBER:
+                targets = x.targets if isinstance(x, ast.Assign) else [x.target]
+                known |= {id(y.value) for y in targets if isinstance(y, ast.Subscript)}
+        return all(
+            id(x) in known
+            for x in (ast.walk(self._loop) if lists else ())
+            if isinstance(x, ast.Name) and x.id in lists
+        )
+
+    def _replaces(self, given: Mapping[str, Any]) -> bool:
+        """Whether all names of arrays that are assigned surely stand for others after the loop."""
+        always = assigned_always(self._loop)
+        names = [x for x in self._results if x in self._values and is_array(given.get(x))]
+        return all(name in always for name in names) and self._runs(given)
+
+    def _runs(self, given: Mapping[str, Any]) -> bool:
+        if not isinstance(self._loop, ast.For) or not _is_range(self._loop.iter):
+            return False
+        if any(isinstance(x, ast.Call) and not _is_range(x) for x in ast.walk(self._loop.iter)):
+            return False
+        code = compile(ast.Expression(self._loop.iter), "<range>", "eval")
+        try:
+            return len(eval(code, {"range": range}, dict(given))) > 0
+        except Exception:  # of what is no number
+            return False
+
+    def _assign(self, target: ast.expr, value: ast.expr | None) -> None:
+        if isinstance(target, ast.Name):
+            self._values.setdefault(target.id, []).append(value)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            parts: list[Any] = [None] * len(target.elts)
+            if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
+                parts = list(value.elts)
+            for x, part in zip(target.elts, parts, strict=True):
+                self._assign(x, part)
+        elif isinstance(target, ast.Starred):
+            self._assign(target.value, None)
+
+
+class _Kinds:
+    """The kinds of a loop's expressions, where names stand for what they are given."""
+
+    def __init__(
+        self,
+        values: dict[str, list[ast.expr | None]],
+        added: dict[str, list[ast.expr]],
+        iterated: list[tuple[str, ast.expr]],
+        given: Mapping[str, Any],
+    ) -> None:
+        self._values = {name: [*x] for name, x in values.items()}
+        self._added, self._given = added, given
+        for name, over in iterated:
+            array = given.get(over.id) if isinstance(over, ast.Name) else None
+            is_number = _is_range(over) or getattr(array, "ndim", 0) == 1
+            self._values.setdefault(name, []).append(ast.Constant(0) if is_number else None)
+        self._kinds: dict[str, Kind] = {}
+
+    def assigns(self, name: str) -> bool:
+        return name in self._values
+
+    def may_be_others(self, name: str) -> bool:
+        """Whether the loop may assign the name an array that is another one's."""
+        return any(self.of(x) == Kind.OTHER for x in self._values.get(name, ()))
+
+    def _of_name(self, name: str) -> Kind:
+        """NUMBER, or OTHER: an array that a name stands for is no new one."""
+        if name not in self._kinds:
+            self._kinds[name] = Kind.NUMBER  # unless something else tells otherwise
+            known = name not in self._given or not is_array(self._given[name])
+            known = known and (name in self._given or name in self._values)
+            assigned = [*self._values.get(name, []), *self._added.get(name, [])]
+            kinds = [self.of(x) for x in assigned]
+            is_number = known and all(kind == Kind.NUMBER for kind in kinds)
+            self._kinds[name] = Kind.NUMBER if is_number else Kind.OTHER
+        return self._kinds[name]
+
+    def of(self, x: ast.expr | None) -> Kind:
+        if isinstance(x, ast.Constant):
+            return Kind.NUMBER
+        if isinstance(x, ast.Name):
+            return self._of_name(x.id)
+        if isinstance(x, (ast.BinOp, ast.UnaryOp, ast.Compare)):
+            parts = [y for y in ast.iter_child_nodes(x) if isinstance(y, ast.expr)]
+            return max(Kind.NEW, min(map(self.of, parts)))
+        if isinstance(x, (ast.BoolOp, ast.IfExp)):
+            parts = x.values if isinstance(x, ast.BoolOp) else [x.body, x.orelse]
+            return min(map(self.of, parts))
+        if isinstance(x, ast.Subscript):
+            return self._of_item(x)
+        if isinstance(x, ast.Attribute):
+            return Kind.NUMBER if x.attr in ("size", "ndim", "pi", "inf", "nan") else Kind.OTHER
+        return self._of_call(x) if isinstance(x, ast.Call) else Kind.OTHER
+
+    def _of_item(self, x: ast.Subscript) -> Kind:
+        if isinstance(x.value, ast.Attribute) and x.value.attr == "shape":
+            return Kind.NUMBER
+        given = self._given.get(x.value.id) if isinstance(x.value, ast.Name) else None
+        if given is None or x.value.id in self._values:  # type: ignore[attr-defined]
+            return Kind.OTHER
+        items = x.slice.elts if isinstance(x.slice, ast.Tuple) else [x.slice]
+        if type(given) is list:
+            return Kind.NUMBER
+        if is_array(given) and given.ndim == len(items):
+            return Kind.NUMBER if all(self.of(y) == Kind.NUMBER for y in items) else Kind.OTHER
+        return Kind.OTHER
+
+    def _of_call(self, x: ast.Call) -> Kind:
+        if isinstance(x.func, ast.Name):
+            if x.func.id in _NUMBERS:
+                return Kind.NUMBER
+            given = [self.of(y) for y in x.args]
+            return min(given) if x.func.id in _OF_NUMBERS and given else Kind.OTHER
+        if not isinstance(x.func, ast.Attribute) or any(y.arg == "out" for y in x.keywords):
+            return Kind.OTHER
+        is_module = isinstance(x.func.value, ast.Name) and x.func.value.id not in self._given
+        is_module |= isinstance(x.func.value, ast.Attribute)
+        if x.func.attr not in (_NEW if is_module else _METHODS):
+            return Kind.OTHER
+        given = [self.of(y) for y in x.args]
+        are_numbers = is_module and given and all(kind == Kind.NUMBER for kind in given)
+        return Kind.NUMBER if are_numbers and not x.keywords else Kind.NEW
+
+
+def is_array(x: Any) -> bool:
+    return isinstance(x, np.ndarray) or (type(x) is Tracer and not x._storage.scalar)
+
+
+def _is_range(x: ast.expr) -> bool:
+    return isinstance(x, ast.Call) and isinstance(x.func, ast.Name) and x.func.id == "range"
+
+
+def assigned_always(loop: ast.stmt | None) -> frozenset[str]:
+    """The names that each iteration of a `for` loop assigns."""
+    if not isinstance(loop, ast.For):
+        return frozenset()
+    found = stored([loop.target])
+    for s in loop.body:
+        if isinstance(s, (ast.If, ast.For, ast.While)):
+            jumps = (ast.Break, ast.Continue)
+            if any(isinstance(x, jumps) for x in ast.walk(s)):
+                break
+        elif isinstance(s, ast.Assign):
+            found |= stored(s.targets)
+    return found

@@ -1,0 +1,275 @@
+"""Loops of calls in segments that are programs of their own: a function that is such a loop is
+compiled like any other, and called with what the loop's names stand for.
+
+    d = np.zeros((n, m))                    def loop(a, b, d, n, m):
+    for i in range(1, n):                       for i in range(1, n):
+        for j in range(1, m):                       for j in range(1, m):
+            d[i, j] = ...                               d[i, j] = ...
+    print(d[-1, -1])                            return ()
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import functools
+import sys
+import time
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rune_jit import _core
+from rune_jit.capture.loops.aliases import Aliases, assigned_always
+from rune_jit.capture.loops.effects import Effects, Refused, global_value
+from rune_jit.capture.loops.liveness import loaded, stored
+from rune_jit.capture.loops.source import LOOPS, code_of
+from rune_jit.capture.loops.syntax import Loop
+from rune_jit.rules.indexing.selection import Selection
+from rune_jit.tracing.context import current_trace
+from rune_jit.tracing.segments import SegmentedTrace
+from rune_jit.tracing.tracer import Tracer
+
+# Makes a jitted function of a function, for a device: calls/jit.py sets it.
+compiler: Callable[[types.FunctionType, str], Any] | None = None
+
+_NUMBERS = (bool, int, float, complex)
+_ATOMS = (*_NUMBERS, str, type(None), np.generic)
+_MOST_ITEMS = 2500  # of lists
+# With so many values of an integer, it is an element of an array: there is no program for each.
+_MANY = 3
+_MOST_SIGNATURES = 8
+# How many calls of a new function may trace and compile.
+_NEW, _TRIED = 3, 10
+
+
+class Unsuitable(Exception):
+    """What a name stands for is nothing that such a function takes."""
+
+
+class LoopApart:
+    """A loop of a function whose calls run in segments."""
+
+    def __init__(self, loop: Loop, device: str) -> None:
+        self._loop, self._device = loop, device
+        self._functions: dict[Any, Any] = {}  # by parameters, and which are elements of arrays
+        self._values: dict[str, set[int]] = {}  # of integers, by name
+        self._misses: dict[int, int] = {}  # by function: how often it has been traced
+        self._calls = 0
+        self.is_refused = loop.original is None or any(x[:1] == "." for x in loop.results)
+        original = [loop.original] if loop.original is not None else []
+        self._names = sorted(loaded(original) | stored(original))
+        self._assigned = assigned_always(loop.original)
+        self._aliases = Aliases(loop.original, loop.results) if loop.original is not None else None
+
+    @property
+    def is_used(self) -> bool:
+        return self._calls > 0 and not self.is_refused
+
+    def run(self, trace: SegmentedTrace, frame: Any) -> tuple[Any, ...] | None:
+        """Runs the loop; what the names that are read after it stand for. None if it does not run
+        apart. Raises what the loop raises."""
+        if self.is_refused or compiler is None or trace.gave_up:
+            return None
+        held = frame.f_locals
+        given = {name: _settled(held[name]) for name in self._names if name in held}
+        if any(x not in given and x not in self._assigned for x in self._loop.results):
+            return None
+        module = getattr(frame.f_globals, "real", frame.f_globals)
+        if module is not frame.f_globals and frame.f_globals.assigned():
+            return None
+        try:
+            for value in given.values():
+                _check(trace, value)
+            if self._aliases is None or self._aliases.are_possible(given):
+                return None
+            if not self._calls:
+                self._look(given, module)
+        except Unsuitable:
+            return None
+        except Refused:
+            self.is_refused = True
+            return None
+        return self._call(trace, given, module, frame.f_code)
+
+    def _call(
+        self, trace: SegmentedTrace, given: dict[str, Any], module: Any, code: types.CodeType
+    ) -> tuple[Any, ...]:
+        elements = frozenset(name for name, x in given.items() if self._varies(name, x))
+        key = (*given, elements)
+        function = self._functions.get(key)
+        if function is None:
+            made = _function(self._loop, [*given], elements, module, code)
+            assert compiler is not None
+            function = self._functions[key] = compiler(made, self._device)
+        with _Memory(trace, given) as memory:
+            arguments = [
+                np.array(x) if name in elements else x for name, x in memory.values.items()
+            ]
+            began = time.thread_time()
+            _core.suspend_traces()
+            try:
+                results = function(*arguments)
+            finally:
+                _core.resume_traces()
+                trace.note_apart(time.thread_time() - began)
+            self._note(trace, function)
+            return memory.inside(results)
+
+    def _look(self, given: dict[str, Any], module: dict[str, Any]) -> None:
+        """Raises Refused unless all that the loop reaches is what it is given, numbers, modules and
+        functions: the call may have stored traced values in objects and containers, and what it has
+        written to arrays may wait."""
+        effects = Effects()
+        effects.look(self._loop.uses, given, functools.partial(global_value, module))
+        if effects.reaches_others_than(given.values()):
+            raise Refused("it uses objects")
+
+    def _varies(self, name: str, x: Any) -> bool:
+        if type(x) is not int or not -(2**62) < x < 2**62:
+            return False
+        seen = self._values.setdefault(name, set())
+        if len(seen) <= _MANY:
+            seen.add(x)
+        return len(seen) > _MANY
+
+    def _note(self, trace: SegmentedTrace, function: Any) -> None:
+        """Notes how a call has run: with a program for each length, the loop runs as before."""
+        self._calls += 1
+        info = function.cache_info()
+        is_tried = self._calls <= (_TRIED if info.segmented else _NEW)
+        if is_tried or info.misses != self._misses.get(id(function)):
+            trace.programs.loops_made += 1
+            self._misses[id(function)] = info.misses
+        if info.size > _MOST_SIGNATURES:
+            self.is_refused = True
+
+
+def _settled(x: Any) -> Any:
+    return x.settled() if type(x) is Selection else x
+
+
+def _check(trace: SegmentedTrace, x: Any) -> None:
+    """Raises Unsuitable for what may hold traced values, or is another thing at each call."""
+    if type(x) is Tracer:
+        if x._trace is not trace:
+            raise Unsuitable
+    elif type(x) is tuple:
+        for item in x:
+            _check(trace, item)
+    elif type(x) is list:
+        if len(x) > _MOST_ITEMS or not all(type(item) in _NUMBERS for item in x):
+            raise Unsuitable
+    elif not isinstance(x, _ATOMS) and (type(x) is not np.ndarray or x.dtype.hasobject):
+        raise Unsuitable
+
+
+class _Memory:
+    """The values that names stand for, as NumPy's arrays and numbers, while the loop runs."""
+
+    def __init__(self, trace: SegmentedTrace, given: dict[str, Any]) -> None:
+        self._trace, self._given = trace, given
+        self._storages: dict[int, tuple[Any, bool, bool]] = {}
+
+    def __enter__(self) -> _Memory:
+        trace = self._trace
+        scalars = [x for x in self._tracers() if x._storage.scalar]
+        for x in self._tracers():
+            storage = x._storage
+            if not storage.scalar and id(storage) not in self._storages:
+                known = storage.array is not None
+                self._storages[id(storage)] = storage, known, storage.is_exposed
+                trace.expose(x)
+        found = trace.values([x._value_in(trace) for x in scalars])
+        numbers = {id(x): _number(trace, x, v) for x, v in zip(scalars, found, strict=True)}
+
+        self.values = {name: _outside(x, numbers) for name, x in self._given.items()}
+        return self
+
+    def _tracers(self) -> list[Tracer]:
+        parts = [y for x in self._given.values() for y in (x if type(x) is tuple else (x,))]
+        return [x for x in parts if type(x) is Tracer]
+
+    def __exit__(self, *_: object) -> None:
+        for storage, known, exposed in self._storages.values():
+            if exposed or self._trace.gave_up:
+                storage.touched()
+            elif known:
+                storage.is_exposed = False
+                storage.touched()
+            else:
+                self._trace.take_back(storage)
+
+    def inside(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What the function has returned, as the trace takes it."""
+        return tuple(map(self._inside, results))
+
+    def _inside(self, x: Any) -> Any:
+        if type(x) is tuple:
+            return tuple(map(self._inside, x))
+        for name, given in self.values.items():
+            if x is given:
+                return self._given[name]
+        if isinstance(x, np.ndarray):
+            for storage, *_ in list(self._storages.values()):
+                if np.may_share_memory(storage.array, x):  # it stays NumPy's
+                    self._storages[id(storage)] = storage, True, True
+                    return x
+        return self._trace.result(x)
+
+
+def _outside(x: Any, numbers: dict[int, Any]) -> Any:
+    if type(x) is tuple:
+        return tuple([_outside(item, numbers) for item in x])
+    if type(x) is not Tracer:
+        return x
+    return numbers[id(x)] if id(x) in numbers else x._array()
+
+
+def _number(trace: SegmentedTrace, x: Tracer, found: Any) -> Any:
+    number = np.asarray(found)[()]
+    return number if x._value_in(trace).weak is None else number.item()
+
+
+def _function(
+    loop: Loop,
+    names: list[str],
+    elements: frozenset[str],
+    module: dict[str, Any],
+    code: types.CodeType,
+) -> types.FunctionType:
+    """The loop as a function of names; `elements` are integers that come as elements of arrays."""
+    body: list[ast.stmt] = [
+        ast.Assign(
+            [ast.Name(name, ast.Store())],
+            ast.Call(ast.Name("int", ast.Load()), [ast.Name(name, ast.Load())], []),
+        )
+        for name in sorted(elements)
+    ]
+    results = ast.Tuple([ast.Name(name, ast.Load()) for name in loop.results], ast.Load())
+    original = copy.deepcopy(loop.original)
+    assert original is not None
+    body += [original, ast.Return(results)]
+    arguments = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
+    name = f"loop_{original.lineno}"
+    definition = ast.FunctionDef(name, arguments, body, [])
+    for x in ast.walk(definition):
+        if "lineno" in x._attributes and not hasattr(x, "lineno"):
+            ast.copy_location(x, original)
+    made = types.FunctionType(code_of(definition, code), module, name)
+    made.__qualname__ = f"{code.co_name}.<loop>"
+    return made
+
+
+def run_apart(number: int) -> tuple[Any, ...] | None:
+    """Runs a loop of a call in segments as a program of its own: what the names that are read after
+    it stand for. None if it runs as it is."""
+    trace = current_trace()
+    if not isinstance(trace, SegmentedTrace):
+        return None
+    known = trace.programs.apart
+    if number not in known:
+        known[number] = LoopApart(LOOPS[number], trace.programs.device)
+    return known[number].run(trace, sys._getframe(1))  # type: ignore[no-any-return]

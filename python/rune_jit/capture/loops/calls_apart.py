@@ -1,0 +1,71 @@
+"""Calls that run loops apart, in the code of functions whose calls run in segments:
+
+for i in range(n):                  .ran = .apart(7)
+    s += x[i]                       if .ran is None:
+                                        for i in range(n):
+                                            s += x[i]
+                                    else:
+                                        (s,) = .ran
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from typing import Any
+
+from rune_jit.capture.loops.unfold import at, call
+
+APART = ".apart"
+_RAN = ".ran"
+
+# What a loop that is a function of its own does not have.
+_NOT_IN_LOOPS = (
+    *(ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Lambda, ast.FunctionDef, ast.ClassDef),
+    *(ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom, ast.Delete, ast.NamedExpr),
+)
+# What a loop over numbers or an array iterates over.
+_OVER_NUMBERS = (ast.Call, ast.Name, ast.Attribute, ast.Subscript)
+Place = tuple[str, int, int]
+
+
+def keep_loops(statements: list[ast.stmt], filename: str) -> None:
+    """Keeps the loops of statements as they are now, if they can be functions of their own."""
+    for x in (y for s in statements for y in ast.walk(s)):
+        if not isinstance(x, (ast.For, ast.While)) or x.orelse:
+            continue
+        is_over_items = isinstance(x, ast.For) and not isinstance(x.iter, _OVER_NUMBERS)
+        if not is_over_items and not any(isinstance(y, _NOT_IN_LOOPS) for y in ast.walk(x)):
+            x.original = copy.deepcopy(x)  # type: ignore[union-attr]
+            x.original.filename = filename  # type: ignore[union-attr]
+
+
+def place_of(original: Any) -> Place:
+    return original.filename, original.lineno, original.col_offset
+
+
+class Apart(ast.NodeTransformer):
+    """Puts the calls into a function, for the loops of the statements `within`: `known`
+    are the loops that can be functions."""
+
+    def __init__(self, filename: str, known: dict[Place, Any], within: list[ast.stmt]) -> None:
+        self._filename, self._known = filename, known
+        self._open = {id(x) for s in within for x in ast.walk(s)}
+
+    def visit_For(self, node: ast.For) -> Any:
+        return self._visit(node)
+
+    def visit_While(self, node: ast.While) -> Any:
+        return self._visit(node)
+
+    def _visit(self, node: ast.For | ast.While) -> Any:
+        self.generic_visit(node)  # loops in it may run apart where it does not
+        loop = self._known.get((self._filename, node.lineno, node.col_offset))
+        if loop is None or id(node) not in self._open:
+            return node
+        ran = ast.Name(_RAN, ast.Store())
+        first = ast.Assign([ran], call(APART, ast.Constant(loop.number)))
+        is_none = ast.Compare(ast.Name(_RAN, ast.Load()), [ast.Is()], [ast.Constant(None)])
+        targets = ast.Tuple([ast.Name(x, ast.Store()) for x in loop.results], ast.Store())
+        after = ast.Assign([targets], ast.Name(_RAN, ast.Load())) if loop.results else ast.Pass()
+        return [at(node, first), at(node, ast.If(is_none, [node], [after]))]

@@ -1,0 +1,268 @@
+"""Loops of functions whose calls run in segments are programs of their own
+(capture/loops/apart.py)."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from compare import assert_same
+
+import rune_jit
+
+X = np.random.default_rng(0).normal(size=300)
+WORDS = np.random.default_rng(1).integers(0, 4, (2, 60))
+
+
+def apart(function: Callable[..., Any], make: Callable[[], tuple[Any, ...]]) -> str:
+    """Compares calls with NumPy's, what they write to their arguments, too; how they run."""
+    jitted = rune_jit.jit(function)
+    for _ in range(3):
+        wanted, given = make(), make()
+        assert_same(jitted(*given), function(*wanted), ulps=8, scaled=True)
+        assert_same(given, wanted, ulps=8, scaled=True)
+    return jitted.explain()
+
+
+def subsequence(a, b):
+    n, m = len(a), len(b)
+    table = np.zeros((n + 1, m + 1), dtype=int)
+    for i in range(1, n + 1):
+        for j in range(1, m + 1):
+            if a[i - 1] == b[j - 1]:
+                table[i, j] = table[i - 1, j - 1] + 1
+            else:
+                table[i, j] = max(table[i - 1, j], table[i, j - 1])
+    out, i, j = [], n, m
+    while i > 0 and j > 0:
+        if a[i - 1] == b[j - 1]:
+            out.append(int(a[i - 1]))
+            i, j = i - 1, j - 1
+        elif table[i - 1, j] >= table[i, j - 1]:
+            i -= 1
+        else:
+            j -= 1
+    return out[::-1], table
+
+
+def warped(a, b):
+    a, b = np.unique(np.round(a, 1)), np.unique(np.round(b, 2))
+    costs = np.full((len(a) + 1, len(b) + 1), np.inf)
+    costs[0, 0] = 0
+    for i in range(1, len(a) + 1):
+        for j in range(1, len(b) + 1):
+            least = min(costs[i - 1, j], costs[i, j - 1], costs[i - 1, j - 1])
+            costs[i, j] = abs(a[i - 1] - b[j - 1]) + least
+    return costs[len(a), len(b)], a[:3]
+
+
+def written(x, y):
+    """Writes to an argument through a view, and to an array that has a view."""
+    part = x[10:]
+    if y.item(3) > 1e9:
+        part = y
+    z = np.zeros(300)
+    half = z[:150]
+    k, total = 0, 0.0
+    for i in range(1, 200):
+        part[i] = 0.5 * part[i - 1] + y[i]
+        z[i] += part[i]
+        total = total + part[i]
+        k += 2
+    half += 1
+    return z, half, total, k, i, part[:4], np.nonzero(z > 1)[0]
+
+
+def replaced(x, y):
+    found = x[x > 0]
+    v = np.ones(20)
+    for i in range(20, 60):
+        w = v * 0.5
+        w[i % 20] += found[i]
+        v = w[::-1] + found[i - 20 : i]
+    first = v
+    row = found[:5]
+    for i in range(30):
+        row = found[i : i + 5]
+        v[i % 20] += row[2]
+    return v, first is v, row, found, i
+
+
+def ended(x, y):
+    scale = float(f"{y[0]:.3f}")
+    steps, v = 0, 100.0
+    while v > 1.0:
+        v = v * 0.9 + 0.001 * scale
+        steps += 1
+        if steps > 10_000:
+            break
+    return v, steps
+
+
+def counted(x, y):
+    """Other integers at each call of the loop."""
+    totals = []
+    for scale in (1, 2, 3):
+        n = int(np.floor(scale * 17 + abs(x[scale]).item()))
+        total = 0.0
+        for i in range(n):
+            total = 0.9 * total + x[i] * n
+        totals.append(total)
+    return totals
+
+
+PAIR = lambda: (X.copy(), X[::-1].copy())  # noqa: E731
+
+
+@pytest.mark.parametrize(
+    ("function", "make"),
+    [
+        (subsequence, lambda: tuple(WORDS.copy())),
+        (warped, PAIR),
+        (written, PAIR),
+        (replaced, PAIR),
+        (ended, PAIR),
+    ],
+)
+def test_loops_between_what_runs_in_segments(function, make):
+    assert "more of loops" in apart(function, make)
+
+
+def test_loops_in_loops_that_run_in_segments():
+    assert "more of loops" in apart(counted, PAIR)
+
+
+def test_an_error_leaves_what_numpy_leaves():
+    def f(x, at):
+        low = x.min().item()
+        for i in range(at.shape[0]):
+            x[at[i]] += low + i
+        return x
+
+    for at in (np.arange(40), np.arange(40) * 8, np.arange(20)):
+        jitted, a, b = rune_jit.jit(f), X.copy(), X.copy()
+        try:
+            f(a, at)
+        except IndexError:
+            with pytest.raises(IndexError):
+                jitted(b, at)
+        else:
+            jitted(b, at)
+        assert_same(b, a)
+
+
+class Buffer:
+    def __init__(self) -> None:
+        self.values = np.zeros(50)
+
+
+BUFFER = Buffer()
+
+
+def test_traced_values_in_objects():
+    def f(x):
+        BUFFER.values = x[:50] * x.max().item()
+        total = 0.0
+        for i in range(50):
+            total = 0.5 * total + BUFFER.values[i]
+        return total
+
+    apart(f, lambda: (X.copy(),))
+    assert type(BUFFER.values) is np.ndarray
+
+
+def test_functions_that_loops_call():
+    def f(x):
+        low = x.min().item()
+
+        def g(v):
+            return v * low
+
+        total = 0.0
+        for i in range(len(x)):
+            total += g(x[i])
+        return total
+
+    apart(f, lambda: (X.copy(),))
+
+
+TABLE = np.zeros(60)
+
+
+def test_what_waits_to_be_written():
+    def f(x):
+        TABLE[:] = x[:60] * x.max().item()
+        total = 0.0
+        for i in range(50):
+            total = 0.5 * total + TABLE[i]
+            TABLE[i + 1] += total
+        return total, TABLE.copy()
+
+    apart(f, lambda: (X.copy(),))
+
+
+@pytest.mark.parametrize("use", ["w += 10", "a[2] = 7", "v[0] = 3"])
+def test_arrays_that_are_others(use):
+    source = f"""
+def f(a, b):
+    low = a.min().item()
+    w, v = a[1], b[:2]
+    for i in range(5):
+        if b[i] > 2:
+            w = a[i]
+        v = a[i - 1]
+    {use}
+    return w, v, low
+"""
+    name = f"<{hash(source)}>"
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    namespace: dict[str, Any] = {}
+    exec(compile(source, name, "exec"), namespace)
+    for b in (np.array([1, 3, 5, 0, 1]), np.zeros(5, int)):
+        apart(namespace["f"], lambda b=b: (np.arange(20).reshape(5, 4), b.copy()))
+
+
+def test_an_array_that_is_another_one_if_no_iteration_runs():
+    def f(a):
+        low = a.min().item()
+        b = a
+        while b[0] < 5:
+            b = b * 2
+        b += 1
+        return a, b, low
+
+    apart(f, lambda: (np.arange(1.0, 5.0),))
+    apart(f, lambda: (np.arange(7.0, 12.0),))
+
+
+def test_overlapping_views():
+    def f(x):
+        low = x.min().item()
+        a, b = x[1:], x[:-1]
+        for i in range(50):
+            a[i] = b[i] + low
+        return a, b, x.sum().item()
+
+    apart(f, lambda: (X.copy(),))
+
+
+def test_lists_that_get_arrays():
+    def f(x):
+        low = x.min().item()
+        v, s, rows, sums, numbers = x[:3] * 2, 0, [], [], []
+        for _ in range(20):
+            rows.append(v)
+        for i in range(20):
+            s += x[i : i + 2]
+            sums.append(s)
+        for i in range(20):
+            numbers.append(x[i])
+            numbers[i] = numbers[i] * 2
+        v += 1
+        s *= 2
+        return rows, v, sums, s, numbers, low
+
+    apart(f, lambda: (X.copy(),))
