@@ -215,7 +215,7 @@ def test_what_is_no_loop_of_the_program() -> None:
             x[i, j] = len(seen)
         return x
 
-    refused("append", filled, X)
+    refused("it changes a list", filled, X)
 
 
 @pytest.mark.parametrize("sizes", [(-1, 3), (2.5, 3), ("a",)], ids=str)
