@@ -202,8 +202,13 @@ class Chooser {
       for (int64_t size = wanted; size >= std::max(least, wanted / 2); --size)
         if (size % unit == 0 && rows % size == 0 && (rows / size) % cores == 0) return size;
     const int64_t rounds = (rows + wanted * cores - 1) / (wanted * cores);
-    const int64_t size = std::max(rows / (rounds * cores), int64_t{1});
-    return size > lanes ? size / lanes * lanes : size;
+    int64_t even = std::max(rows / (rounds * cores), int64_t{1});
+    if (even > lanes) even = even / lanes * lanes;
+    // Rows that are left over have a loop of their own, which takes time to compile.
+    for (int64_t distance = 0; distance <= even / 8; ++distance)
+      for (const int64_t size : {even + distance, even - distance})
+        if (rows % size == 0 && rows / size >= cores) return size;
+    return even;
   }
 
   // How far the rows are from being the outermost axis, of what the loop carries.
