@@ -3,7 +3,9 @@ program, which is compiled for each value of them."""
 
 from __future__ import annotations
 
+import collections
 import math
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -167,3 +169,37 @@ def test_functions_that_ask_for_values_run_in_segments() -> None:
     assert_matches(jitted(x), newton(x))
     assert_matches(jitted(x * 2), newton(x * 2))
     assert "item: cannot take the value" in jitted.explain()
+
+
+def _in_a_queue(x: Any, width: int) -> Any:
+    recent, out = collections.deque(maxlen=width), np.zeros(len(x))
+    for i in range(len(x)):
+        recent.append(x[i])
+        out[i] = recent[0]
+    return out
+
+
+def _packed(x: Any, n: int) -> Any:
+    return x * struct.unpack("i", struct.pack("i", n))[0]
+
+
+def _refused(x: Any, n: int) -> Any:
+    if n > 3:
+        raise TypeError("too large")
+    return x * n
+
+
+@pytest.mark.parametrize("function", [_in_a_queue, _packed, _refused])
+def test_code_in_c_gets_pythons_numbers(function: Any) -> None:
+    """It raises TypeError for traced ones."""
+    jitted = rune_jit.jit(function)
+    x = np.arange(9.0)
+    for n in (2, 3, 5, 2):
+        try:
+            expected = function(x, n)
+        except TypeError as error:
+            with pytest.raises(TypeError, match=str(error)):
+                jitted(x, n)
+            continue
+        np.testing.assert_array_equal(jitted(x, n), expected)
+    assert "as one program" in jitted.explain()

@@ -240,6 +240,9 @@ def _trace_once(
                 error.__cause__.user_site = user_site_of(error)  # type: ignore[attr-defined]
                 raise error.__cause__ from None
             raise_what_was_caught()
+            if type(error) is TypeError and trace.numbers:
+                # Code in C may take Python's own numbers only: `deque(maxlen=n)`.
+                raise ValuesNeeded(frozenset(trace.numbers.values())) from error
             if watch.is_of_library(error):
                 raise UnsupportedOpError(f"{trace.name}: cannot trace this ({error})") from error
             if isinstance(error, RuneJitError) or not _are_conditions_sure(trace, call):
