@@ -171,3 +171,38 @@ def test_break_and_else_and_return() -> None:
     rolled(breaks, x(), 4)
     rolled(breaks, x(), 40)
     rolled(returns, x())
+
+
+def test_where_arrays_that_a_loop_carries_lie() -> None:
+    def shares(x):
+        w, n = x, np.zeros(2)
+        for _ in range(5):
+            if np.shares_memory(w, x):
+                n[0] += 1
+            w = x * 2
+        return w, n
+
+    def owns(x):
+        w, n = x[:3], np.zeros(2)
+        for _ in range(5):
+            n[0] += w.flags.owndata
+            w = x[:3] * 2
+        return w, n
+
+    def strides(x):
+        w, n = x[::-1], np.zeros(2)
+        for _ in range(5):
+            n[0] += w.strides[0] > 0
+            w = x * 2
+        return w, n
+
+    def base(x):
+        w, n = x[:3], np.zeros(2)
+        for _ in range(5):
+            n[0] += w.base is not None
+            w = x[:3] * 2
+        return w, n
+
+    for function in (shares, owns, strides):
+        refused("how an array that it carries lies in memory", function, x())
+    both(base, x())

@@ -203,3 +203,58 @@ def test_code_in_c_gets_pythons_numbers(function: Any) -> None:
             continue
         np.testing.assert_array_equal(jitted(x, n), expected)
     assert "as one program" in jitted.explain()
+
+
+def test_numbers_of_python_have_no_attributes_of_arrays() -> None:
+    def size(x, n):
+        try:
+            return x * n.shape[0]
+        except AttributeError:
+            return x + n
+
+    def mean(x, n):
+        try:
+            return (n + 1).mean() + x
+        except AttributeError:
+            return x
+
+    check(size, (X, 3), (X, 2.5))
+    check(mean, (X, 3), (X, 2.5))
+
+    def carried(x, n):
+        w = n
+        for i in range(5):
+            w = w + i
+        return w.sum() + x
+
+    def given(x, n):
+        return x + n.T
+
+    def unsure(x, n):
+        best = n
+        for i in range(5):
+            if x[i] > best:
+                best = x[i]
+        return best.mean()
+
+    for function in (carried, given):
+        jitted = rune_jit.jit(function)
+        for _ in range(3):
+            with pytest.raises(AttributeError, match="'int' object has no attribute"):
+                jitted(X, 3)
+        assert_matches(jitted(X, np.int64(3)), function(X, np.int64(3)))
+    jitted = rune_jit.jit(unsure)
+    with pytest.raises(AttributeError, match="'float' object has no attribute 'mean'"):
+        jitted(X, 9.0)
+    assert_matches(jitted(X, -9.0), unsure(X, -9.0))
+
+
+def test_the_base_of_a_view_is_the_argument() -> None:
+    def based(x):
+        print(end="")
+        view = x[:3]
+        return view.base is x, x.base is None, view.base.sum()
+
+    jitted = rune_jit.jit(based)
+    for _ in range(2):
+        assert_matches(jitted(X), based(X))

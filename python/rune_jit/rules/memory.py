@@ -96,18 +96,28 @@ class Flags:
         setattr(self, key, value)
 
 
+def _check(x: Tracer) -> None:
+    """Called where a property of memory is asked for."""
+    if (loops := require_trace().loops) is not None:
+        loops.check_layout(x._storage)
+
+
 def _flags(x: Tracer) -> Any:
+    _check(x)
     return x.dtype.type(0).flags if x._storage.scalar else Flags(x)
 
 
 def _strides(x: Tracer) -> tuple[int, ...]:
+    _check(x)
     return () if x._storage.scalar else layout_of(x).strides
 
 
 def _base(x: Tracer) -> Any:
-    if x._trace.is_segmented and not x._storage.scalar:
-        return layout_of(x).base
+    _check(x)
     storage = x._storage
+    if x._trace.is_segmented and not storage.scalar:
+        base = layout_of(x).base
+        return x._trace.stand_in(base) if type(base) is np.ndarray else base
     if x._steps or storage.leaf is not None or storage.captured is not None:
         refuse("ndarray.base of an array that may be a view")
 
@@ -120,6 +130,8 @@ def _share(function: Any, a: Any, b: Any, *options: Any, **named: Any) -> Any:
     """numpy.may_share_memory or shares_memory."""
     if not (isinstance(a, Tracer) and isinstance(b, Tracer)):
         refuse(f"{function.__name__} with an array that is not traced")
+    _check(a)
+    _check(b)
     first, second = a._storage, b._storage
     if first is not second:
         if (loops := require_trace().loops) is not None:

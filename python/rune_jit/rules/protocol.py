@@ -46,6 +46,7 @@ from rune_jit.rules.indexing.selection import Selection
 from rune_jit.rules.indexing.write import Flat, ufunc_at
 from rune_jit.rules.known import known, run_known
 from rune_jit.rules.memory import layout_of
+from rune_jit.rules.number_attributes import refuse_attributes_of_arrays
 from rune_jit.rules.python_errors import assume_defined, assume_nonzero
 from rune_jit.rules.table import FUNCTIONS, ON_HOST, VIEWS, named
 from rune_jit.tracing.context import current_trace, require_trace
@@ -460,3 +461,5 @@ for _name, _method in {
 install_operators(
     Tracer, _is_operand, _operation_or_numpy, host.or_numpy(_apply_in_place, _in_place_of)
 )
+
+refuse_attributes_of_arrays()

@@ -380,6 +380,14 @@ class Loops:
         if any(x is b for x in self.sharing(a)):
             self._refuse_shared(a, "it asks whether arrays share memory that may be the same one")
 
+    def check_layout(self, storage: Storage) -> None:
+        """Called where it matters where the elements lie, which differs from iteration to iteration
+        for what a loop carries."""
+        for body in self.open:
+            if any(storage is given for given in body.given):
+                self.plans.refuse(body.loop, "it asks how an array that it carries lies in memory")
+                raise LoopRefused
+
     def _refuse_shared(self, storage: Storage, why: str) -> NoReturn:
         if (loop := self._shared_by.get(id(storage))) is not None:
             self.plans.refuse(loop, why)

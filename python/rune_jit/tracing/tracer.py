@@ -339,12 +339,13 @@ class Tracer(ArrayMethods, _core.BufferBase):
     def __getattr__(self, name: str) -> Any:
         if self._storage.scalar and not name.startswith("_") and hasattr(self.__class__, name):
             return getattr(self._element(name), name)
-        if not name.startswith("_") and hasattr(np.ndarray, name):
+        kind = self.__class__
+        is_of_numpy = kind is Tracer or issubclass(kind, (np.generic, np.ndarray))
+        if is_of_numpy and not name.startswith("_") and hasattr(np.ndarray, name):
             if self._trace.is_segmented:
                 return getattr(self.__array__(), name)
             raise UnsupportedOpError(f"ndarray.{name}: cannot trace this attribute")
-        kind = self.__class__
-        of_numpy = "numpy." if issubclass(kind, (Tracer, np.generic)) else ""
+        of_numpy = "numpy." if is_of_numpy else ""
         kind_name = "ndarray" if kind is Tracer else kind.__name__
         raise AttributeError(f"'{of_numpy}{kind_name}' object has no attribute {name!r}")
 

@@ -1,0 +1,51 @@
+"""Traced Python numbers have the attributes of Python's numbers only: those of arrays raise
+AttributeError, as `(3).astype` does."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rune_jit.rules.coercions import refuse
+from rune_jit.tracing.context import is_own
+from rune_jit.tracing.tracer import Tracer
+
+
+def _check_is_of_numpy(x: Tracer, name: str) -> None:
+    """Raises AttributeError if a traced number is Python's, UnsupportedOpError if that is not
+    known. Code of rune_jit and NumPy asks for shapes and dtypes of all numbers."""
+    if is_own(sys._getframe(2).f_code.co_filename):
+        return
+    value = x._value_in(x._trace)
+    if value.weak is not None:
+        raise AttributeError(f"'{value.weak}' object has no attribute {name!r}")
+    if x._trace.builder.unsure_kind(value):
+        refuse(f"{name} of a number that may be Python's or NumPy's")
+
+
+def _of_arrays(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def checked(self: Tracer, *args: Any, **kwargs: Any) -> Any:
+        if self._storage.scalar:
+            _check_is_of_numpy(self, name)
+        return method(self, *args, **kwargs)
+
+    return checked
+
+
+def refuse_attributes_of_arrays() -> None:
+    """Call it once, when Tracer has all of its attributes."""
+    for name in dir(Tracer):
+        if name[0] == "_" or not hasattr(np.ndarray, name) or hasattr(complex, name):
+            continue
+        found = inspect.getattr_static(Tracer, name)
+        if isinstance(found, property) and found.fget is not None:
+            setattr(Tracer, name, property(_of_arrays(name, found.fget), found.fset))
+        elif isinstance(found, types.FunctionType):
+            setattr(Tracer, name, _of_arrays(name, found))
