@@ -283,6 +283,8 @@ double moved_bytes(const Capabilities& caps, const Kernel& kernel, const ItemAna
 
 }  // namespace
 
+int64_t estimate(double figure) { return static_cast<int64_t>(std::min(figure, 1e18)); }
+
 ItemAnalysis analyze(const Graph& graph, const Capabilities& caps, const Kernel& kernel) {
   ItemAnalysis result;
   Operations operations;
@@ -299,12 +301,12 @@ ItemAnalysis analyze(const Graph& graph, const Capabilities& caps, const Kernel&
     }
     std::tie(result.bytes_read, result.bytes_written) = bytes_of_phases(graph, kernel);
   }
-  result.flops = static_cast<int64_t>(operations.flops);
+  result.flops = estimate(operations.flops);
   const double footprint = static_cast<double>(result.bytes_read + result.bytes_written);
   const double bytes = moved_bytes(caps, kernel, result);
   const double one_core_ns =
       std::max(operations.ns * caps.num_cores, memory_ns(caps, bytes, footprint, 1));
-  result.work_ns = static_cast<int64_t>(one_core_ns);
+  result.work_ns = estimate(one_core_ns);
   const double cores = busy_cores(caps, kernel);
   const bool alone = caps.model == ExecutionModel::Cores && !is_worth_sharing(caps, one_core_ns);
   const double share = alone ? 1 : cores;
@@ -312,7 +314,7 @@ ItemAnalysis analyze(const Graph& graph, const Capabilities& caps, const Kernel&
       std::max(operations.ns * caps.num_cores / share, memory_ns(caps, bytes, footprint, share));
   const bool hands_over = caps.model == ExecutionModel::Cores && share > 1;
   result.est_ns =
-      static_cast<int64_t>(caps.launch_ns + shared_ns + (hands_over ? caps.parallel_ns : 0));
+      estimate(caps.launch_ns + shared_ns + (hands_over ? caps.parallel_ns : 0));
   result.occupancy = std::min(1.0, cores / caps.num_cores);
   result.accumulators = count_accumulators(kernel);
   return result;
@@ -328,8 +330,8 @@ ItemAnalysis analyze_moves(const Graph& graph, const Capabilities& caps, const S
   for (const Value v : reads) result.bytes_read += bytes_of(graph, v);
   for (const Value v : writes) result.bytes_written += bytes_of(graph, v);
   const double bytes = static_cast<double>(result.bytes_read + result.bytes_written);
-  result.work_ns = static_cast<int64_t>(memory_ns(caps, bytes, bytes, 1));
-  result.est_ns = static_cast<int64_t>(caps.launch_ns) + result.work_ns;
+  result.work_ns = estimate(memory_ns(caps, bytes, bytes, 1));
+  result.est_ns = estimate(caps.launch_ns) + result.work_ns;
   return result;
 }
 

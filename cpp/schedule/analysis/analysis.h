@@ -5,6 +5,10 @@
 
 namespace rune::schedule {
 
+// A figure of an analysis: the number without its fraction, or 10^18 if it is larger (loops whose
+// bounds are numbers among the arguments may have that many operations).
+int64_t estimate(double figure);
+
 // Analyses a kernel whose axes and stages are set. Before the mapping it assumes full vectors and
 // busy cores; afterwards it follows the mapping. flops counts the scalar operations of a run: a
 // multiply-add is two, exp is one, and an element that is computed several times counts each time.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "graph/loops.h"
+#include "schedule/analysis/analysis.h"
 #include "schedule/analysis/cost.h"
 
 namespace rune::schedule {
@@ -92,10 +93,10 @@ ItemAnalysis analyze_loops(const Graph& graph, const Capabilities& caps, const L
   for (const Value v : item.inputs) result.bytes_read += bytes_of(graph, v);
   for (const Value v : item.outputs) result.bytes_written += bytes_of(graph, v);
   const double bytes = static_cast<double>(result.bytes_read + result.bytes_written);
-  result.flops = static_cast<int64_t>(work.flops);
+  result.flops = estimate(work.flops);
   result.occupancy = 1.0 / caps.num_cores;
-  result.work_ns = static_cast<int64_t>(std::max(work.ns, memory_ns(caps, bytes, bytes, 1)));
-  result.est_ns = static_cast<int64_t>(caps.launch_ns) + result.work_ns;
+  result.work_ns = estimate(std::max(work.ns, memory_ns(caps, bytes, bytes, 1)));
+  result.est_ns = estimate(caps.launch_ns) + result.work_ns;
   return result;
 }
 

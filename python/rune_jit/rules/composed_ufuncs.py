@@ -13,12 +13,19 @@ from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.tracer import Tracer
 
 
+def _times_quotient(x: Any, a: float, b: float) -> Any:
+    """x * (a / b) as NumPy computes it: the quotient is of the loop's dtype, which for numbers of
+    16 bits is float32."""
+    dtype = np.dtype(np.float32) if x.dtype.itemsize == 2 else x.dtype
+    return (x.astype(dtype, copy=False) * (dtype.type(a) / dtype.type(b))).astype(x.dtype)
+
+
 def _deg2rad(x: Any) -> Any:
-    return x * x.dtype.type(math.pi / 180)
+    return _times_quotient(x, math.pi, 180)
 
 
 def _rad2deg(x: Any) -> Any:
-    return x * x.dtype.type(180 / math.pi)
+    return _times_quotient(x, 180, math.pi)
 
 
 def _reciprocal(x: Any) -> Any:
