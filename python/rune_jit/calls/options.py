@@ -30,8 +30,8 @@ class CacheInfo(NamedTuple):
         hits: calls that ran a program that was compiled before.
         misses: traces.
         fallbacks: signatures that run on NumPy.
-        size: signatures known.
-        evictions: signatures forgotten because there were too many.
+        size: known signatures.
+        evictions: signatures that were forgotten because there were more than cache_size.
         segmented: signatures that run in segments.
     """
 
