@@ -165,7 +165,8 @@ def _refuse_without_hash(name: str, statics: dict[str, Any], leaves: list[Any]) 
         if not trees.has_key(leaf):
             raise UnsupportedOpError(
                 f"{name}: cannot trace an argument of {type(leaf).__name__}"
-                " (neither an array, a number, a container of these, nor hashable)"
+                " (neither an array, a number, a container of these, nor hashable)\n"
+                "hint: pass the arrays and numbers in it"
             ) from None
 
 
@@ -180,7 +181,8 @@ def _check_leaf(
         what = leaf.dtype if type(leaf) in (np.ndarray, Array) else type(leaf).__name__
         raise UnsupportedOpError(
             f"{name}: cannot trace an argument of {what}"
-            f" ({_owner(arguments, position, receiver)}, shape {leaf.shape})"
+            f" ({_owner(arguments, position, receiver)}, shape {leaf.shape})\n"
+            "hint: convert it to a plain array of numbers: np.asarray(x, dtype)"
         )
     if is_foreign_array(leaf):
         raise UnsupportedOpError(

@@ -155,7 +155,10 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             return cut  # type: ignore[no-any-return]
         call, traced = self._known.traced(self._take_apart(args, kwargs))
         if traced.graph is None:
-            raise UnsupportedOpError(f"{self._name}: cannot lower a function that computes nothing")
+            raise UnsupportedOpError(
+                f"{self._name}: cannot lower a function that computes nothing\n"
+                "hint: return what NumPy's functions compute of its arguments"
+            )
         core = self._compiler.lower(call, traced)
 
         def make_call(executable: Any) -> Callable[..., Any]:

@@ -91,7 +91,9 @@ class Compiled(StandIn):
             return self._real(*args, **kwargs)
         trace = require_trace()
         if not isinstance(trace, SegmentedTrace):
-            raise UnsupportedOpError(f"{self._real.__name__}: cannot trace compiled code")
+            raise UnsupportedOpError(
+                f"{self._real.__name__}: cannot trace compiled code\nhint: call it outside"
+            )
 
         return trace.run_now(self._real, _in_memory(trace, args), _in_memory(trace, kwargs))
 

@@ -376,8 +376,8 @@ class Watch:
                 slots += new_slots
         if what:
             error = StateChangedError(
-                f"{function}: cannot trace a function that changes {what} (a later call would not)"
-                "\nhint: return the new value"
+                f"{function}: cannot trace a function that changes {what} (the program would not"
+                " do so at later calls)\nhint: return the new value"
             )
             error.slots = None if None in slots else slots
             raise error

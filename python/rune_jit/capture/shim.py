@@ -84,9 +84,10 @@ def _refusing(function: Any, name: str, has_result: bool = True) -> Callable[...
         if not has_result and not trace.decides:
             return function(*args, **kwargs)
         kind = ThreadStartedError if function is threading.Thread else UnsupportedOpError
+        instead = "pass its result as an argument" if has_result else "return what it needs"
         raise kind(
             f"{name}: cannot trace this function (it would run once, not at each call)\n"
-            "hint: call it outside, and pass its result as an argument"
+            f"hint: call it outside, and {instead}"
         )
 
     return refuse

@@ -22,7 +22,7 @@ SAMPLES = {"bool": True, "int": 1, "float": 1.0, "complex": 1j}
 
 
 def refuse(what: str) -> NoReturn:
-    raise UnsupportedOpError(f"{what}: cannot trace this")
+    raise UnsupportedOpError(f"{what}: cannot trace this\nhint: compute it outside")
 
 
 def refuse_unless(condition: bool, what: str) -> None:

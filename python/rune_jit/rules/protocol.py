@@ -223,7 +223,10 @@ def _array_function(
     if is_known and (func not in VIEWS or current_trace() is None):
         return run_known(func, args, kwargs)
     if handler is None and func not in ON_HOST:
-        raise UnsupportedOpError(f"{_name_of(func)}: cannot trace this function")
+        raise UnsupportedOpError(
+            f"{_name_of(func)}: cannot trace this function\n"
+            "hint: call it outside of the jitted function"
+        )
     kwargs = {**kwargs}  # NumPy gets them all if this raises
     out = kwargs.pop("out", None)
     given, position = args, _position_of_out(func)
@@ -382,7 +385,10 @@ def _view(self: Tracer, dtype: Any = None, type: Any = None) -> Tracer:
         if is_known and Step(kind, None).dtype(self.dtype) == np.dtype(dtype):
             layout_of(self).view(dtype)  # NumPy's errors
             return make_view(kind, None, self)
-    raise UnsupportedOpError("ndarray.view: cannot trace a view as another dtype")
+    raise UnsupportedOpError(
+        f"ndarray.view: cannot trace a view of {self.dtype} as {dtype}\nhint: x.astype(dtype)"
+        " converts the values"
+    )
 
 
 def _set_flat(self: Tracer, value: Any) -> None:

@@ -126,7 +126,8 @@ class Step(NamedTuple):
             if math.prod(with_bounds(tuple(old.shape))) > _MOST_COPIED:
                 raise UnsupportedOpError(
                     "setitem: cannot trace a write to a slice whose bounds data decide in an array"
-                    f" of more than {_MOST_COPIED} elements"
+                    f" of more than {_MOST_COPIED} elements\n"
+                    "hint: write the elements in a loop, or select them by a mask"
                 )
             return builder.index(part, [slice(0, n) for n in old.shape])
         assert self.kind == "element", self.kind
