@@ -90,6 +90,7 @@ def _refusing(function: Any, name: str, has_result: bool = True) -> Callable[...
             f"hint: call it outside, and {instead}"
         )
 
+    refuse.__name__ = name  # explain() names it
     return refuse
 
 
