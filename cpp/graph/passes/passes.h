@@ -109,8 +109,7 @@ Graph decompose_nodes(const Graph& graph, const std::string& device, const Langu
 
 // Computes nodes that do not depend on arguments, by the reference evaluation of alu/eval.h:
 // - elementwise operations, Cast and Bitcast of constants of one value, which become such a
-//   constant
-//   (Builder::full), and of Vconsts, which become a Vconst;
+//   constant (Builder::full), and of Vconsts, which become a Vconst;
 // - movement of a constant of one value, and a Cat of equal ones;
 // - the reductions Max and Min of a constant of one value, and the sum of integers.
 // It drops nodes that nothing uses afterwards. Linear.
