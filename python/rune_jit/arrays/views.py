@@ -1,4 +1,4 @@
-"""Views of Arrays in a device's memory. In the host's memory NumPy has them."""
+"""Views of Arrays in a device's memory. (In the host's memory they are NumPy's views.)"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long compilations take, what makes them long, and what they are doing."""
+"""Times compilations, finds what makes them long, and reports what they are doing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Takes the arguments of a call apart into arrays, numbers and values that a trace may use."""
+"""Takes the arguments of a call apart into arrays, numbers and static values, and makes the call's
+key."""
 
 from __future__ import annotations
 

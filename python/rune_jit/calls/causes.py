@@ -1,4 +1,4 @@
-"""Why a function was traced: what was new about the arguments or the state of a call."""
+"""Finds why a function was traced: what was new in the arguments or the state of a call."""
 
 from __future__ import annotations
 

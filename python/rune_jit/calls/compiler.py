@@ -1,5 +1,5 @@
-"""Programs of one function: a call is traced, its graph is lowered for a device, and the program is
-bound to what the call gives it."""
+"""Makes the programs of a function: traces a call, lowers the graph for a device, and binds the
+program to the call's inputs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Calls with dask's arrays among the arguments: the function is traced for whole arrays, and its
-program cut into programs of blocks, which are tasks of the arrays that the call returns."""
+"""Calls with dask's arrays among the arguments. The function is traced for whole arrays, and its
+program is cut into programs of blocks. These are the tasks of the arrays that the call returns."""
 
 from __future__ import annotations
 

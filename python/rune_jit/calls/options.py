@@ -1,4 +1,4 @@
-"""What `jit` takes and tells."""
+"""The options of `jit`, and the counts of `cache_info()`."""
 
 from __future__ import annotations
 

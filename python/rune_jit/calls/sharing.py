@@ -1,5 +1,5 @@
-"""Programs of a function that serve several signatures: calls that differ in which objects they are
-given, where these objects are alike in all that the trace has read."""
+"""Programs that serve several signatures: the calls differ only in which objects they are given,
+and these objects are alike in all that the trace has read."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a jitted function knows of each signature of its calls: the program that runs them, or how
-else they run, and what traces of them have needed."""
+"""The signatures of a jitted function: the entry of each (a program, segments or NumPy), and what
+traces of it have needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Traces a call: the graph, and how its inputs and outputs relate to arguments and results."""
+"""Traces a call: makes its graph, and relates the graph's inputs and outputs to arguments and
+results."""
 
 from __future__ import annotations
 

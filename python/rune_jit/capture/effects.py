@@ -1,6 +1,6 @@
-"""Functions with effects, and clocks, as code that is not copied for a trace sees them: special
+"""Functions with effects, and clocks, as code sees them that is not copied for a trace: special
 methods, properties, methods of objects without arrays. Such code calls Python's own functions,
-which refuse it while a trace of its thread runs."""
+which refuse to run while a trace of their thread runs."""
 
 from __future__ import annotations
 

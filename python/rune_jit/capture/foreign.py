@@ -1,6 +1,6 @@
-"""Functions of compiled libraries that a trace meets. SciPy's public functions compute new arrays,
-and the program calls them at their place, on the host, as it calls NumPy's own. Others may keep
-arrays, or write to them: they are called when Python runs, in segments."""
+"""Functions of compiled libraries in a trace. SciPy's public functions compute new arrays, so the
+program calls them on the host, as it calls NumPy's. Others may keep arrays or write to them; only
+Python calls those, in segments."""
 
 from __future__ import annotations
 

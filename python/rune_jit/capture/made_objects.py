@@ -1,5 +1,5 @@
-"""Objects that a traced function makes of its user's classes. Their methods are to be copies, as
-functions are: while the trace runs, such objects are of a subclass, which has these."""
+"""Objects of users' classes that a traced function makes. While the trace runs, they belong to a
+subclass whose methods are copies, as functions are."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Whether a trace that was made for some objects is right for others: of the same classes, with
-equal numbers and texts, with arrays of the same types, and connected in the same way, as far as the
-guards of the trace say what it has read."""
+"""Decides whether a trace that was made for some objects is right for others: they have the same
+classes, equal numbers and texts, arrays of the same types, and the same connections, as far as the
+trace has read them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Places outside of a function that it assigns: attributes, globals, variables of outer functions,
-the content of lists and dicts. They are further arguments of its program, and its results are
-written to them."""
+contents of lists and dicts. They are further arguments of its program, and its results are written
+to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program cut into programs of blocks, as the core has cut it."""
+"""A program that the core has cut into programs of blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`inspect module:function --args ...`: what a function becomes for arguments."""
+"""`inspect module:function --args ...`: prints what a function is compiled to for these
+arguments."""
 
 from __future__ import annotations
 

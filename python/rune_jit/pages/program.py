@@ -1,4 +1,4 @@
-"""A lowered program as a page: the user's lines, the kernels that compute them, and why."""
+"""The page of a lowered program: the user's lines, the kernels that compute them, and why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is recorded between the begin and the end of a profile."""
+"""A profile: everything that is recorded between its begin and its end."""
 
 from __future__ import annotations
 

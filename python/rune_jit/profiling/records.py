@@ -1,4 +1,4 @@
-"""What a profile consists of."""
+"""The rows of a profile's tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What NumPy says about how arrays lie in memory."""
+"""NumPy's functions and attributes that tell how arrays lie in memory."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Installs NumPy's protocols and Python's operators on traced arrays. Each calls its rule in
-another module of this package. The core has the rules of shapes and dtypes
-(cpp/graph/numpy_*.cpp)."""
+another module of this package. The core has the rules of shapes and dtypes (cpp/graph/numpy)."""
 
 from __future__ import annotations
 

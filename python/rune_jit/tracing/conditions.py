@@ -1,5 +1,5 @@
-"""Conditions on values of arrays that a trace takes as they are at its call: the program is right
-for calls at which they are the same, and checks that."""
+"""Conditions on values of arrays. A trace takes them as they are at its call; the program checks
+that they are the same at the call that it runs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Which loops of a traced function are loops of the program, and what the bodies that are being
-traced have written (capture/rolling.py traces them)."""
+"""The loops that are traced now, and the decisions about loops that a trace has made. It knows what
+the bodies of open loops have written. (capture/loops/rolling.py traces the bodies.)"""
 
 from __future__ import annotations
 

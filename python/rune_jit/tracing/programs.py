@@ -1,5 +1,5 @@
-"""The programs of a function's segments: found again by the pattern of a segment's graph, so that
-the iterations of a loop share one."""
+"""The programs of a function's segments. A program is found by the pattern of a segment's graph, so
+that the iterations of a loop share one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The storage of traced arrays, of which each write makes a new version, and views of it."""
+"""The storage of traced arrays, and views of it. Each write makes a new version of a storage."""
 
 from __future__ import annotations
 

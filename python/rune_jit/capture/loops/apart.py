@@ -1,5 +1,5 @@
-"""Loops of calls in segments that are programs of their own: a function that is such a loop is
-compiled like any other, and called with what the loop's names stand for.
+"""Loops of calls in segments that are programs of their own. Such a loop becomes a function, which
+is compiled like any other and called with the values of the loop's names.
 
     d = np.zeros((n, m))                    def loop(a, b, d, n, m):
     for i in range(1, n):                       for i in range(1, n):

@@ -1,5 +1,4 @@
-"""What a loop carries is compared with what it is after an iteration, and what is wrong with it is
-found."""
+"""Compares what a loop carries with what it is after an iteration, and finds what does not fit."""
 
 from __future__ import annotations
 

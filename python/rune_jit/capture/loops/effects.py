@@ -1,6 +1,6 @@
-"""Whether Python code that runs once can stand for the same code run many times: all that it
-reaches is of kinds that are known, and it changes nothing but traced arrays, local variables, items
-of containers and attributes of objects."""
+"""Decides whether one run of Python code can stand for many runs: everything that the code reaches
+is of a known kind, and the code changes only traced arrays, local variables, items of containers
+and attributes of objects."""
 
 from __future__ import annotations
 

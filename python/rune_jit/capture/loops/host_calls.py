@@ -1,5 +1,5 @@
-"""Calls on the host in loops of the program: what they take is computed by a loop before, for all
-iterations, and the host makes the calls of all iterations between the two."""
+"""Calls on the host in loops of the program. One loop computes the arguments of all iterations,
+then the host makes all calls, then a second loop uses the results."""
 
 from __future__ import annotations
 

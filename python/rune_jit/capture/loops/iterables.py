@@ -1,4 +1,4 @@
-"""What loops of the program iterate over: numbers, rows of arrays, and what combines them."""
+"""The iterables of loops of the program: ranges, rows of arrays, and combinations of these."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What names stand for in the iterations of a loop of the program: which values are of one kind."""
+"""Decides which values a name may have from iteration to iteration of a loop of the program: values
+of the same kind."""
 
 from __future__ import annotations
 

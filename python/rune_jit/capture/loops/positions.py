@@ -1,4 +1,5 @@
-"""What nested loops iterate over that stand for a loop over the positions of a grid (grids.py)."""
+"""The iterables of the nested loops that stand for a loop over the positions of a grid
+(grids.py)."""
 
 from __future__ import annotations
 

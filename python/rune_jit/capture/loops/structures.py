@@ -1,6 +1,6 @@
-"""What holds other values and stands for names in a loop: tuples, and lists, dicts and objects of
-Python classes that an iteration replaces. Their parts are carried one by one, under names of their
-own (`pair[0]`, `state.x`)."""
+"""Tuples, lists, dicts and objects of Python classes that a name stands for in a loop and that an
+iteration replaces. The loop carries their parts one by one, under names of their own (`pair[0]`,
+`state.x`)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What can be said of a loop from its source alone: whether one run of its body can stand for all,
-and which names and attributes it reads."""
+"""What the source of a loop says: whether one run of its body can stand for all, and which names
+and attributes it reads."""
 
 from __future__ import annotations
 
