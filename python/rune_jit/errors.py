@@ -42,8 +42,9 @@ _refusals = _Refusals()
 
 
 class _Refusal(RuneJitError):
-    """Something that a trace cannot do. NumPy raises no error there, so the traced function must not
-    handle this one: a trace in which one was raised is not used, unless `forgive` forgets it."""
+    """Something that a trace cannot do. NumPy raises no error there, so the traced function must
+    not handle this one: a trace in which one was raised is not used, unless `forgive` forgets
+    it."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
@@ -102,15 +103,15 @@ class ThreadStartedError(NumPyOnlyError):
 class ConcretizationError(_Refusal, TypeError):
     """The function asks for the value of a traced array, which is known only when the program runs.
 
-    With ``fallback="warn"`` (the default) or ``"silent"`` the function runs in segments instead. The
-    message names the line and says what to write instead."""
+    With ``fallback="warn"`` (the default) or ``"silent"`` the function runs in segments instead.
+    The message names the line and says what to write instead."""
 
 
 class DataDependentShapeError(UnsupportedOpError, ConcretizationError):
     """The shape of a result depends on values of traced arrays.
 
-    With ``fallback="warn"`` (the default) or ``"silent"`` the function runs in segments instead. The
-    message says what to write instead."""
+    With ``fallback="warn"`` (the default) or ``"silent"`` the function runs in segments instead.
+    The message says what to write instead."""
 
 
 class DynamicSizeError(UnsupportedOpError, ConcretizationError):
@@ -138,10 +139,10 @@ class InternalError(RuneJitError, RuntimeError):
 
 
 class JitFallbackWarning(UserWarning):
-    """NumPy runs a jitted function, because something in it cannot be traced. The message says what.
-    ``fallback="silent"`` turns this warning off."""
+    """NumPy runs a jitted function, because something in it cannot be traced. The message says
+    what. ``fallback="silent"`` turns this warning off."""
 
 
 class SlowCompilationWarning(UserWarning):
-    """A jitted function took more than two seconds to compile. The message names the lines that made
-    the program large."""
+    """A jitted function took more than two seconds to compile. The message names the lines that
+    made the program large."""

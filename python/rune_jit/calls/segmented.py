@@ -1,6 +1,5 @@
 """Calls that run in segments (tracing/segments.py): Python runs the function at each call, on
-traced arrays, and gets values where it asks for them. The first calls decide whether NumPy is
-faster."""
+traced arrays, and gets values where it asks for them. Times decide whether NumPy is faster."""
 
 from __future__ import annotations
 
