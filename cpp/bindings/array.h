@@ -53,7 +53,8 @@ class DeviceMemory {
   void copy_out(void* host) const;  // after the device's launches
   std::shared_ptr<DeviceMemory> copy() const;
 
-  // What must hold for the elements to mean anything. It is verified before they leave the device.
+  // Conditions without which the elements are not valid. They are verified before the elements
+  // leave the device.
   const DeferredChecks& checks() const { return checks_; }
   void add_checks(const DeferredChecks& checks);
   void verify() const;
