@@ -130,6 +130,6 @@ def has_dtype(device: str, dtype: np.dtype[Any]) -> bool:
 
 
 def default_dtype(device: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """What NumPy's default dtype is on a device: float32 where there is no float64."""
+    """NumPy's default dtype on a device: float32 if the device has no float64."""
     lacks = dtype == np.float64 and not has_dtype(device, dtype)
     return np.dtype(np.float32) if lacks else dtype

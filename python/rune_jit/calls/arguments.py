@@ -47,7 +47,7 @@ class Call(NamedTuple):
 
     @property
     def kind(self) -> Any:
-        """What calls of one kind have in common: all of their key but which objects they have."""
+        """The part of the key that calls of one kind share: all but which objects they have."""
         return tuple(map(type_of, self.leaves)), self.key[1]
 
     def with_constants(self, leaves: frozenset[int]) -> Call:
@@ -90,7 +90,7 @@ STATE = "the state of the function"
 
 
 def type_of(leaf: Any) -> Any:
-    """What calls of one program have in common of an array or number."""
+    """The properties of an array or number that all calls of a program share."""
     if isinstance(leaf, (np.ndarray, np.generic, Array)):
         return type(leaf), leaf.dtype, leaf.shape
     return type(leaf)
@@ -199,7 +199,7 @@ def _check_leaf(
 
 
 def input_names(call: Call, input_leaves: list[int]) -> list[str]:
-    """What the leaves that are inputs of a graph are to the user."""
+    """The names that users have for the leaves that are inputs of a graph."""
     values = trees.unflatten(call.treedef, call.leaves)
     arguments = dict(zip(call.names, values, strict=True))
     return [_owner(arguments, leaf, call.receiver) for leaf in input_leaves]

@@ -75,7 +75,7 @@ class CallInChunks:
         return self.program
 
     def result(self) -> Any:
-        """What the function returns, with arrays of dask's for what is computed."""
+        """The function's result, with dask's arrays for what is computed."""
         computed = self.program.outputs() if self.program is not None else []
         results = []
         for kind, what, *_ in self._traced.outputs:

@@ -12,7 +12,7 @@ Dynamic = Mapping[str | int, Mapping[int, str | Dim]]
 
 
 class JitOptions(TypedDict, total=False):
-    """What `jit` takes beside the function; `jit` says what each means."""
+    """The options of `jit`, which its docstring describes."""
 
     device: str | None
     static_argnums: int | Iterable[int]

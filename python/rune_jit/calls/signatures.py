@@ -134,7 +134,7 @@ class Signatures:
         raise error
 
     def trial(self, call: Call) -> Trial | None:
-        """What finds out whether NumPy is faster than the call's program, if that is open."""
+        """The trial of whether NumPy is faster than the call's program, if it is still open."""
         return self._trials.get(call.key) if self._trials else None
 
     def end_trial(self, key: Any) -> None:

@@ -63,7 +63,7 @@ class Traced(NamedTuple):
 
 
 class Assigned(NamedTuple):
-    """What a function assigns to places outside, beside its result."""
+    """The values that a function assigns to places outside."""
 
     slots: tuple[int, ...]
     changes: tuple[tuple[Path, tuple[Any, ...], tuple[Any, ...]], ...]  # path, removed, assigned

@@ -81,7 +81,7 @@ def refuse(x: Any) -> None:
 
 @functools.cache
 def _ids() -> set[int]:
-    """Of the functions, but for that which may have a seed."""
+    """The ids of the functions, except for the one that may have a seed."""
     return {id(real) for module, _, real, _ in _functions() if module is not np.random}
 
 

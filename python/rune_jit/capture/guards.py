@@ -322,7 +322,7 @@ class Watch:
     # At the end of the trace.
 
     def met(self) -> Met:
-        """What the trace has met, for calls with other objects."""
+        """The objects that the trace has met, for calls with other objects."""
         kept = (k for k in self._kept if k[2] == "attributes")
         seen: Iterator[tuple[Any, Any]] = ((x, type(x)) for x in self._seen.values())
         return Met(
@@ -333,7 +333,7 @@ class Watch:
         )
 
     def guards_now(self) -> list[Guard]:
-        """What a later call must check: containers may have grown since."""
+        """The guards that a later call must check. (Containers may have grown since.)"""
         for (kind, at, name), (_, holder, _, value) in list(self._guards.items()):
             if kind in ("items", "equal") and _is_broken(kind, holder, name, value):
                 held = holder.copy() if kind == "equal" else type(value)(holder)

@@ -53,7 +53,7 @@ for _name, _stand_in in list(REPLACED.items()):
 
 
 def of_lists(function: Any) -> Function:
-    """What stands for a function that takes arrays."""
+    """The stand-in for a function that takes arrays."""
     return Function(function, make_array)
 
 
@@ -211,5 +211,5 @@ def _originals() -> dict[int, Any]:
 
 
 def original(x: Any) -> Any:
-    """What x stands for; x itself if it stands for nothing."""
+    """The object for which x is a stand-in; otherwise x itself."""
     return x._real if isinstance(x, StandIn) else _originals().get(id(x), x)

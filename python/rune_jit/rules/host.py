@@ -68,7 +68,7 @@ _MOST_AT_ONCE = 1 << 28
 
 
 class _Type(NamedTuple):
-    """What a probe is made of."""
+    """The parts of a probe."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]

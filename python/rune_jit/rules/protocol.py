@@ -289,7 +289,7 @@ _IN_DTYPE_OF_OUT = named(
 
 @functools.cache
 def _position_of_out(func: Callable[..., Any]) -> int:
-    """Where `out` stands among a function's parameters, if it may be given by position."""
+    """The position of `out` among a function's parameters, if it may be given by position."""
     try:
         parameters = inspect.signature(func).parameters.values()
     except ValueError:  # a function in C without one
@@ -306,7 +306,7 @@ def _position_of_out(func: Callable[..., Any]) -> int:
 
 
 def _operation(name: str) -> Callable[[tuple[Any, ...]], Any]:
-    """What computes a Python operator of its operands."""
+    """The function that computes a Python operator of its operands."""
     if name == "matmul":
         return lambda operands: np.matmul(*operands)
     if name == "divmod":

@@ -11,7 +11,7 @@ _MOST_VISIBLE = 10_000  # objects that are looked through
 
 
 def _content(x: Any) -> list[Any]:
-    """What x holds."""
+    """The items of a list, or the keys and values of a dict or of an object's attributes."""
     if isinstance(x, list):
         return list(x)
     held = x if isinstance(x, dict) else vars(x)

@@ -341,7 +341,7 @@ class Trace:
         self._snapshots.clear()
 
     def operand(self, x: Any) -> Any:
-        """What the builder takes for x: a Value, or a Python bool, int, float or complex."""
+        """Converts x for the builder: to a Value, or to a Python bool, int, float or complex."""
         kind = type(x)
         if kind is Tracer:
             return x._value_in(self)

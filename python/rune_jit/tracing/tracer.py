@@ -318,7 +318,7 @@ class Tracer(ArrayMethods, _core.BufferBase):
         return super().__iter__()
 
     def _type_name(self) -> str:
-        """Of a number, as Python's messages have it."""
+        """The name of a number's class in Python's messages."""
         kind = self.__class__
         return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
 

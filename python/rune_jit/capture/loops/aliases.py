@@ -40,7 +40,7 @@ _METHODS = frozenset(_NEW_METHODS.split())
 
 
 class Aliases:
-    """What a loop may leave to names."""
+    """The arrays that names may stand for after a loop."""
 
     def __init__(self, loop: ast.stmt, results: tuple[str, ...]) -> None:
         """`results` are names that are read after the loop."""

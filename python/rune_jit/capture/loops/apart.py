@@ -46,7 +46,7 @@ _NEW, _TRIED = 3, 10
 
 
 class Unsuitable(Exception):
-    """What a name stands for is nothing that such a function takes."""
+    """The value of a name cannot be an argument of such a function."""
 
 
 class LoopApart:
@@ -203,7 +203,7 @@ class _Memory:
                 self._trace.take_back(storage)
 
     def inside(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
-        """What the function has returned, as the trace takes it."""
+        """Converts the function's results for the trace."""
         return tuple(map(self._inside, results))
 
     def _inside(self, x: Any) -> Any:

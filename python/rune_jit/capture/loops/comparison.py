@@ -29,7 +29,7 @@ from rune_jit.tracing.tracer import Tracer, tracers_in
 
 
 class Comparison:
-    """What an Attempt knows of the names that it carries, and how they are after an iteration."""
+    """The names that an Attempt carries, before and after an iteration."""
 
     _trace: Trace
     _loops: Loops

@@ -20,7 +20,7 @@ _MOST_BYTES = 2**27
 
 
 class Stacked(NamedTuple):
-    """What the calls of all iterations take."""
+    """The arguments of the calls of all iterations."""
 
     operands: list[Any]
     varies: list[bool]  # which of them have a row for each iteration
