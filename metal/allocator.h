@@ -52,7 +52,7 @@ class Allocator : public runtime::Allocator {
   std::list<std::shared_ptr<Block>> cache_;           // the last freed comes first
   size_t cached_bytes_ = 0;
   size_t live_bytes_ = 0;  // of buffers allocated here, not adopted
-  // Those, the cached ones, and those that nobody but launches holds.
+  // The bytes of all buffers: live, cached, and held by launches only.
   const std::shared_ptr<std::atomic<size_t>> held_bytes_ = std::make_shared<std::atomic<size_t>>(0);
 };
 

@@ -1,4 +1,4 @@
-// What the scalar operations compute: the functions that the rows of alu.def name.
+// The functions that the rows of alu.def name: they compute the scalar operations.
 //
 // Operands are doubles, or integers of 64 bits with the dtype's signedness (bool: unsigned). The
 // caller rounds or wraps the result to the dtype. T, where a function takes it, is the C++ type of

@@ -1,4 +1,4 @@
-// Long work that the user may end, by Ctrl-C.
+// Lets the user end long work by Ctrl-C.
 #pragma once
 
 namespace rune {
@@ -6,7 +6,7 @@ namespace rune {
 // Throws to end the work at hand, or returns. It may be called on any thread.
 using InterruptHook = void (*)();
 
-// Sets what check_interrupt calls; nothing at first.
+// Sets the function that check_interrupt calls. At first there is none.
 void set_interrupt_hook(InterruptHook hook);
 
 // Passes over programs call this for each of their nodes, kernels and so on. It calls the hook, but

@@ -53,7 +53,8 @@ class DeviceMemory {
   void copy_out(void* host) const;  // after the device's launches
   std::shared_ptr<DeviceMemory> copy() const;
 
-  // What must hold for the elements to mean anything. It is verified before they leave the device.
+  // Conditions without which the elements are not valid. They are verified before the elements
+  // leave the device.
   const DeferredChecks& checks() const { return checks_; }
   void add_checks(const DeferredChecks& checks);
   void verify() const;
@@ -77,20 +78,21 @@ py::array allocate_array(const ArrayType& type, const py::dtype& dtype);
 
 // Whether this is a rune_jit.Array.
 bool is_array(py::handle object);
-// Of an Array: a numpy.ndarray, or a DeviceMemory.
+// The memory of an Array: a numpy.ndarray, or a DeviceMemory.
 py::object memory_of(py::handle array);
 void set_memory(py::handle array, py::object memory);
-// Gives an Array, and those that are views of the same array, the elements of `memory`, which
-// nobody else writes to.
+// Gives an Array, and all Arrays that are views of the same array, the elements of `memory`. Nobody
+// else may write to this memory.
 void write_array(py::handle array, const py::object& memory);
-// Null, or the same object for Arrays in a device's memory that are views of one array.
+// An object that Arrays share which are views of one array in a device's memory. Null if there are
+// no views.
 py::handle views_of(py::handle array);
-// Of an Array: a str.
+// The name of an Array's device: a str.
 py::handle device_of(py::handle array);
-// A new Array; `memory` as memory_of gives it.
+// Makes an Array. `memory` is what memory_of returns.
 py::object make_array(py::object memory, py::handle device);
 
-// Writes to an ndarray the elements of another one of its dtype and shape, which do not overlap.
+// Copies the elements of one ndarray to another one of its dtype and shape. They must not overlap.
 void copy_elements(py::handle to, const py::array& from);
 
 // An Array's or DeviceMemory's elements as a numpy.ndarray: its own memory, or a copy of the

@@ -77,7 +77,8 @@ class CompiledCall {
   // Whether the state that the trace read has not changed, and the captured arrays have the same
   // types as before.
   bool is_current() const;
-  // What is not: guards as tuples, and ("array", array, number, None) for captured arrays.
+  // The state that has changed: guards as tuples, and ("array", array, number, None) for captured
+  // arrays.
   py::list broken() const;
 
   // Runs the program on the leaves of a call's arguments.

@@ -1,4 +1,4 @@
-// Graphs under construction, as Python has them.
+// The Python object for a graph under construction.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,11 @@ namespace rune::bindings {
 // rune_jit._core.GraphBuilder. `trace` tells its sizes from those of other traces.
 struct PyGraph : graph::numpy::TracedGraph {
   std::shared_ptr<const void> trace = std::make_shared<char>();
-  size_t most = ~size_t{0};  // how many nodes it may have
-  // Whether it may have many only if NumPy takes long for them.
+  size_t most = ~size_t{0};  // the most nodes that it may have
+  // Whether it may have many nodes only if NumPy takes long for them.
   bool must_pay = false;
-  // Of a check: so many nodes are in order, whether all are, and what they take.
+  // The state of that check: the number of nodes that are allowed so far, whether all nodes pay,
+  // how many have been counted, and the estimated times of these.
   mutable size_t allowed = 0;
   mutable bool pays = true;
   mutable uint32_t counted = 0;

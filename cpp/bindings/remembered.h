@@ -80,10 +80,10 @@ struct Remembered {
   }
 };
 
-// After so many calls in a row that NumPy ran after a look at their arguments, the next ones run
-// there without one: after each further look twice as many, at most so many.
+// Once NumPy has run this many calls in a row after a look at their arguments, it runs the next
+// calls without a look: first as many again, after each further look twice as many, up to a limit.
 constexpr int kManyLooks = 16, kMostUnseen = 256;
-// A call that takes so long is worth a look.
+// A call that takes this long ends that: the next call is looked at.
 constexpr std::chrono::milliseconds kLongCall{1};
 
 struct Dispatcher {

@@ -1,4 +1,4 @@
-// Values that begin a loop's result in the result's own memory.
+// Finds values with which a loop's output begins, and which may be computed in the output's memory.
 #pragma once
 
 #include <map>
@@ -7,9 +7,9 @@
 
 namespace rune::driver {
 
-// The temporaries that items compute only for a loop to begin an output with: by temporary, the
-// output. What computes the temporary may write it to the output's memory; the loop then need not
-// copy it.
+// The temporaries whose only use is that a loop begins an output with them, and the output of each.
+// The item that computes such a temporary may write it to the output's memory. The loop then need
+// not copy it.
 std::map<schedule::Value, schedule::Value> begun_outputs(const schedule::Schedule& schedule);
 
 }  // namespace rune::driver

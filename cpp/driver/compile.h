@@ -1,4 +1,4 @@
-// The whole path: from a graph to source text and to a program that runs.
+// The whole path from a graph to source text and to a program that runs.
 #pragma once
 
 #include <functional>
@@ -19,17 +19,18 @@
 
 namespace rune::driver {
 
-// A program on its way: each stage's result, none of it run.
+// A program that has been lowered: the result of each stage. Nothing has run.
 struct Lowered {
   std::string name;  // of the user's function, for profiles
   const Target* target = nullptr;
-  Capabilities capabilities;    // that it was lowered for
+  Capabilities capabilities;    // those for which it was lowered
   graph::Graph graph;           // as it was traced
   schedule::Schedule schedule;  // holds the graph after its passes
-  // By kernel of the schedule, then those of its Loop_Nests; each becomes one program.
+  // The kernels of the schedule, in order, followed by those of its Loop_Nests. Each becomes one
+  // program.
   std::vector<lower::Kernel> kernels;
   std::vector<LoweredLoops> loops;  // by Loop_Nest among the schedule's items
-  // Of the Loop_Nest that is the item of this number.
+  // The loops of the Loop_Nest that is item number `item`.
   const LoweredLoops& loops_of(size_t item) const;
 };
 
@@ -37,31 +38,32 @@ struct Lowered {
 // a dtype that it lacks).
 Lowered lower(const graph::Graph& graph, const std::string& device);
 
-// The kernels' source for a target. For another target than the one lowered for, the program is
-// lowered again for that target.
+// The kernels' source for a target. If it is not the target for which the program was lowered, the
+// program is lowered again.
 std::string source(const Lowered& lowered, const std::string& target);
 
-// The name and the source for a target of each program, as `source` has them together.
+// The name of each program and its source for a target, which `source` has all together.
 std::vector<std::pair<std::string, std::string>> kernel_texts(const Lowered& lowered,
                                                               const std::string& target);
 
-// By launch, in order: its kernel, with its arguments.
+// The kernel of each launch, in order, with the launch's arguments.
 std::vector<lower::Kernel> launched_kernels(const Lowered& lowered);
 
-// kernels (launches), programs, flops, bytes_read, bytes_written, peak_bytes, estimated_ns,
-// transfers, barriers.
+// Figures by name: kernels (launches), programs, flops, bytes_read, bytes_written, peak_bytes,
+// estimated_ns, transfers, barriers.
 std::map<std::string, double> cost_analysis(const Lowered& lowered);
 
-// Compiles for the device (opened at first use; throws UserError(Runtime) if this machine has
-// none). The program is lowered again where the device can do other things than its target in
-// general, or runs a kernel with fewer threads in a workgroup only. `functions` are what the
-// graph's Host_Callback nodes call, by number; throws UserError(Value) if one is missing.
+// Compiles for the device, which is opened at its first use. The program is lowered again if the
+// device's capabilities are not those of its target, or if the device runs a kernel only with fewer
+// threads in a workgroup. `functions` are the functions that the graph's Host_Callback nodes call,
+// by number. Throws UserError(Runtime) if this machine has no such device; UserError(Value) if a
+// function is missing.
 std::shared_ptr<const runtime::Executable> compile(const Lowered& lowered,
                                                    const std::string& device,
                                                    const std::vector<HostFunction>& functions = {});
 
-// A program of one kernel, after the passes on the Lowered IR: its inputs are the kernel's
-// memories, its outputs what the writable ones, which begin as their inputs, hold afterwards.
+// Compiles one kernel, after the passes on the Lowered IR. The program's inputs are the kernel's
+// memories. Its outputs are the contents of the writable memories afterwards.
 std::shared_ptr<const runtime::Executable> compile_kernel(const lower::Kernel& kernel,
                                                           const std::string& device);
 

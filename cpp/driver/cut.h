@@ -1,4 +1,4 @@
-// From a traced graph to programs of blocks of its arrays.
+// Cuts a traced graph into programs of blocks of its arrays.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace rune::driver {
 
-// Cuts a graph for the device, whose arguments are in these chunks (by index): the graph passes
-// that make core nodes and leave out what need not be computed, with all loops expanded, then
-// partition::partition. Complex arguments, outputs, and what is handed to the host are arrays of
-// real numbers with a last axis of the two parts, in one chunk. Throws what these throw.
+// Cuts a graph for the device. `chunks` has the chunks of each argument, by index. It runs the
+// graph passes up to eliminate_dead_code, with all loops expanded, and then partition::partition.
+// Complex arguments and outputs, and complex arrays that the host gets, are arrays of real numbers
+// with a last axis of the two parts, in one chunk. Throws what the passes and partition() throw.
 partition::Plan cut(const graph::Graph& graph, const std::string& device,
                     const std::vector<partition::Chunks>& chunks);
 

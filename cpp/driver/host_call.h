@@ -1,4 +1,4 @@
-// Functions of the host that a program calls.
+// Makes the steps by which a program calls functions of the host.
 #pragma once
 
 #include <functional>
@@ -19,13 +19,13 @@ struct HostArray {
   int64_t number = 0;  // among the operands, or among all results of the call
 };
 
-// Reads the operands and fills those results that the program uses. What it throws ends the run.
+// Reads the operands and fills the results that the program uses. If it throws, the run ends.
 using HostFunction =
     std::function<void(std::span<const HostArray> operands, std::span<const HostArray> results)>;
 
-// The step that calls the function for the callback. `slots` are its operands' memory and its
-// results'. `traced` is the graph as it was traced, by which the function's arrays have their
-// dtypes. Throws UserError(Value) if the function is missing.
+// The step that calls the callback's function. `slots` are the memory of its operands and results.
+// The function's arrays have the dtypes of `traced`, the graph as it was traced. Throws
+// UserError(Value) if the function is missing.
 runtime::Host_Callback host_call(const schedule::Host_Callback& callback, const graph::Graph& graph,
                                  const graph::Graph& traced, std::vector<runtime::Slot> slots,
                                  const std::vector<HostFunction>& functions,

@@ -1,4 +1,4 @@
-// The steps of a program that run its loops.
+// Makes the executable's steps that run loops on a grid.
 #pragma once
 
 #include <memory>
@@ -11,21 +11,21 @@
 
 namespace rune::driver {
 
-// What profiles say of a copy within the memory of a device.
+// The entry in profiles for a copy within the memory of a device.
 runtime::StepInfo copy_info(int64_t bytes, const runtime::StepInfo& loops);
 
-// Adds the steps, and what profiles say of each of them, to an executable.
+// Adds the steps, and their entries in profiles, to an executable.
 class LoopAssembler {
  public:
-  // `programs` are those of the steps' kernels. The steps' own memory begins behind `arena_bytes`
-  // bytes of the arena; the loops of an executable share it. `about` is what profiles would say of
-  // the loops as one step.
+  // `programs` are those of the steps' kernels. The steps' own memory begins after `arena_bytes`
+  // bytes of the arena; all loops of an executable share it. `about` would be the profile's entry
+  // for the loops as one step.
   LoopAssembler(const LoopSteps& loops, std::span<const std::shared_ptr<runtime::Program>> programs,
                 const std::vector<runtime::Slot>& inputs, const std::vector<runtime::Slot>& outputs,
                 const Capabilities& caps, const runtime::StepInfo& about, size_t arena_bytes,
                 runtime::Executable& executable, runtime::ProgramInfo& info);
 
-  // `variables` are those that a run is given, in order.
+  // `variables` are the variables that a run is given, in order.
   void run(const std::vector<SymVar>& variables);
 
  private:

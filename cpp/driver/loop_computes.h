@@ -1,4 +1,4 @@
-// The kernels of what loops compute between their writes.
+// Lowers the computations of loop bodies between two writes to kernels.
 #pragma once
 
 #include <optional>
@@ -13,12 +13,12 @@ namespace rune::driver {
 struct LoweredCompute {
   schedule::Schedule schedule;
   std::vector<lower::Kernel> kernels;  // by kernel of the schedule
-  std::optional<Store> store;          // of what the kernels could not store in its place
+  std::optional<Store> store;          // of an output that the kernels cannot store in its place
 };
 
-// Lowers a Compute of the plan for a device with these capabilities; its memories are the cells
-// that it names. If no single kernel can store the part of a cell, the Compute's output becomes a
-// cell of its own, which the plan gets, and `store` says where it goes.
+// Lowers a Compute of the plan for a device with these capabilities. The kernels' memories are the
+// cells that the Compute names. If the output is a part of a cell and no single kernel can store it
+// there, it becomes a cell of its own, which is added to the plan, and `store` copies it.
 LoweredCompute lower_compute(Compute& compute, LoopPlan& plan, const Capabilities& caps,
                              const std::string& device);
 

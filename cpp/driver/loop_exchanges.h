@@ -1,4 +1,4 @@
-// Memory that a loop's iterations exchange instead of copying it.
+// Finds memory that a loop's iterations can exchange instead of copying it.
 #pragma once
 
 #include <cstddef>
@@ -8,19 +8,20 @@
 
 namespace rune::driver {
 
-// After an iteration each cell but the last has the memory of the next one, and the last one, whose
-// values are of no more use, that of the first. Cells of equal types and sizes.
+// Cells of equal types and sizes that exchange their memory after each iteration: each cell gets
+// the memory of the next one, and the last cell, whose values are no longer used, that of the
+// first.
 using Exchange = std::vector<size_t>;
 
 struct Exchanges {
   std::vector<Exchange> cells;     // of two or three cells
-  std::vector<size_t> statements;  // of an iteration, by number: not the copies that are needless
-  size_t num_turns = 1;            // after so many iterations all cells have their own memory again
+  std::vector<size_t> statements;  // the statements of an iteration that remain, without the copies
+  size_t num_turns = 1;  // after this number of iterations all cells have their own memory again
 };
 
-// What the copies at the end of a loop's iteration do: where a cell is given what another one
-// holds, and that other is computed anew in each iteration and is used nowhere else, they may
-// exchange their memory. The loop is one of the plan's own.
+// Finds the copies at the end of an iteration that an exchange can replace: the copy's source is
+// computed anew in each iteration and used nowhere else. The loop is a statement of the plan
+// itself.
 Exchanges find_exchanges(const LoopPlan& plan, const Repeat& repeat);
 
 }  // namespace rune::driver

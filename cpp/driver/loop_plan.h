@@ -1,4 +1,4 @@
-// What the loops of a Loop_Nest do in memory: statements in the order in which they run.
+// Plans how the loops of a Loop_Nest run in memory: as statements on cells, in order.
 #pragma once
 
 #include <memory>
@@ -11,26 +11,26 @@
 
 namespace rune::driver {
 
-// Memory for a value of this type, row-major. It holds different values over time.
+// Memory for a value of this type, in row-major order. It holds different values over time.
 struct Cell {
   DType dtype = DType::Float32;
   Shape shape;
-  // Of the nest, if it is one; else the cell is the kernel's own.
+  // Set if the cell is an input or output of the nest. Otherwise it belongs to the kernel.
   std::optional<size_t> input = std::nullopt, output = std::nullopt;
   bool is_carried = false;  // by an outermost loop
 };
 
-// Computes a graph whose Placeholders read cells and whose outputs are stored to other cells. Its
-// variables are the counters of the loops around it, and those of Binds before it.
+// Computes a graph. Its Placeholders read cells, and its outputs are stored to other cells. Its
+// variables are the counters of the loops around it, and the variables of Binds before it.
 struct Compute {
   graph::Graph graph;
   std::vector<size_t> inputs, outputs;  // cells, by argument and by output
-  // If present, the only output is a part of its cell, from these offsets on. If the graph reads
-  // the cell, each of the output's elements depends on the element in its place alone.
+  // If present, the only output is a part of its cell that begins at these offsets. If the graph
+  // also reads the cell, each element of the output depends only on the element in its place.
   std::optional<std::vector<Dim>> offsets = std::nullopt;
 };
 
-// Copies all elements of a cell into another one, from these offsets on.
+// Copies all elements of the cell `part` into the cell `target`, from these offsets on.
 struct Store {
   size_t target = 0;
   std::vector<Dim> offsets;
@@ -45,17 +45,17 @@ struct Bind {
   size_t cell = 0;
 };
 
-// When the body of a loop runs.
+// The iterations of a loop.
 struct LoopRange {
   SymVar counter;
   Dim start, stop;  // of Python's range, in terms of the variables around the loop
   int64_t step = 1;
-  // If present, the number of a bool's memory: where it is false, the loop ends before the next
+  // If present, the number of a bool's memory. If the bool is false, the loop ends before the next
   // iteration.
   std::optional<size_t> goes_on;
 };
 
-// The memory of `goes_on` is a cell.
+// Runs the body in each iteration. The memory of `goes_on` is a cell.
 struct Repeat : LoopRange {
   std::vector<Statement> body;
 };
@@ -67,16 +67,17 @@ struct Statement {
 struct LoopPlan {
   std::vector<Cell> cells;
   std::vector<Statement> statements;
-  // Whether the last statement repeats iterations that may run side by side: none touches what
-  // another one stores. The statements before it store to cells of the kernel's own only.
+  // Whether the last statement is a loop whose iterations may run side by side: none touches what
+  // another one stores. The statements before it then store to the kernel's own cells only.
   bool is_parallel = false;
-  // Outputs that begin as copies of inputs, (output, input): these are made before the statements.
+  // (output, input) of outputs that begin as copies of inputs. The copies come before the
+  // statements.
   std::vector<std::pair<size_t, size_t>> copies;
 };
 
-// Plans a Loop_Nest's graph. What a loop carries has one cell for all iterations. An Update stores
-// to the cell of its target, unless that is read later. What is computed from a cell's value before
-// another one takes its place, and read afterwards, is stored before.
+// Plans a Loop_Nest's graph. A carried value has one cell for all iterations. An Update stores to
+// the cell of its target, unless the target is read later. A value that is computed from a cell,
+// and read after another value has taken the cell's place, is stored before.
 LoopPlan plan_loops(const graph::Graph& nest);
 
 }  // namespace rune::driver

@@ -1,5 +1,5 @@
-// Loops that the host runs: on a device with a grid, the kernels of an iteration are launches of
-// all its threads, and the loops around them are steps of the program.
+// Loops that the host runs, on a device with a grid: the kernels of an iteration are launches on
+// all threads, and the loops around them are steps of the program.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace rune::driver {
 
-// Memory that the steps use: of an input or output of the schedule's item, of a constant, or a
-// place in the memory that the steps have for themselves.
+// Memory that the steps use: that of an input or output of the schedule's item, that of a constant,
+// or a place in the steps' own memory.
 struct LoopMemory {
   std::optional<size_t> input = std::nullopt, output = std::nullopt;
   std::vector<Scalar> constant = {};
@@ -19,13 +19,13 @@ struct LoopMemory {
   int64_t bytes = 0;
 };
 
-// Launches a kernel on `memory`, by argument. Its first variables are these, its last ones the
-// launch's arguments, as in the schedule.
+// Launches a kernel on `memory`, by argument. The kernel's variables are `variables`, followed by
+// the launch's `arguments`, as in the schedule.
 struct LoopLaunch {
   size_t kernel = 0;                 // of LoopSteps::kernels
   size_t compute = 0, item = 0;      // of LoopSteps::computes, and of its schedule
   std::vector<size_t> memory;        // numbers of LoopSteps::memory
-  std::vector<SymVar> variables;     // of the program, of the loops, or bound by LoopReads
+  std::vector<SymVar> variables;     // of the program or of the loops, or bound by LoopReads
   std::vector<int64_t> arguments{};  // values
 };
 
@@ -34,7 +34,7 @@ struct LoopCopy {
   size_t to = 0, from = 0;
 };
 
-// Gives a variable the int64 in a memory.
+// Gives a variable the int64 that a memory holds.
 struct LoopRead {
   SymVar variable;
   size_t memory = 0;
@@ -43,10 +43,10 @@ struct LoopRead {
 struct LoopStep;
 struct LoopTurn;
 
-// The memory of `goes_on` is one of LoopSteps::memory.
+// Runs the body in each iteration. The memory of `goes_on` is one of LoopSteps::memory.
 struct LoopRepeat : LoopRange {
   std::vector<LoopStep> body;
-  // Iterations run the body and these in turns.
+  // If there are any, iterations run the body and these in turns.
   std::vector<LoopTurn> turns;
 };
 
@@ -54,11 +54,11 @@ struct LoopStep {
   std::variant<LoopLaunch, LoopCopy, LoopRead, LoopRepeat> action;
 };
 
-// The body on memory that iterations exchange.
+// The body on the memory that an iteration has after exchanges.
 struct LoopTurn {
   std::vector<LoopStep> body;
-  // The steps that follow the loop if it ends where this body would be next: copies to the memory
-  // from which the loop's results are read.
+  // The steps after the loop if this body would be the next one: copies to the memory from which
+  // the loop's results are read.
   std::vector<LoopStep> end;
 };
 
@@ -67,19 +67,19 @@ struct LoopSteps {
   std::vector<lower::Kernel> kernels;
   std::vector<LoopMemory> memory;
   std::vector<LoopStep> steps;
-  int64_t arena_bytes = 0;  // of the memory that the steps have for themselves
+  int64_t arena_bytes = 0;  // the size of the steps' own memory
 };
 
-// Lowers the plan's Computes for a grid. `number` is that of the loops among the program's, which
-// is part of the kernels' names.
+// Lowers the plan's Computes for a grid. `number` is the number of this nest in the program; it is
+// part of the kernels' names.
 LoopSteps lower_steps(LoopPlan plan, const Capabilities& caps, const std::string& device,
                       size_t number);
 
-// Estimates of how long all iterations take: with the host running the loops, and in one thread of
-// the grid.
+// Estimate the time of all iterations: if the host runs the loops, and if one thread of the grid
+// does.
 double host_ns(const LoopSteps& steps, const Capabilities& caps);
 double thread_ns(const LoopSteps& steps, const Capabilities& caps);
-// Of how many launches they have.
+// Estimates the number of launches of the steps.
 double count_launches(const std::vector<LoopStep>& steps);
 
 }  // namespace rune::driver

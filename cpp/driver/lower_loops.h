@@ -1,5 +1,5 @@
-// Loops in one kernel, their bodies' kernels one after the other inside of the loops; or, on a
-// grid, as steps of the program.
+// Lowers loops: into one kernel, in which the kernels of the bodies follow one another inside of
+// the loops; or, on a grid, into steps of the program.
 #pragma once
 
 #include "driver/pipeline.h"
@@ -8,16 +8,15 @@ namespace rune::driver {
 
 // Lowers an item of the state's schedule, and adds its kernels to the state's.
 //
-// What a loop carries has one place in memory for all iterations. An Update writes to the place of
-// its target, unless the target is read later; what is computed from the target before the Update,
-// and read after it, is stored before. Between such writes a body is a graph, which the pipeline
-// compiles.
+// The loops are planned by plan_loops (loop_plan.h). Between two writes a body is a graph, which
+// the pipeline compiles.
 //
-// A single kernel's globals are the item's inputs, in order, and its outputs, which begin as the
-// plan's copies say. It computes bodies for one core. It has several workgroups if iterations of
-// the outermost loop may run side by side and take so long that cores should share them.
+// As a single kernel: the globals are the item's inputs, in order, followed by its outputs, which
+// begin as the plan's copies say. Bodies are compiled for one core. The kernel has several
+// workgroups if iterations of the outermost loop may run side by side and take so long that cores
+// should share them.
 //
-// On a grid the loops are steps (loop_steps.h), unless one thread is faster than as many launches.
+// On a grid the loops are steps (loop_steps.h), unless one thread is faster than the launches.
 void lower_loops(State& state, const schedule::Loop_Nest& item);
 
 }  // namespace rune::driver

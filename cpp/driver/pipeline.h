@@ -27,7 +27,7 @@ struct LoweredLoops {
   std::shared_ptr<const LoopSteps> steps = nullptr;
 };
 
-// A program on its way. The fields of stages that it has not reached are empty.
+// A program on its way through the passes. The fields of stages that it has not reached are empty.
 struct State {
   const Capabilities* capabilities = nullptr;
   std::string device;  // where the program runs; empty: the target's first device
@@ -35,10 +35,10 @@ struct State {
   graph::Graph graph;
   bool is_divided = false;  // whether a pass has divided work of the graph
   schedule::Schedule schedule;
-  // By kernel of the schedule; then those of each Loop_Nest among its items, in order.
+  // The kernels of the schedule, in order, followed by those of each Loop_Nest among its items.
   std::vector<lower::Kernel> kernels;
   std::vector<LoweredLoops> loops;  // by Loop_Nest
-  // By output of the graph, in what array the kernels store it as a part.
+  // For outputs of the graph, by number, that the kernels store as a part of an array: its place.
   std::map<size_t, lower::Placement> placements;
 };
 
@@ -52,7 +52,7 @@ struct Pass {
 
 // All passes, in order.
 std::span<const Pass> pipeline();
-// Throws UserError(Value) that lists the names.
+// Throws UserError(Value), which lists the names, if there is no such pass.
 const Pass& find_pass(const std::string& name);
 
 // Runs one pass; prints the IR after it if RUNE_JIT_DUMP names it (or is `all`), and its time if
@@ -60,12 +60,12 @@ const Pass& find_pass(const std::string& name);
 // violation is an InternalError.
 void run_pass(const Pass& pass, State& state);
 
-// Runs the passes from the state's stage on, up to and with `stop_after` (empty: all).
+// Runs the passes from the state's stage on, up to and including `stop_after` (empty: all).
 void run_pipeline(State& state, const std::string& stop_after = "");
 
 // The IR that the state is in.
 std::string print(const State& state);
-// Its violations.
+// The violations of the IR that the state is in.
 std::vector<std::string> verify(const State& state);
 // Reads a graph, a schedule or kernels; the text's first word says which.
 State parse(std::string_view text, const Capabilities& caps);

@@ -1,4 +1,4 @@
-// What profiles say of a program's steps.
+// Describes a program's steps for profiles.
 #pragma once
 
 #include "runtime/profile.h"
@@ -7,8 +7,9 @@
 
 namespace rune::driver {
 
-// Of an item of the schedule: its name, the user's line, and its costs by the cost model. The
-// limits are the device's for the dtype of what the item computes, and for data of this size.
+// Describes an item of the schedule: its name, the user's line, and its costs by the cost model.
+// The limits are those of the device for the dtype that the item computes and for data of this
+// size.
 runtime::StepInfo step_info(const schedule::Schedule& schedule, const Capabilities& caps,
                             size_t item);
 

@@ -15,7 +15,7 @@ namespace rune::driver {
 // A place that programs can be made for, whether or not this machine has it.
 struct Target {
   std::string name;
-  // What is known of its devices in general. What calibrating the CPU replaces stays alive.
+  // The capabilities of its devices in general. References stay valid when the CPU is calibrated.
   const Capabilities& (*capabilities)();
   // The source texts that a device's compiler takes, one a kernel. A text may hold the kernels that
   // follow, too, whose texts are empty.
@@ -34,7 +34,7 @@ std::vector<std::string> target_names();
 const Capabilities& known_capabilities(const std::string& device);
 // The device, opened once and kept.
 std::shared_ptr<runtime::Device> open_device(const std::string& device);
-// Returns the memory that the open devices keep for reuse to the system.
+// Gives the memory that the open devices keep for reuse back to the system.
 void release_memory();
 
 }  // namespace rune::driver

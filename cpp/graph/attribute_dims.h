@@ -1,4 +1,4 @@
-// The sizes among a node's attributes.
+// Visits the sizes among a node's attributes.
 #pragma once
 
 #include <type_traits>

@@ -1,4 +1,4 @@
-// What the files of inference share. Private to graph/.
+// Shared by the files of inference. Private to graph/.
 #pragma once
 
 #include <span>
@@ -26,7 +26,7 @@ inline Metadata result(DType dtype, Shape shape) {
   return {dtype, std::move(shape), std::nullopt};
 }
 
-// What has no value is an array of no elements.
+// The metadata of nodes without a value: an array without elements.
 inline Metadata no_value() {
   return result(DType::Bool, {0});
 }
@@ -34,8 +34,8 @@ inline Metadata same_as_operand(const Operands& in) {
   return result(in.dtype(0), in.shape(0));
 }
 
-// Throws `message (dimension 1: 4 and 5)` or `message (number of dimensions: 1 and 2)`, of where
-// two shapes differ first.
+// Throws `message (dimension 1: 4 and 5)` or `message (number of dimensions: 1 and 2)`: the first
+// difference between two shapes.
 [[noreturn]] void refuse_difference(const Shape& a, const Shape& b, const std::string& message);
 // Throws unless the shapes are equal: `op: cannot <verb> <a> <to> <b> (<difference>)`.
 void check_same_shape(const char* op, const char* verb, const Shape& a, const char* to,
@@ -46,7 +46,7 @@ void check_same_dtype(const char* op, DType expected, DType found, size_t i);
 void check_axis(const char* op, int64_t axis, const Shape& shape);
 // Throws unless every axis is in range and named once.
 void check_axes(const char* op, const Ints& axes, const Shape& shape);
-// Throws unless a list of attributes has one entry a dimension.
+// Throws unless a list of attributes has one entry for each dimension.
 void check_entries(const char* op, const char* what, size_t count, const Shape& shape);
 // Throws if a size may be negative or the number of elements does not fit.
 void check_sizes(const char* op, const Shape& shape);

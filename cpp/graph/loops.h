@@ -1,4 +1,4 @@
-// Which nodes of a source graph are in which loop.
+// Finds the loops of a source graph and the nodes of each.
 #pragma once
 
 #include <map>

@@ -50,7 +50,7 @@ struct CustomAttr {
   bool operator==(const CustomAttr& other) const;
 };
 
-// What each kind of node has: equality, and its attributes by the names of the text.
+// Members of each kind of node: equality, and its attributes by their names in the text.
 #define RUNE_FIELDS(Name, ...)                  \
   bool operator==(const Name&) const = default; \
   template <class F>                            \
@@ -352,7 +352,7 @@ Dialect dialect_of_kind(NodeKind kind);
 #define RUNE_CASE_OF_Source(Name) case ::rune::graph::NodeKind::Name:
 #define RUNE_CASE_OF_Core(Name)
 
-// What is known of a value.
+// The type of a value, and its device.
 struct Metadata {
   DType dtype = DType::Float32;
   Shape shape;
@@ -405,7 +405,7 @@ inline size_t num_carried(const Node& end) {
   return end.inputs.size() / 2;
 }
 
-// By node: how many operands of live nodes, and outputs, it is.
+// For each node: the number of times that it is an operand of a live node or an output.
 std::vector<uint32_t> count_uses(const Graph& graph);
 
 }  // namespace rune::graph

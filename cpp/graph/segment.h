@@ -1,5 +1,5 @@
-// Segments: parts of a graph under construction that run before the whole graph is known. A front
-// end cuts a segment where it needs values; the next segment reads what this one has stored.
+// Segments: parts of a graph under construction that run before the whole graph is known. The front
+// end cuts a segment where it needs a value. Later segments read what earlier ones have stored.
 #pragma once
 
 #include <string>
@@ -14,31 +14,32 @@ using ValueSet = std::unordered_set<uint32_t>;  // by id
 
 struct Segment {
   std::vector<Value> inputs;     // values in memory that it reads, in the order of their uses
-  std::vector<Value> nodes;      // that it computes, in topological order
-  std::vector<Value> outputs;    // that it stores: what is wanted and `held`, in order
+  std::vector<Value> nodes;      // the values that it computes, in topological order
+  std::vector<Value> outputs;    // the values that it stores: the wanted ones and `held`, in order
   std::vector<Value> constants;  // the Const_Scalars among its nodes
   // The values that later segments may read. All are in memory once the segment has run.
   std::vector<Value> held;
-  // Segments of one pattern differ in sizes and in the values of their constants only.
+  // Segments with the same pattern differ only in sizes and in the values of their constants.
   std::string pattern;
-  Ints sizes;  // of the shapes of inputs, and among the attributes and of the shapes of nodes
-  double numpy_ns = 0, compile_ns = 0;  // of the nodes one by one
+  Ints sizes;  // in the shapes of the inputs, and in the attributes and shapes of the nodes
+  double numpy_ns = 0, compile_ns = 0;  // the sums of these estimates for the nodes
 };
 
-// An estimate of NumPy's time for a node: that of the call, of memory in the cache or beyond it,
-// and of arithmetic.
+// Estimates NumPy's time for a node: for the call, for memory in the cache or beyond it, and for
+// arithmetic.
 double numpy_ns(const Graph& graph, Value v);
-// A rough estimate of the time that it takes to compile a node that is like no other one.
+// Estimates roughly the time to compile a node that is like no other node.
 double compile_ns(const Graph& graph, Value v);
 
-// The segment that stores the `wanted` values, and what later nodes may read of the `live` ones: a
-// live movement of a value stays a movement unless it is wanted, and the value is stored.
-// `in_memory` are the values that earlier segments have stored, and all Placeholders.
+// The segment that stores the `wanted` values, and the `live` values that later nodes may read. Of
+// a live movement the moved value is stored, unless the movement is wanted. `in_memory` are the
+// values that earlier segments have stored, and all Placeholders.
 Segment cut_segment(const Graph& graph, const std::vector<Value>& wanted,
                     const std::vector<Value>& live, const ValueSet& in_memory);
 
-// The segment as a program of its own. Its arguments are `segment.inputs`, then the constants at
-// these positions of `segment.constants`; the other constants are part of the program.
+// The segment as a program of its own. Its arguments are `segment.inputs`, followed by the
+// constants at the positions `arguments` of `segment.constants`. The other constants are part of
+// the program.
 Graph program_of(const Graph& graph, const Segment& segment, const std::vector<int64_t>& arguments);
 
 }  // namespace rune::graph

@@ -1,4 +1,4 @@
-// One program for segments that differ in sizes.
+// Makes one program for segments that differ in sizes.
 #pragma once
 
 #include <optional>
@@ -8,21 +8,21 @@
 
 namespace rune::graph {
 
-// The sizes of segments of one pattern, of which some are symbolic. A segment that these sizes
-// describe, with values for the variables, is the program's segment exactly.
+// The sizes of segments with the same pattern, some of them symbolic. With the right values for the
+// variables they are exactly the sizes of a segment that the program can run.
 struct SegmentSizes {
   std::vector<SymVar> vars;
   std::vector<Dim> sizes;  // as Segment::sizes
-  // By variable, where it alone is a size.
+  // For each variable, a position in `sizes` where it alone is the size.
   std::vector<size_t> places;
 
-  // What the variables are for a segment of these sizes; nothing if it is none that they describe.
+  // The values of the variables for a segment of these sizes. Nothing if no values fit.
   std::optional<Ints> values_for(const Ints& of_segment) const;
 };
 
-// The sizes of all segments of one pattern that have been `seen`, the last of which is `segment`.
-// Those that were equal in each become one expression: a constant, a variable, or a sum or multiple
-// that inference finds.
+// Sizes that describe all segments of one pattern that have been `seen`; `segment` is the last of
+// them. Sizes that were equal in each segment become one expression: a constant, a variable, or a
+// sum or multiple that inference finds.
 // Throws UserError if a node cannot have such sizes.
 SegmentSizes symbolic_sizes(const Graph& graph, const Segment& segment,
                             const std::vector<Ints>& seen);

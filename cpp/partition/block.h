@@ -1,4 +1,4 @@
-// The program of one block: what a graph computes for some boxes of its values.
+// Makes the program of one block, which computes some boxes of a graph's values.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace rune::partition {
 
-// A box of a value that a block computes. Of a reduction in parts: of what it reduces (see
-// Chunking::to_reduce), of which the block computes one partial result.
+// A box of a value that a block computes. If `is_partial`, the value is a reduction in parts: the
+// box is one of its operand (see Chunking::to_reduce), and the block computes one partial result.
 struct Root {
   graph::Value value;
   bool is_partial = false;
@@ -18,22 +18,22 @@ struct Root {
 
 class Block {
  public:
-  // Finds the boxes of all values behind the roots, up to those that are `given` by node: one box a
-  // value, the union of what is needed of it, or a few that lie apart. Linear.
+  // Finds the boxes that the roots need of all values, down to the `given` ones (by node). A value
+  // has one box, the union of what is needed of it, or a few boxes that lie apart. Linear.
   Block(const graph::Graph& graph, const std::vector<bool>& given, std::vector<Root> roots);
 
-  // The boxes of given values, by node, ascending: what the program takes, in order.
+  // The boxes of given values, in ascending order of nodes: the program's arguments, in order.
   struct Operand {
     graph::Value value;
     Box box;
   };
   std::vector<Operand> operands() const;
 
-  // Equal for two blocks of the same roots whose programs are equal.
+  // Blocks of the same roots have equal keys if their programs are equal.
   std::vector<int64_t> key() const;
 
-  // The program: a graph in the core dialect whose arguments are the operands and whose outputs are
-  // the roots' boxes. It holds no position of the block.
+  // The program: a graph of core nodes. Its arguments are the operands, and its outputs the roots'
+  // boxes. It does not depend on the block's position.
   graph::Graph program();
 
  private:

@@ -20,13 +20,12 @@ int64_t volume(const Box& box);
 bool is_empty(const Box& box);
 bool contains(const Box& outer, const Box& inner);
 
-// Adds a box to those that are needed of one value. Boxes that lie so close that the box around
-// them has few further elements become that box, so that what they share is computed once. At most
-// a few boxes stay.
+// Adds a box to the boxes that are needed of one value. Boxes are merged if the box around them has
+// few further elements, so that what they share is computed once. At most a few boxes stay.
 void add_box(std::vector<Box>& boxes, Box box);
 
-// The chunks into which an array is divided: by axis, their sizes in order. An axis of one chunk is
-// whole. No chunk is empty, but for the one of an axis of no elements.
+// The chunks into which an array is divided: for each axis, their sizes in order. An axis of one
+// chunk is whole. A chunk is empty only if its axis has no elements.
 using Chunks = std::vector<Ints>;
 
 Chunks one_chunk(const Ints& sizes);

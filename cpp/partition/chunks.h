@@ -1,4 +1,4 @@
-// The chunks of every value of a graph.
+// Chooses the chunks of every value of a graph.
 #pragma once
 
 #include <vector>
@@ -8,28 +8,27 @@
 
 namespace rune::partition {
 
-// Into which chunks each value of a graph of constant sizes is divided, so that a block of it needs
-// little more of its operands than the blocks at its place. Where operands are divided otherwise,
-// the chunks of arguments go before others.
+// The chunks of each value of a graph of constant sizes. They are chosen so that a block needs
+// little more of its operands than the blocks at the same place. If operands have different chunks,
+// those of arguments win.
 class Chunking {
  public:
-  // `arguments`: the chunks of each Placeholder, by index. Both are kept by reference. Throws
-  // UserError(Unsupported) that names the node for what has no chunks. Linear.
+  // `arguments`: the chunks of each Placeholder, by index. Both objects must outlive this one.
+  // Throws UserError(Unsupported), which names the node, if a value has no chunks. Linear.
   Chunking(const graph::Graph& graph, const std::vector<Chunks>& arguments);
 
   const Chunks& of(graph::Value v) const { return chunks_[v.id]; }
-  // Of what a reduction reduces: the axes of the operand of a Reduce_Axis; those of the result of a
-  // Contract, then the pairs that it sums over.
+  // The chunks of a reduction's operand: along the axes of the operand of a Reduce_Axis; for a
+  // Contract, along the axes of the result, followed by the pairs of axes that it sums over.
   Chunks to_reduce(graph::Value v) const;
   // Whether the value is a reduction along an axis of several chunks.
   bool is_reduced_in_parts(graph::Value v) const;
-  // Operands that are to be arrays before blocks of the value are computed, for each block needs
-  // more of them than their blocks at its place: all that a function of the host is called with;
-  // operands of several chunks along an axis that is needed as a whole.
+  // The operands that must be arrays before blocks of the value are computed, because each block
+  // needs more of them than the blocks at its place: all operands of a host call, and operands with
+  // several chunks along an axis that is needed as a whole.
   std::vector<size_t> stored_operands(graph::Value v) const;
-  // Whether the value is to be an array itself, in these chunks, so that it is computed once: what
-  // runs along an axis on which its operand has several chunks, and what needs whole operands that
-  // have several.
+  // Whether the value itself must be an array, so that it is computed once: it runs along an axis
+  // on which its operand has several chunks, or needs whole operands that have several.
   bool is_stored(graph::Value v) const;
 
  private:

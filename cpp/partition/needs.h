@@ -1,4 +1,4 @@
-// Which boxes of its operands a box of a node needs.
+// Finds the boxes of a node's operands that a box of the node needs.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace rune::partition {
 
-// How blocks of a node follow from its operands.
+// What a block of a node needs of its operands.
 enum class Cut : uint8_t {
   Given,        // no operands: an argument or a constant
   Elementwise,  // the same box of each operand
@@ -24,7 +24,7 @@ enum class Cut : uint8_t {
 };
 Cut cut_of(const graph::Node& node);
 
-// What messages call the node: its operation, or the function of the host that it calls.
+// The node's name in messages: its operation, or the function of the host that it calls.
 std::string name_of_node(const graph::Node& node);
 // Throws UserError(Unsupported): `<node>: cannot compute blocks of <shape> (<reason>), at <line>`,
 // and the hint.
@@ -37,13 +37,13 @@ struct Need {
   Box box;
 };
 
-// What computing a box of the value needs: one box of each operand, in order; none of what a Pad
-// only surrounds and of parts of a Cat that lie outside. Nothing but the operands of a call is
-// needed for an empty box. Sizes are constants.
+// The boxes that computing a box of the value needs: one of each operand, in order. A box that lies
+// in the border of a Pad, or outside of a part of a Cat, needs nothing of it. An empty box needs
+// nothing, unless the node is a call. Sizes are constants.
 std::vector<Need> needs_of(const graph::Graph& graph, graph::Value v, const Box& box);
 
-// A contraction of which a part of the sums is wanted: the axes of `box` are those of the result,
-// then the pairs that it sums over.
+// The same for a part of the sums of a contraction. The axes of `box` are those of the result,
+// followed by the pairs of axes that are summed over.
 std::vector<Need> needs_of_sum(const graph::Graph& graph, graph::Value v, const Box& box);
 
 }  // namespace rune::partition

@@ -1,13 +1,15 @@
-// Cuts a program into programs of blocks, for arrays that are in chunks.
+// Cuts a program into programs of blocks, for arrays that are in chunks. It does not know who runs
+// the blocks.
 //
-// What is computed in one go over a grid of blocks is a pass. A reduction along an axis of several
-// chunks ends a level: a pass computes partial results, one a block, which are combined in the
-// order of the blocks; passes of later levels read the combined results, and the arguments again.
-// So does what needs whole axes or arrays, a running sum for one: its operands or results are
-// arrays that passes of later levels read. A call to a function of the host is a pass of its own,
-// of blocks of whole rows. Between its operands and results a pass computes each element that a
-// block needs: at the borders of blocks some are computed more than once. Nothing here knows what
-// runs the blocks.
+// A pass computes its results in one go over a grid of blocks. A block computes every element that
+// it needs between the pass's operands and results, so elements at the borders of blocks may be
+// computed more than once. Three things end a level; passes of later levels read what they leave,
+// and the arguments again:
+// - A reduction along an axis of several chunks. A pass computes partial results, one for each
+//   block, which are combined in the order of the blocks.
+// - An operation that needs whole axes or arrays, such as a running sum. Its operands or results
+//   become arrays.
+// - A call to a function of the host. It is a pass of its own, with blocks of whole rows.
 #pragma once
 
 #include <optional>
@@ -19,7 +21,7 @@
 
 namespace rune::partition {
 
-// What passes read and outputs are.
+// An array that passes read, or that is an output.
 struct Array {
   enum class Kind : uint8_t { Argument, Computed, Combined };
   Kind kind = Kind::Argument;
@@ -28,12 +30,13 @@ struct Array {
   Chunks chunks;
 };
 
-// What each block of a pass computes.
+// A result of a pass: each block computes a chunk of an array, or a part of a chunk.
 struct Result {
-  size_t array = 0;  // whose chunk it is, or of whose chunk it is a part
-  // By axis of the array: the axis of the pass's grid whose chunks it has, or -1 for one chunk.
+  size_t array = 0;
+  // For each axis of the array: the axis of the pass's grid that has its chunks, or -1 if the axis
+  // is one chunk.
   Ints grid_axes;
-  // Of a part: how the parts are combined, along which axes of the grid.
+  // For parts: the operation that combines them, and the axes of the grid along which it does.
   std::optional<ReduceOp> combine;
   Ints reduced;
 };
@@ -44,7 +47,8 @@ struct Operand {
   Box box;
 };
 
-// A call to a function of the host, by its number, and which of the function's results a pass has.
+// A call to a function of the host: the function's number, and those of its results that a pass
+// has.
 struct Call {
   std::string name;
   int64_t number = 0;
@@ -55,7 +59,7 @@ struct Pass {
   size_t level = 0;
   Chunks grid;  // axes of several chunks only
   std::vector<Result> results;
-  std::optional<Call> call;                    // for each block; then there are no programs
+  std::optional<Call> call;                    // made for each block; then there are no programs
   std::vector<size_t> programs;                // by block, in row-major order of the grid
   std::vector<std::vector<Operand>> operands;  // by block, in the order of the program's arguments
 };
@@ -67,10 +71,10 @@ struct Plan {
   std::vector<size_t> outputs;  // arrays
 };
 
-// Cuts a graph of core nodes whose arguments are in these chunks (by index; none is empty unless
-// the axis is). Outputs are divided as the arguments that they are computed from. Throws
-// UserError(Unsupported) that names the node and its line for what cannot be cut, with what to do
-// about it. Time: nodes times blocks.
+// Cuts a graph of core nodes. `arguments` has the chunks of each argument, by index; a chunk is
+// empty only if its axis is. Outputs get the chunks of the arguments from which they are computed.
+// Throws UserError(Unsupported) for a node that cannot be cut; the message has the node, its line
+// and what to do. Time: nodes times blocks.
 Plan partition(const graph::Graph& graph, const std::vector<Chunks>& arguments);
 
 // The plan as text, for tests and readers.

@@ -1,4 +1,4 @@
-// Boxes and chunks of reshaped arrays.
+// Finds the boxes and chunks of reshaped arrays.
 #pragma once
 
 #include <vector>
@@ -16,20 +16,22 @@ struct AxisGroup {
 // The smallest groups, in order, of a reshape of an array that has elements.
 std::vector<AxisGroup> axis_groups(const Ints& from, const Ints& to);
 
-// How a box of the result follows from a box of the operand. Row-major positions that lie one after
-// another in the result do so in the operand: `operand` holds the run of elements that begins at
-// `offsets` (by group) and has the sizes `wide`, which contains the box.
+// How a box of a reshape's result follows from a box of its operand. Elements that follow one
+// another in row-major order do so in both. In each group, `operand` contains the run of elements
+// that begins at `offsets`; as a box of the result this run is `wide`, which contains the wanted
+// box.
 struct Reshaping {
   Box operand;
   Box wide;      // of the result
   Ints offsets;  // in elements of the operand's box, by group
 };
 
-// Of a box that is not empty.
+// `box` must not be empty.
 Reshaping reshaping_of(const Ints& from, const Ints& to, const Box& box);
 
-// The chunks of the result: those of the outermost axis of each group, as far as the result's
-// outermost axis has elements where they end. Blocks need the group's inner axes as a whole.
+// The chunks of the result. Along the outermost axis of each group they are the operand's, as far
+// as their ends fall between elements of the result's axis. Along the group's inner axes there is
+// one chunk.
 Chunks reshaped_chunks(const Ints& from, const Ints& to, const Chunks& chunks);
 
 }  // namespace rune::partition

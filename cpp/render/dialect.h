@@ -75,13 +75,13 @@ struct Dialect {
   std::string shared;  // declares $k elements $T $n of a workgroup's memory
   int64_t shared_bytes = 0;
   std::string barrier;  // a statement
-  // What combines $0 of the SIMD-group's threads, by operation and dtype, and the group's width.
+  // The expressions that combine $0 of the SIMD-group's threads, by operation and dtype.
   std::map<std::pair<AluOp, DType>, std::string> simd_reduce;
   // The $0 of the thread number $1 of the SIMD-group, by dtype; empty where there is none.
   PerDType<std::string> simd_shuffle;
-  // What combines the element $p of global memory with $0 in one step, in the same way.
+  // The statements that combine the element $p of global memory with $0 in one step, likewise.
   std::map<std::pair<AluOp, DType>, std::string> atomics;
-  int simd_width = 0;
+  int simd_width = 0;  // threads of a SIMD-group
   // Products of tiles spread over a SIMD-group, and the functions of vectors (a, b, c) for them;
   // the type of a vector of $k elements $T, and its value of the list $a.
   std::vector<std::pair<MatrixOp, std::string>> matrix_products;
@@ -106,7 +106,8 @@ struct Dialect {
 
   // Operations for which the language has the C library's functions.
   std::bitset<kNumAluOps> functions;
-  // What differs from the emitter's table, which differs from alu.def where the dtype matters.
+  // Spellings that differ from those of the emitter's table. (That table has the spellings that
+  // depend on the dtype and so differ from alu.def.)
   std::map<std::pair<AluOp, DType>, std::string> spellings;
 
   bool has(DType d) const { return !types[static_cast<int>(d)].empty(); }
@@ -115,8 +116,8 @@ struct Dialect {
   const std::string& wrap_type(DType d) const { return size_of(d) == 8 ? wrap64 : wrap32; }
 };
 
-// What the language says of its target: dtypes, limits, and the operations between threads. Scalar
-// operations are the elementary ones (alu.h), at the costs of alu.def.
+// The capabilities that follow from the language: dtypes, limits, and the operations between
+// threads. Scalar operations are the elementary ones (alu.h), at the costs of alu.def.
 Capabilities capabilities_of(const Dialect& dialect);
 
 }  // namespace rune::render

@@ -28,7 +28,7 @@ class Allocator {
   // Whether memory may be deallocated while launches that use it are running.
   virtual bool defers_frees() const { return false; }
 
-  // Returns the memory that is kept for reuse to the system.
+  // Gives the memory that is kept for reuse back to the system.
   virtual void trim() {}
 
   // Makes host memory addressable by launches without a copy. Returns false if that is impossible.
@@ -101,14 +101,14 @@ class Program {
   virtual bool joins_sequences() const { return false; }
 };
 
-// A program to launch, or without one, bytes to copy within the device's memory: their destination
-// is the first argument, their source the second one.
+// A program to launch. Without a program: a copy of bytes within the device's memory, to the first
+// argument from the second one.
 struct SequencePart {
   std::shared_ptr<Program> program;
   size_t bytes = 0;
 };
 
-// Parts that a device runs together, in order, by fewer commands than one for each.
+// Parts that a device runs together, in order, with fewer commands than one for each part.
 class Sequence {
  public:
   virtual ~Sequence() = default;
@@ -132,9 +132,9 @@ class Interchange {
   virtual std::pair<int, int> device() const = 0;
   // The stream that launches run in. Streams are as DLPack has them.
   virtual intptr_t stream() const = 0;
-  // What `stream` is given from now on runs after all launches so far.
+  // Lets `stream` run later commands after all launches so far.
   virtual void release_to(intptr_t stream) = 0;
-  // Launches from now on run after what `stream` has been given so far. The host does not wait.
+  // Lets later launches run after the commands that `stream` has so far. The host does not wait.
   virtual void run_after(intptr_t stream) = 0;
   // Waits until everything in `stream` has run that may use the device's memory.
   virtual void wait_for(intptr_t stream) = 0;
@@ -149,12 +149,12 @@ class Device {
   virtual const Capabilities& capabilities() const = 0;
   virtual Allocator& allocator() = 0;
   virtual Compiler& compiler() = 0;
-  // Of parts whose programs are of this device and join sequences. Null if they had better be run
-  // singly.
+  // Makes a sequence of parts whose programs belong to this device and may join sequences. Null if
+  // running them one by one is better.
   virtual std::unique_ptr<Sequence> sequence(std::span<const SequencePart>) { return nullptr; }
   // Whether the device's memory is the host's, so that both use the same addresses.
   virtual bool addresses_host_memory() const { return false; }
-  // Programs need memory that begins at a multiple of so many bytes.
+  // Programs need memory that begins at a multiple of this number of bytes.
   virtual size_t alignment() const { return 1; }
   // Null if other libraries cannot use the device's memory.
   virtual Interchange* interchange() { return nullptr; }
@@ -180,8 +180,8 @@ class Device {
   }
 };
 
-// For profiles: that more of a device's memory is in use, or less. The host's allocator notes its
-// memory itself.
+// Notes for profiles that more of a device's memory is in use, or less. The host's allocator notes
+// its memory itself.
 inline void note_device_memory(const Device& device, int64_t change) {
   if (is_profiling() && !device.addresses_host_memory()) [[unlikely]]
     note_memory(device.name(), change);

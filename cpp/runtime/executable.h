@@ -24,8 +24,8 @@ struct Slot {
   bool operator==(const Slot&) const = default;
 };
 
-// The variables of a run are those that it is given and, by the numbers behind them, those of its
-// loops. A launch takes these of them, or all that the run is given; `vars` follow them.
+// The variables of a run are those that the run is given, followed by those of its loops. A launch
+// takes the ones with these numbers, or all that the run is given, and then `vars`.
 struct Launch {
   std::shared_ptr<Program> program;
   std::vector<Slot> arguments;
@@ -69,18 +69,18 @@ struct Affine {
 
 struct Body;
 
-// Launches, copies within the device's memory, and loops of these that always run as often, which
-// the device runs as one.
+// Launches, copies within the device's memory, and loops of these with a fixed number of
+// iterations, which the device runs as one step.
 struct Launch_Sequence {
   std::shared_ptr<Body> body;
   std::shared_ptr<Sequence> sequence;
 };
 
-// Runs steps for each number of a range, which is the value of a variable meanwhile. Ends before an
-// iteration at whose begin the bool in `goes_on` is false.
+// Runs steps for each number of a range. A variable has the number as its value meanwhile. The loop
+// ends before an iteration if the bool in `goes_on` is false.
 struct Repeat {
-  // Another body with as many steps, and the steps that follow the loop if it ends where this body
-  // would be next.
+  // Another body with the same number of steps, and the steps after the loop if this body would be
+  // the next one.
   struct Turn {
     std::shared_ptr<Body> body, end;
   };
@@ -100,7 +100,7 @@ struct Body {
 };
 
 // Immutable once prepared. Several threads may run it at the same time: each run has its own arena.
-// Slots exist, and what steps access lies within them: the schedule's verifier checks that.
+// The schedule's verifier checks that slots exist and that steps access nothing outside of them.
 class Executable {
  public:
   static constexpr double kUnknown = std::numeric_limits<double>::infinity();

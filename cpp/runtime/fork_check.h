@@ -1,4 +1,4 @@
-// Tells a process that was forked from the process that opened a device.
+// Detects that a process was forked from the process that opened a device.
 #pragma once
 
 namespace rune::runtime {

@@ -1,5 +1,5 @@
-// What is recorded while a profile is taken: how long programs, their steps and calls take, and the
-// memory in use. At other times nothing is recorded, which costs the load of a flag.
+// Records profiles: the times of programs, their steps and calls, and the memory in use. Without a
+// profile nothing is recorded, which costs the load of a flag.
 #pragma once
 
 #include <atomic>
@@ -91,7 +91,7 @@ void note_call(const std::string& function, int64_t begin_ns);
 void note_program(const std::shared_ptr<const ProgramInfo>& info, int64_t begin_ns);
 void note_step(const std::shared_ptr<const ProgramInfo>& info, size_t step, int64_t begin_ns,
                double ns, bool by_device);
-// That more memory of a device is in use, or less.
+// Notes that more memory of a device is in use, or less.
 void note_memory(const std::string& device, int64_t change);
 
 }  // namespace rune::runtime

@@ -1,6 +1,5 @@
-// The Scheduled IR's kernels: iteration spaces, buffers, and the stages that run at their points.
-//
-// Strides and sizes are in elements.
+// The kernels of the Scheduled IR: their iteration spaces, their buffers, and the stages that run
+// at the points of the iteration spaces. Strides and sizes are in elements.
 #pragma once
 
 #include <optional>
@@ -20,11 +19,11 @@ using graph::Value;
 
 // Buffers.
 //
-// The buffer of a value that a kernel reads or writes holds all of the value, row-major. Scratch
-// memory holds a part of a value for the workgroup that fills it: `shape` is that part's, positions
-// count from the part's first element, and `strides` lead from element to element. Along
-// `run_axis`, runs of `run` elements are adjacent, and the axis's stride leads from one run to the
-// next.
+// The buffer of a value that a kernel reads or writes holds all of the value, in row-major order.
+// Scratch memory holds a part of a value for the workgroup that fills it. `shape` is the shape of
+// the part. Positions count from its first element, and `strides` lead from element to element.
+// Along `run_axis`, runs of `run` elements are adjacent, and the axis's stride leads from one run
+// to the next.
 struct Scratch {
   Value value;
   Ints shape;
@@ -44,9 +43,9 @@ struct Scratch {
   }
 };
 
-// Announces loads some time before. Without an axis: single elements that are gathered from `from`,
-// `ahead` elements of the gather's last dimension earlier. With one: what the stage over this axis
-// loads from `from`, `ahead` elements further on in memory.
+// Announces loads of `from` before they happen. Without an axis, it announces single elements that
+// are gathered, `ahead` elements of the gather's last dimension earlier. With an axis, it announces
+// what the stage over this axis loads, `ahead` elements further on in memory.
 struct Prefetch {
   Value from;
   std::optional<int64_t> axis;
@@ -65,9 +64,9 @@ struct Prefetch {
 enum class ThreadCombination : uint8_t { None, SharedTree, Shuffles };
 const char* name_of(ThreadCombination combination);
 
-// What happens to reductions that several threads share. With `atomic`, workgroups (of a Scatter,
-// threads) bring what they have into the result by atomic operations; an earlier kernel has begun
-// it.
+// How a reduction that several threads share is combined. With `atomic`, workgroups (for a Scatter:
+// threads) combine their results in the output by atomic operations. An earlier kernel has stored
+// its initial contents.
 struct Combination {
   ThreadCombination threads = ThreadCombination::None;
   bool atomic = false;
@@ -79,16 +78,18 @@ struct Combination {
   }
 };
 
-// How a kernel's contraction, its only reduction, runs on tiles of m x n x k, by a device's matrix
-// operation (one of Capabilities::matrix_ops) or, with m and k of 1, by multiply-adds of single
-// threads, which count as SIMD-groups of one. A workgroup's block of the result is a rectangle of
-// `groups` SIMD-groups, each of which computes `tiles` tiles: both along the rows' and the columns'
-// axis, which are the kernel's thread axes. Neighbouring tiles, or runs of `adjacent_tiles` of
-// them, are of neighbouring SIMD-groups. Blocks and tiles may reach beyond the axes' sizes.
+// How a kernel's contraction, its only reduction, runs on tiles of m x n x k. A device's matrix
+// operation (one of Capabilities::matrix_ops) computes a tile. If m and k are 1, multiply-adds of a
+// single thread do, which counts as a SIMD-group of one.
 //
-// With a `depth`, the workgroup brings the operands' panels of so many elements of the reduced axis
-// into shared memory, step by step (matrix_tiles.h). With two `copies` of the panels, those of the
-// next step are loaded before this step's products.
+// A workgroup's block of the result is a rectangle of `groups` SIMD-groups, each of which computes
+// `tiles` tiles. Both are numbers along the axis of the rows and that of the columns, which are the
+// kernel's thread axes. Neighbouring tiles, or runs of `adjacent_tiles` of them, belong to
+// neighbouring SIMD-groups. Blocks and tiles may reach beyond the axes' sizes.
+//
+// With a `depth`, the workgroup brings panels of the operands, with `depth` elements of the reduced
+// axis, into shared memory, step by step (matrix_tiles.h). With two `copies` of the panels, those
+// of the next step are loaded before the products of this step.
 struct MatrixPlan {
   int64_t m = 0, n = 0, k = 0;
   DType operands = DType::Float32;  // as multiplied; they may be widened from it in the graph
@@ -97,17 +98,17 @@ struct MatrixPlan {
   Ints tiles, groups;
   int64_t depth = 0;
   int64_t copies = 1;
-  // Where a thread's elements of a tile are several pieces: how many neighbours a piece has, of a
-  // row of the result and of the operand with the rows, of a column of the other operand.
+  // Set if a thread's elements of a tile are several pieces: the number of neighbours in a piece,
+  // in a row of the result and of the operand with the rows, and in a column of the other operand.
   std::optional<int64_t> piece = std::nullopt;
   bool operator==(const MatrixPlan&) const = default;
-  // By side of the block: 0 that of the rows, 1 that of the columns.
+  // `side` is 0 for the rows of the block and 1 for its columns.
   int64_t axis(size_t side) const { return side == 0 ? rows : columns; }
   size_t operand(size_t side) const { return static_cast<size_t>(row_operand) ^ side; }
   int64_t tile_size(size_t side) const { return side == 0 ? m : n; }
   int64_t block_size(size_t side) const { return tile_size(side) * tiles[side] * groups[side]; }
-  // Of neighbouring tiles, so many are of one SIMD-group: a thread's own rows are as many
-  // neighbours as its columns, if they are enough.
+  // The number of neighbouring tiles that belong to one SIMD-group. A thread has as many
+  // neighbouring rows as columns, if it has enough rows.
   int64_t adjacent_tiles(size_t side) const {
     return side == 0 && m == 1 && k == 1 && n > 1 && depth > 0 && tiles[0] % n == 0 ? n : 1;
   }
@@ -135,11 +136,14 @@ struct MatrixPlan {
 enum class StageKind : uint8_t { Reduce, Map, Scan, Scatter };
 const char* name_of(StageKind kind);
 
-// A value and where it lies: its row-major position is the sum of strides[a] * axis a, from
-// `offset` on where the kernel stores a part of the value, as others store the rest of it. Of a
-// Reduce stage, the strides of the stage's inner axes give the position among the elements that are
-// reduced to one (row-major over the reduced axes); of a Scatter stage, the number of the update,
-// and the position is that of an element whose coordinate along the scattered axis is 0.
+// A value, and the position of its elements: the row-major position is `offset` plus the sum of
+// strides[a] * axis a. There is an offset if the kernel stores a part of the value and other
+// kernels store the rest. The strides of a stage's inner axes have another meaning in two kinds of
+// stages:
+// - Reduce: they give the position among the elements that are reduced to one, row-major over the
+//   reduced axes.
+// - Scatter: they give the number of the update, and the position is that of the element whose
+//   coordinate along the scattered axis is 0.
 struct StageValue {
   Value value;
   Ints strides;  // by axis of the iteration space
@@ -153,18 +157,20 @@ struct StageValue {
   }
 };
 
-// Reduce: computes reductions that share one loop nest over `axes`. Map: computes and stores values
-// at every point of `axes`; of a Scatter node, its first operand; of a reduction that no stage of
-// the kernel reduces, its identity, for a kernel whose workgroups combine atomically. Scan: carries
-// an accumulator along its axis, in order, and stores it at every point. Scatter: brings the
-// updates, numbered by its axis, into a buffer that an earlier stage or kernel began, at positions
-// that are data; the updates of one element in order unless they are combined atomically. Outer
-// axes are those in no stage.
+// A stage runs at each point of the outer axes, which are the axes that belong to no stage.
+// - Reduce: computes reductions that share one loop nest over `axes`.
+// - Map: computes and stores values at every point of `axes`. Of a Scatter node it stores the first
+//   operand. Of a reduction that no stage of the kernel reduces it stores the identity, for a
+//   kernel whose workgroups combine atomically.
+// - Scan: carries an accumulator along its axis, in order, and stores it at every point.
+// - Scatter: combines updates with a buffer that an earlier stage or kernel has begun, at positions
+//   that are data. Its axis numbers the updates. Updates of one element are applied in order,
+//   unless they are combined atomically.
 //
-// A stage may keep a value that it computes in one of the kernel's scratch buffers, and take from
-// scratch what stages before it have kept. A Map stage with a `depth` runs inside the first `depth`
-// serial loops, before the next one, and covers the tiles of the axes that those loops have not
-// brought down to a point; other stages run inside all loops over outer axes.
+// A stage may keep a value that it computes in one of the kernel's scratch buffers, and take values
+// that earlier stages have kept. A Map stage with a `depth` runs inside the first `depth` serial
+// loops, before the next one, and covers the tiles of the axes that those loops have not brought
+// down to a point. Other stages run inside all loops over outer axes.
 struct Stage {
   StageKind kind = StageKind::Map;
   Ints axes;
@@ -186,8 +192,7 @@ struct Stage {
 
 // Kernels.
 
-// Where a launch reads or stores elements of a buffer: `scale` times its argument of this number
-// further on than the kernel says.
+// Moves the accesses of a launch to a buffer by `scale` times the launch's argument of this number.
 struct Shift {
   Value buffer;
   int64_t argument = 0;
@@ -201,7 +206,7 @@ struct Shift {
   }
 };
 
-// A Const_Scalar node whose value, in a launch, has the bits of its argument of this number.
+// A Const_Scalar node. In a launch its value has the bits of the launch's argument of this number.
 struct ConstantArgument {
   Value constant;
   int64_t argument = 0;
@@ -215,9 +220,9 @@ struct ConstantArgument {
 
 struct Kernel;
 
-// Two outer axes of equal size in which a kernel's one output is symmetric. Of register tiles, only
-// those that have points with row >= column are computed; what they have is stored there, and at
-// the points' mirror images.
+// Two outer axes of equal size in which a kernel's one output is symmetric. Only register tiles
+// that have points with row >= column are computed. They are stored at their place and at the
+// mirror images of their points.
 struct Mirror {
   int64_t rows = 0, columns = 0;
   bool operator==(const Mirror&) const = default;
@@ -242,10 +247,11 @@ struct Staged {
   }
 };
 
-// For each tile of the kernel's axes, inside its serial loops, runs the phases in order. Their
-// first axes, block mapping and first serial loops are the kernel's, so that each of them goes on
-// with its own loops over the tile (an axis whose innermost tile is 1 is at a point there). What a
-// phase stores for later ones alone lies in the kernel's scratch buffers, one tile of it at a time.
+// Runs the phases in order, for each tile of the kernel's axes, inside its serial loops. The
+// phases' first axes, block mapping and first serial loops are the kernel's, and each phase
+// continues with its own loops over the tile. (An axis whose innermost tile is 1 is at a point
+// there.) A value that a phase stores for later phases only lies in the kernel's scratch buffers,
+// one tile at a time.
 struct Phased {
   std::vector<Kernel> phases;
   bool operator==(const Phased&) const;
@@ -255,7 +261,8 @@ struct Phased {
   }
 };
 
-// Runs its first stage, a contraction, by the plan; the others at each point of the result.
+// Runs its first stage, a contraction, by the plan, and the other stages at each point of the
+// result.
 struct MatrixTiled {
   MatrixPlan plan;
   std::vector<Stage> stages;
@@ -267,7 +274,8 @@ struct MatrixTiled {
   }
 };
 
-// What launches of equal structure run. A kernel names the values of its first launch.
+// The code of launches of equal structure. It is written in terms of the values of its first
+// launch.
 struct Kernel {
   using Body = std::variant<Staged, Phased, MatrixTiled>;
 
@@ -279,7 +287,8 @@ struct Kernel {
   std::vector<Scratch> scratch;  // a workgroup's own
   std::vector<Prefetch> prefetches;
   std::vector<Value> nontemporal;  // outputs that are written past the caches
-  // Of its launches: the arguments' names and ranges, and what they stand for. Phases have none.
+  // The arguments of its launches: their names and ranges, and what they stand for. Phases have
+  // none.
   std::vector<SymVar> arguments;
   std::vector<Shift> shifts;
   std::vector<ConstantArgument> constants;
@@ -305,27 +314,28 @@ struct Kernel {
   const std::vector<Stage>& stages() const;   // empty if the kernel has phases
   std::vector<Stage>& mutable_stages();       // of a kernel without phases
   const std::vector<Kernel>& phases() const;  // empty if it has none
-  // Null of a kernel of another kind.
+  // Null if the kernel is of another kind.
   const MatrixPlan* matrix() const;
   const Mirror* mirror() const;
   const Combination* combination() const;
   bool is_atomic() const { return combination() && combination()->atomic; }
 
-  // Elements of a vector that a thread holds: by the mapping, or of a matrix tile.
+  // The number of elements of a vector that a thread holds, by the mapping or of a matrix tile.
   int64_t lanes() const;
-  // Points of the iteration space, or vectors of them, that a thread computes at once.
+  // The number of points of the iteration space, or of vectors of them, that a thread computes at
+  // once.
   int64_t points_at_once() const;
-  // What one workgroup covers of a block axis.
+  // The number of points of a block axis that one workgroup covers.
   int64_t workgroup_tile(int64_t axis) const;
   // The axis along which sums are carried in the output, from tile to tile.
   std::optional<int64_t> carried_axis() const;
-  // How many workgroups the launch has.
+  // The number of workgroups of a launch.
   int64_t workgroups() const;
   // Whether the points of the block axes are dealt to the threads of all workgroups.
   bool deals_points_to_threads() const;
-  // Whether a workgroup covers a square of two of the block axes then.
+  // Whether, in that case, a workgroup covers a square of two of the block axes.
   bool deals_squares() const;
-  // How much of a value its Map stages store: nothing if all of it.
+  // The number of a value's elements that its Map stages store. Nothing if all of them.
   std::optional<int64_t> part_stored(Value v) const;
   const Scratch* scratch_of(Value v) const;  // null if the value is not kept
   const StageValue* stored(Value v) const;   // by a stage, or a phase's; null if by none

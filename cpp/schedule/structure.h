@@ -1,4 +1,4 @@
-// Equal kernels. A schedule has each kernel once, and launches of it.
+// Finds equal kernels. A schedule has each kernel once, and launches of it.
 #pragma once
 
 #include <vector>
@@ -17,13 +17,13 @@ struct SharedKernels {
 // - their names, and the values that they compute and read,
 // - the offset at which they read an input, if they read it through Shrink nodes only,
 // - the offset of the part of a Cat that they store,
-// - scalar constants; but those that make an integer operation cheaper, or say which element of an
-//   array is read, must be equal.
-// The arguments of a launch say what it differs in. A kernel has few of them (kMostArguments,
-// kMostIntegerArguments); launches that would need more are of several kernels.
+// - scalar constants. Constants that make an integer operation cheaper, or that select an element
+//   of an array, must be equal. The differences become arguments of the launches. A kernel has few
+//   arguments (kMostArguments, kMostIntegerArguments). Launches that would need more get several
+//   kernels.
 SharedKernels share_kernels(const Graph& graph, const std::vector<Kernel>& formed);
 
-// The kernel as the launch runs it: with the launch's values and offsets, without arguments.
+// The kernel with the values and offsets of one launch, and without arguments.
 Kernel instantiate(Kernel kernel, const Launch& launch);
 
 }  // namespace rune::schedule

@@ -26,12 +26,12 @@ struct MatrixOp {
   bool operator==(const MatrixOp&) const = default;
 };
 
-// Multiply-adds in a nanosecond of products of large matrices: by a library of the device, and by
+// The multiply-adds per nanosecond in products of large matrices, by a library of the device and by
 // kernels.
 struct LibraryRate {
   DType operands = DType::Float32;
   double of_library = 0, of_kernels = 0;
-  // The time that the library saves in so many multiply-adds.
+  // The time that the library saves in this number of multiply-adds.
   double saved_ns(double operations) const {
     return operations / of_kernels - operations / of_library;
   }
@@ -63,8 +63,8 @@ struct Capabilities {
   int64_t last_level_bytes = 8 << 20;   // shared by all cores
   int max_buffers = 1 << 16;            // arguments of one kernel
   int64_t max_grid = int64_t{1} << 31;  // groups, along the first dimension
-  // Nodes of all iterations of a loop: with more, the host runs the loop, since compiling them
-  // takes too long (Grid).
+  // The most nodes in all iterations of a loop that is expanded. The host runs a longer loop,
+  // because compiling it would take too long (Grid).
   int max_expanded_nodes = 2000;
 
   // Figures of the cost model. Rates are those of all cores together.
@@ -72,12 +72,12 @@ struct Capabilities {
   double core_bandwidth_bytes_per_ns = 10;  // main memory, one core alone (Cores)
   double last_level_bytes_per_ns = 0;       // data in the last-level cache; 0: as main memory
   double l2_bytes_per_ns = 0;               // data in second-level caches; 0: as the last level
-  // Additions or multiply-adds of elements, by dtype.
+  // Additions or multiply-adds of elements per nanosecond, by dtype.
   std::array<double, kNumDTypes> operations_per_ns = rates_by_size(25);
   double launch_ns = 500;     // running a kernel that does nothing
   double parallel_ns = 5000;  // handing work to other cores and waiting for them (Cores)
-  // An operation on an element in one thread alone, with its share of loads that nothing hides
-  // (Grid). Of a simulation of 100 bodies on an H200.
+  // The time of an operation on an element in one thread alone, with its share of loads that
+  // nothing hides (Grid). Measured in a simulation of 100 bodies on an H200.
   double thread_operation_ns = 15;
 
   bool has_nontemporal_stores = false;
@@ -102,7 +102,7 @@ struct Capabilities {
   std::array<std::bitset<128>, kNumDTypes> atomic_ops;
 
   bool operator==(const Capabilities&) const = default;
-  // Of a complex dtype: that of its parts.
+  // For a complex dtype: whether the device has the dtype of its parts.
   bool has_dtype(DType d) const { return dtypes[static_cast<int>(real_of(d))]; }
   bool has_arithmetic(DType d) const { return arithmetic[static_cast<int>(d)]; }
   // The number of lanes of a full vector register, at least 1.

@@ -1,4 +1,4 @@
-// Products of matrices, as libraries of devices take them.
+// Describes products of matrices for libraries of devices.
 #pragma once
 
 #include <array>

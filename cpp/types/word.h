@@ -82,7 +82,7 @@ uint64_t word_from_bits(uint64_t bits) {
     return word_of<kDType>(bits);
 }
 
-// f of the dtype, which is not complex, as a constant.
+// Calls f with the dtype as a compile-time constant. The dtype is not complex.
 template <class F>
 auto with_dtype(DType dtype, F f) {
   switch (dtype) {

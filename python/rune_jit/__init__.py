@@ -1,10 +1,13 @@
-"""rune_jit compiles Python functions over NumPy arrays into fused kernels.
+"""A just-in-time compiler for NumPy code.
 
 import numpy as np, rune_jit
 
 @rune_jit.jit
 def gelu(x):
     return 0.5 * x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x**3)))
+
+y = gelu(np.ones(1000))  # compiled at the first call
+print(gelu.explain())    # how calls run, and why
 """
 
 from __future__ import annotations

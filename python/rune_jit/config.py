@@ -63,10 +63,10 @@ def show_config(mode: str = "print") -> dict[str, Any] | None:
 
 
 def clear_cache() -> None:
-    """Removes the compiled programs that are kept on disk.
+    """Removes the compiled programs on disk.
 
-    They are in RUNE_JIT_CACHE_DIR or the user's cache folder. Programs of this process stay as they
-    are; `f.clear_cache()` forgets those of a function.
+    They are in RUNE_JIT_CACHE_DIR or the user's cache folder. This process keeps its programs;
+    `f.clear_cache()` forgets those of a function.
 
     Raises:
         OSError: if a file cannot be removed.
@@ -81,10 +81,10 @@ def clear_cache() -> None:
 
 
 def options() -> str:
-    """The environment variables.
+    """The environment variables that rune_jit reads.
 
     Returns:
-        One line a variable: its name, value and meaning.
+        One line for each variable: its name, value and meaning.
 
     Examples:
         >>> import rune_jit

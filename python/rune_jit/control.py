@@ -1,10 +1,9 @@
-"""Loops and choices as functions: what they call are NumPy functions, which may write to what they
-are given and to what they close over.
+"""Loops and choices as functions.
 
-Outside of `jit` they are Python loops. Inside, the same loops become loops of the program
-(docs/control_flow.md), so that nothing is demanded of types: what is carried has the type that it
-has after the first iteration. Where a loop cannot be one of the program, `jit` runs it as any other
-loop."""
+They call functions over NumPy arrays, which may write to their arguments and to what they close
+over. Outside of `jit` they are Python loops. Inside, these loops become loops of the program
+(docs/control_flow.md). Users declare no types: a loop carries what its first iteration makes. A
+loop that cannot be one of the program runs as any other loop does."""
 
 # mypy: disable-error-code=no-any-return
 from __future__ import annotations
@@ -37,17 +36,18 @@ __all__ = [
 
 
 def fori_loop(low: int, high: int, body: Callable[[Any, T], T], init: T) -> T:
-    """The value after `value = body(i, value)` for i = low, low + 1 ... high - 1.
+    """Computes `value = body(i, value)` for i = low, low + 1 ... high - 1.
 
     Args:
         low: the first i.
-        high: i stays below it. The value is `init` if high <= low.
-        body: called with i and the value. It returns a pytree of the same structure, whose arrays
-            keep shape and dtype from the second iteration on, to be a loop of a program.
-        init: the first value: a pytree of arrays and numbers.
+        high: the loop ends before this i.
+        body: called with i and the value. It returns the next value, a pytree of the same
+            structure. To be a loop of a program, its arrays must keep their shapes and dtypes from
+            the second iteration on.
+        init: the first value, a pytree of arrays and numbers.
 
     Returns:
-        The last value.
+        The last value; `init` if high <= low.
 
     Raises:
         TypeError: if `body` returns another structure.
@@ -71,12 +71,12 @@ def _fori_loop(low: int, high: int, body: Any, init: Any) -> Any:
 
 
 def while_loop(test: Callable[[T], Any], body: Callable[[T], T], init: T) -> T:
-    """The value after `value = body(value)` as long as `test(value)` is true.
+    """Computes `value = body(value)` as long as `test(value)` is true.
 
     Args:
         test: called with the value. It returns a bool, a number or a 0-d array.
-        body: called with the value. It returns a pytree of the same structure.
-        init: the first value: a pytree of arrays and numbers.
+        body: called with the value. It returns the next value, a pytree of the same structure.
+        init: the first value, a pytree of arrays and numbers.
 
     Returns:
         The first value for which `test` is false.
@@ -106,16 +106,17 @@ def _while_loop(test: Any, body: Any, init: Any) -> Any:
 def iterate(
     f: Callable[[T], T], init: T, *, until: Callable[[T, T], Any], max: int
 ) -> tuple[T, int]:
-    """Iterates `new = f(old)` from `init` on, until `until(old, new)` is true: `max` times at most.
+    """Computes `new = f(old)` until `until(old, new)` is true, at most `max` times.
 
     Args:
-        f: returns a pytree of the structure of its argument.
-        init: the first value: a pytree of arrays and numbers.
+        f: called with the value. It returns the next value, a pytree of the same structure.
+        init: the first value, a pytree of arrays and numbers.
         until: called with the last two values. It returns a bool, a number or a 0-d array.
-        max: how often `f` is called at most.
+        max: the largest number of calls of `f`.
 
     Returns:
-        The last value, and how often `f` was called: `max` if the iteration has not ended before.
+        The last value, and the number of calls of `f`. (If this number is `max`, `until` may never
+        have been true.)
 
     Raises:
         TypeError: if `f` returns another structure.
@@ -160,22 +161,21 @@ def scan(
     """Carries a value along arrays: `carry, y = f(carry, x)` for each x of `xs`.
 
     Args:
-        f: called with the carried value and an x. It returns the next value, of the same structure,
-            and a y.
-        init: the first carried value: a pytree of arrays and numbers.
-        xs: a pytree of arrays with equal first axes, n elements long, along which they are taken
-            apart. Without `xs`, `f` gets None.
-        length: n; needed without `xs`.
-        reverse: whether to go from the last x to the first one. Each y stands at the place of its
-            x.
+        f: called with the carried value and an x. It returns the next carried value, a pytree of
+            the same structure, and a y, a pytree of arrays and numbers.
+        init: the first carried value, a pytree of arrays and numbers.
+        xs: a pytree of arrays whose first axes have the same size n. An x has their elements at one
+            position of this axis. Without `xs`, x is None.
+        length: n. It is needed without `xs`.
+        reverse: whether to begin with the last x. Each y has the position of its x.
 
     Returns:
-        The last carried value, and the ys stacked along a new first axis: arrays of shape (n,
-        *y.shape), of the dtype of the first y.
+        The last carried value, and the ys stacked along a new first axis: arrays of shape
+        (n, *y.shape) and of the dtype of the first y.
 
     Raises:
-        ValueError: if there is no x, or if lengths differ.
-        TypeError: if a structure changes.
+        ValueError: if n is 0, or if the sizes of the first axes differ.
+        TypeError: if `f` returns another structure than before.
 
     Source: the function of this name of jax.lax.
 
@@ -206,19 +206,20 @@ def _scan(f: Any, init: Any, xs: Any, length: int | None, reverse: bool) -> tupl
 
 
 def map(f: Callable[[Any], Any], xs: Any) -> Any:
-    """f(x) of each x of `xs`, stacked.
+    """Computes f(x) for each x of `xs` and stacks the results.
 
     Args:
-        f: returns a pytree of arrays and numbers.
-        xs: a pytree of arrays with equal first axes, n elements long, along which they are taken
-            apart.
+        f: called with an x. It returns a y, a pytree of arrays and numbers.
+        xs: a pytree of arrays whose first axes have the same size n. An x has their elements at one
+            position of this axis.
 
     Returns:
-        Arrays of shape (n, *y.shape), of the dtype of the first y.
+        The ys stacked along a new first axis: arrays of shape (n, *y.shape) and of the dtype of the
+        first y.
 
     Raises:
-        ValueError: if there is no x, or if lengths differ.
-        TypeError: if a structure changes.
+        ValueError: if n is 0, or if the sizes of the first axes differ.
+        TypeError: if `f` returns another structure than before.
 
     Source: the function of this name of jax.lax.
 
@@ -244,20 +245,20 @@ def _map(f: Any, xs: Any) -> Any:
 
 
 def cond(test: Any, then: Callable[..., R], other: Callable[..., R], *operands: Any) -> R:
-    """`then(*operands)` if `test` is true, and `other(*operands)` otherwise.
+    """Calls `then(*operands)` if `test` is true, and `other(*operands)` otherwise.
 
-    In a program, if `test` is not known while it is traced, both are computed. What a side writes
-    to arrays is written if it is the one. Of the results one is selected. Where types differ, `jit`
-    asks for the value of `test`.
+    In a program both are computed, unless the trace knows `test`. The program selects one of the
+    results, and only the writes of the chosen side happen. If the results have different types,
+    `jit` asks for the value of `test`, as an `if` would.
 
     Args:
         test: a bool, a number or a 0-d array.
         then: returns a pytree.
-        other: returns a pytree of the same structure, whose arrays have equal shapes and dtypes.
-        *operands: pytrees of arrays and numbers, the arguments of both.
+        other: returns a pytree of the same structure, with arrays of the same shapes and dtypes.
+        *operands: pytrees of arrays and numbers, the arguments of both functions.
 
     Returns:
-        What the function returns that was chosen. It raises what the functions raise.
+        The result of the chosen function. What a function raises is raised.
 
     Source: the function of this name of jax.lax.
 
@@ -271,16 +272,16 @@ def cond(test: Any, then: Callable[..., R], other: Callable[..., R], *operands: 
 
 
 def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> R:
-    """`branches[index](*operands)`.
+    """Calls `branches[index](*operands)`. In a program all branches are computed, as with `cond`.
 
     Args:
-        index: an integer or a 0-d array of integers. Below 0 it means 0, beyond the end the last
-            branch. In a program it is what `cond` is for two functions.
-        branches: functions that return pytrees of one structure, shapes and dtypes.
-        *operands: pytrees of arrays and numbers, the arguments of all.
+        index: an integer or a 0-d array of integers. An index below 0 selects the first branch, an
+            index beyond the end the last one.
+        branches: functions that return pytrees of the same structure, shapes and dtypes.
+        *operands: pytrees of arrays and numbers, the arguments of all functions.
 
     Returns:
-        What the chosen function returns. It raises what the functions raise.
+        The result of the chosen function. What a function raises is raised.
 
     Raises:
         ValueError: if there are no branches.
@@ -293,7 +294,7 @@ def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> 
         array([-1., -1.])
     """
     if not branches:
-        raise ValueError("switch: cannot choose from no branches\nhint: give one function at least")
+        raise ValueError("switch: cannot choose from no branches\nhint: give at least one function")
     if len(branches) == 1:
         return branches[0](*operands)
     rest = functools.partial(switch, index - 1, branches[1:])
@@ -301,22 +302,22 @@ def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> 
 
 
 def associative_scan(f: Callable[[T, T], T], xs: T, *, axis: int = 0, reverse: bool = False) -> T:
-    """The results of combining the first element, the first two, the first three ... by `f`.
+    """Combines by `f` the first element, the first two, the first three ... of `xs`.
 
-    It calls `f` about log2(n) times, on large parts.
+    With np.add it is np.cumsum. It calls `f` about log2(n) times, each time on many elements.
 
     Args:
-        f: combines two pytrees of arrays, of any size along the axis, element by element. It must
-            be associative.
-        xs: a pytree of arrays with equal sizes n along `axis`.
-        axis: along which elements are combined.
-        reverse: whether to combine from the other end.
+        f: called with two pytrees of arrays of equal sizes. It combines them element by element,
+            and must be associative.
+        xs: a pytree of arrays of the same size n along `axis`.
+        axis: the axis along which elements are combined.
+        reverse: whether to begin with the last element.
 
     Returns:
         A pytree of arrays of the shapes of `xs`.
 
     Raises:
-        ValueError: if sizes differ.
+        ValueError: if the sizes along `axis` differ.
         TypeError: if `f` returns another structure.
 
     Source: Hillis and Steele, Data parallel algorithms, 1986.
@@ -353,7 +354,8 @@ def associative_scan(f: Callable[[T, T], T], xs: T, *, axis: int = 0, reverse: b
     return trees.unflatten(tree, [np.flip(x, axis) if reverse else x for x in arrays])
 
 
-# Parts of them. (What the two call is looked through where it is given to them.)
+# Parts of these functions. (A trace looks through the callables that are given to `_run` and
+# `choose`, so that both are allowed in loops.)
 
 
 def _run(function: Callable[..., Any], *args: Any) -> Any:
@@ -377,7 +379,10 @@ def _length(what: str, parts: list[Any], length: int | None) -> int:
         )
     n = lengths.pop()
     if n == 0:
-        raise ValueError(f"{what}: cannot tell the shapes of results of no elements (size 0)")
+        raise ValueError(
+            f"{what}: cannot find the shapes of the results without elements (the first axis has"
+            " size 0)\nhint: handle empty arrays outside"
+        )
     return builtins.int(n)
 
 

@@ -1,4 +1,4 @@
-"""The available devices, their dtypes, and memory on them."""
+"""The available devices, their dtypes, their memory and their streams."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def has_host_memory(device: str) -> bool:
 
 
 def release_memory() -> None:
-    """Returns the memory that devices keep for reuse to the system.
+    """Gives memory that is kept for reuse back to the system. Arrays in use stay as they are.
 
-    Freed arrays keep up to RUNE_JIT_ALLOCATOR_CACHE_MIB, on the CPU for at most
-    RUNE_JIT_ALLOCATOR_CACHE_SECONDS. Arrays in use stay as they are.
+    The memory of freed arrays is kept for new ones: up to RUNE_JIT_ALLOCATOR_CACHE_MIB, and on the
+    CPU for at most RUNE_JIT_ALLOCATOR_CACHE_SECONDS.
 
     Examples:
         >>> import rune_jit
@@ -66,21 +66,22 @@ def devices() -> list[str]:
 
 @contextmanager
 def use_stream(stream: Any, device: str = "cuda") -> Iterator[None]:
-    """Orders programs with what another library puts into a stream.
+    """Orders calls in a `with` block with the work that another library puts into a stream.
 
-    Calls inside of the context run between what the library put into `stream` before and what it
-    puts there afterwards. The host waits for nothing. Programs run in a stream of the device's own,
-    which waits for `stream` where the context begins, and for which `stream` waits where it ends.
+    Calls in the block run after the work that is in `stream` when the block begins. Work that is
+    put into `stream` after the block runs after these calls. The host does not wait. (Programs run
+    in a stream of their device. It waits for `stream` where the block begins, and `stream` waits
+    for it where the block ends.)
 
     Args:
-        stream: a stream of torch, CuPy or cuda.core, or a number as DLPack has it: 1 is the legacy
-            default stream, with which all is ordered anyway, 2 the thread's default stream, others
-            are handles (cudaStream_t).
+        stream: a stream of torch, CuPy or cuda.core, or a number as in DLPack: 1 is the legacy
+            default stream, with which all calls are ordered anyway; 2 is the thread's default
+            stream; others are handles (cudaStream_t).
         device: a device that has streams.
 
     Raises:
-        TypeError: for what is no stream.
-        ValueError: for a device that has no streams.
+        TypeError: if `stream` is no stream.
+        ValueError: if the device has no streams.
 
     Examples:
         >>> import rune_jit, torch  # doctest: +SKIP
@@ -129,6 +130,6 @@ def has_dtype(device: str, dtype: np.dtype[Any]) -> bool:
 
 
 def default_dtype(device: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """What NumPy's default dtype is on a device: float32 where there is no float64."""
+    """NumPy's default dtype on a device: float32 if the device has no float64."""
     lacks = dtype == np.float64 and not has_dtype(device, dtype)
     return np.dtype(np.float32) if lacks else dtype

@@ -30,8 +30,8 @@ class RuneJitError(Exception):
 
 
 class ResultsChangedError(RuneJitError):
-    """A function that a program called on the host gave results of other shapes or dtypes than when
-    it was traced: the call runs on NumPy."""
+    """A function that a program called on the host returned other shapes or dtypes than during the
+    trace. NumPy runs the call."""
 
 
 class _Refusals(threading.local):
@@ -42,8 +42,9 @@ _refusals = _Refusals()
 
 
 class _Refusal(RuneJitError):
-    """What a trace cannot do. NumPy raises no error there, so the traced function must not be able
-    to handle it: a trace in which one was raised is not used, unless `forgive` was told."""
+    """Something that a trace cannot do. NumPy raises no error there, so the traced function must
+    not handle this one: a trace in which one was raised is not used, unless `forgive` forgets
+    it."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
@@ -53,7 +54,7 @@ class _Refusal(RuneJitError):
 
 @contextmanager
 def noted_refusals() -> Iterator[list[_Refusal]]:
-    """The refusals that are raised by this thread in the context."""
+    """Collects the refusals that this thread raises in the context."""
     before, _refusals.noted = _refusals.noted, []
     try:
         yield _refusals.noted
@@ -62,7 +63,7 @@ def noted_refusals() -> Iterator[list[_Refusal]]:
 
 
 def forgive(error: BaseException | None) -> None:
-    """Forgets an error, and those that led to it, since what failed was done in another way."""
+    """Forgets an error and those that led to it: what failed has been done in another way."""
     met: list[BaseException] = []
     while error is not None and all(error is not other for other in met):
         met.append(error)  # a cause may lead back to its effect
@@ -72,66 +73,76 @@ def forgive(error: BaseException | None) -> None:
 
 
 class UnsupportedOpError(_Refusal, NotImplementedError):
-    """NumPy can do this, a traced function cannot. Under ``fallback="warn"`` or ``"silent"`` the
-    function runs on NumPy instead."""
+    """The function does something that NumPy can do and a compiled program cannot.
+
+    With ``fallback="warn"`` (the default) or ``"silent"`` the function runs in segments or on NumPy
+    instead. The message says what to write instead."""
 
 
 class UnkeyedError(UnsupportedOpError):
-    """No program can be kept for such arguments: the function runs in segments."""
+    """No program can be kept for the arguments. The function runs in segments."""
 
 
 class StateChangedError(UnsupportedOpError):
-    """A traced function changed a global, an attribute or an item of a container. (At another call
-    it may find nothing to change.) `slots` are these places (capture/state.py); None if they
-    cannot be told."""
+    """The function changes a global, an attribute or an item of a container in a way that a program
+    cannot repeat at each call.
+
+    `slots` are these places (capture/state.py), or None if they are not known."""
 
     slots: list[Any] | None = None
 
 
 class NumPyOnlyError(UnsupportedOpError):
-    """The function runs on NumPy as a whole: it would notice traced arrays."""
+    """The function would notice traced arrays. NumPy runs it as a whole."""
 
 
 class ThreadStartedError(NumPyOnlyError):
-    """A traced function started a thread, in which there is no trace."""
+    """The function starts a thread, which a trace cannot follow. NumPy runs it as a whole."""
 
 
 class ConcretizationError(_Refusal, TypeError):
-    """The function asked for the value of a traced array, which is known only when the compiled
-    program runs. The message says what to write instead; under ``fallback="warn"`` or ``"silent"``
-    the function runs on NumPy."""
+    """The function asks for the value of a traced array, which is known only when the program runs.
+
+    With ``fallback="warn"`` (the default) or ``"silent"`` the function runs in segments instead.
+    The message names the line and says what to write instead."""
 
 
 class DataDependentShapeError(UnsupportedOpError, ConcretizationError):
-    """The shape of a result depends on values of traced arrays. The message says what to write
-    instead; under ``fallback="warn"`` or ``"silent"`` the function runs on NumPy."""
+    """The shape of a result depends on values of traced arrays.
+
+    With ``fallback="warn"`` (the default) or ``"silent"`` the function runs in segments instead.
+    The message says what to write instead."""
 
 
 class DynamicSizeError(UnsupportedOpError, ConcretizationError):
     """The function needs the value of a dynamic size (jit(dynamic=...)), which is known only when
-    the compiled program runs; under ``fallback="warn"`` or ``"silent"`` it runs on NumPy."""
+    the program runs.
+
+    With ``fallback="warn"`` (the default) or ``"silent"`` the function runs in segments instead."""
 
 
 class TracerLeakError(RuneJitError, RuntimeError):
-    """A traced array outlived the trace that made it, for example in a global variable."""
+    """A traced array is used after its trace has ended, or in another trace. The function may have
+    stored it in a global variable: return it instead."""
 
 
 class DTypeError(RuneJitError, TypeError):
-    """The device does not have this dtype."""
+    """The device does not have this dtype. The message names the array."""
 
 
 class ParseError(RuneJitError, ValueError):
-    """IR text that does not parse; the message has line and column."""
+    """The text of an IR does not parse. The message has the line and the column."""
 
 
 class InternalError(RuneJitError, RuntimeError):
-    """An invariant of rune_jit itself is broken: a bug, never the caller's fault."""
+    """An invariant of rune_jit itself is broken. This is a bug of rune_jit: please report it."""
 
 
 class JitFallbackWarning(UserWarning):
-    """A jitted function runs on NumPy because something in it cannot be traced."""
+    """NumPy runs a jitted function, because something in it cannot be traced. The message says
+    what. ``fallback="silent"`` turns this warning off."""
 
 
 class SlowCompilationWarning(UserWarning):
-    """A jitted function took more than two seconds to compile. The message says what made it
-    large."""
+    """A jitted function took more than two seconds to compile. The message names the lines that
+    made the program large."""

@@ -1,4 +1,5 @@
-"""Graphs written by hand: any node of the high-level IR, run on any device.
+"""Graphs that users write themselves: any node of the high-level IR, run on any device
+(docs/dev/ir.md).
 
 from rune_jit import ir
 
@@ -40,11 +41,11 @@ __all__ = [
 
 
 def parse(text: str) -> Any:
-    """The graph that a text describes; str() of it is a text again.
+    """Reads a graph from its text. str() of the graph is text again.
 
     Raises:
-        ParseError: for text that does not parse, with line and column.
-        ValueError: for a graph that is not valid; it lists all violations.
+        ParseError: if the text does not parse. It has the line and the column.
+        ValueError: if the graph is not valid. It lists all violations.
 
     Examples:
         >>> from rune_jit import ir
@@ -72,7 +73,7 @@ def _dtype_text(dtype: Any) -> str:
 
 
 def scalar(value: Any, dtype: Any) -> str:
-    """A constant as attributes hold it.
+    """The text of a constant in an attribute.
 
     Examples:
         >>> import numpy as np
@@ -115,12 +116,12 @@ class Value:
 
 
 class Builder:
-    """A graph under construction; types are inferred."""
+    """A graph under construction. Dtypes and shapes are inferred."""
 
     def __init__(self) -> None:
         self._core = _core.NodeBuilder()
         self._inputs = 0
-        #: What the graph calls on the host, by number: for `Program`.
+        #: The functions that the graph calls on the host, by number. Pass them to `Program`.
         self.functions: list[tuple[str, Callable[..., Sequence[Any]]]] = []
 
     def node(
@@ -130,11 +131,19 @@ class Builder:
         declared: tuple[Any, Sequence[int]] | None = None,
         **attributes: Any,
     ) -> Value:
-        """Appends a node. Values among `parts` are its operands, in order; strings and dicts are
-        attributes that the text writes bare (`"add"`, `scalar(1, np.int8)`); keyword arguments are
-        the others, in the order of the text: numbers, strings, lists, tuples for pairs, dicts for
-        structs. `declared` is the dtype and shape of a custom or host_callback, which are not
-        inferred."""
+        """Appends a node.
+
+        Args:
+            kind: one of `node_kinds()`.
+            *parts: Values are the operands, in order. Strings and dicts are attributes that the
+                text writes without a name: `"add"`, `scalar(1, np.int8)`.
+            declared: dtype and shape of a custom or host_callback, which are not inferred.
+            **attributes: the attributes that the text writes with a name, in the order of the text:
+                numbers, strings, lists, tuples for pairs, dicts for structs.
+
+        Returns:
+            The node's Value.
+        """
         operation = [kind]
         for part in parts:
             if not isinstance(part, Value):
@@ -144,18 +153,18 @@ class Builder:
         return self._add(" ".join(operation), operands, *(declared or (None, ())))
 
     def placeholder(self, dtype: Any, shape: Sequence[int]) -> Value:
-        """The next argument of the program."""
+        """Appends the next argument of the program."""
         self._inputs += 1
         return self._add(f"placeholder index={self._inputs - 1}", [], dtype, shape)
 
     def buffer(self, dtype: Any, shape: Sequence[int], device: str = "") -> Value:
-        """Memory of undefined contents, to assign to."""
+        """Appends an array with undefined contents, the target of an `assign`."""
         size = int(np.prod(shape, dtype=np.int64))
         operation = f"buffer size={size} device={_attribute(device)}"
         return self._add(operation, [], dtype, shape)
 
     def constant(self, value: Any, dtype: Any) -> Value:
-        """A number as an array of no dimensions."""
+        """Appends a number, as a 0-d array."""
         if np.dtype(dtype).kind == "c":
             parts = np.asarray(value, dtype)
             return self.node(
@@ -175,14 +184,24 @@ class Builder:
         reference: Callable[..., Any] | None = None,
         **sources: str,
     ) -> Value:
-        """An operation of the user's, element by element on operands of one shape. A source is an
-        expression, one by target (`metal`, `cuda`, or `c` for any C-like language; `cpu`: one
-        instruction of LLVM IR without `%name =`); $0 $1 ... are the operands, $T is the result's
-        type and $T0 $T1 ... are theirs, $M the type as LLVM's intrinsics name it.
+        """Appends an elementwise operation of your own.
 
-        `reference` computes it where there is no source for the target, and on the interpreter: on
-        the host, from read-only NumPy arrays of the operands' shape an array of that shape and of
-        `dtype` (ValueError when the program runs, if it is another). It is one of `functions`."""
+        Args:
+            name: its name in texts.
+            *operands: Values of one shape.
+            dtype: of the result.
+            reference: computes the operation on the host, for the interpreter and for targets
+                without a source. It gets read-only NumPy arrays of the operands' shape and returns
+                an array of this shape and of `dtype`; otherwise the program raises ValueError when
+                it runs. It is one of `functions`.
+            **sources: an expression for each target: `metal`, `cuda`, `c` for any C-like language,
+                `cpu` for one instruction of LLVM IR without `%name =`. $0 $1 ... stand for the
+                operands, $T for the result's type, $T0 $T1 ... for the operands' types, and $M for
+                the type as LLVM's intrinsics name it.
+
+        Returns:
+            The operation's Value.
+        """
         attributes: dict[str, Any] = dict(sources)
         if reference is not None:
             attributes["reference"] = len(self.functions)
@@ -198,9 +217,19 @@ class Builder:
         *operands: Value,
         results: Sequence[tuple[Any, Sequence[int]]],
     ) -> list[Value]:
-        """A call to a function of the host when the program runs: on read-only NumPy arrays, it
-        returns a sequence of arrays of the (dtype, shape) in `results` (ValueError when the program
-        runs, if they are others). It is one of `functions`."""
+        """Appends a call to a Python function, which happens on the host when the program runs.
+
+        Args:
+            name: its name in texts.
+            function: it gets read-only NumPy arrays and returns a sequence of arrays. It is one of
+                `functions`.
+            *operands: the Values that it gets.
+            results: dtype and shape of each result. The program raises ValueError if the function
+                returns others.
+
+        Returns:
+            The Value of each result.
+        """
         call = len(self.functions)
         self.functions.append((name, function))
         return [
@@ -211,8 +240,11 @@ class Builder:
         ]
 
     def size(self, name: str, low: int, high: int) -> tuple[Value, Any]:
-        """A size from `low` to `high`, elements, that is known when the program runs: its value, a
-        0-d int64, and what stands for it in shapes (its name, in texts)."""
+        """Appends a size from `low` to `high` that is known when the program runs.
+
+        Returns:
+            Its Value, a 0-d int64, and an object that stands for it in shapes.
+        """
         value = self.node("define_var", {"name": name, "min": low, "max": high})
         return value, self._core.size(value.number)
 
@@ -226,13 +258,14 @@ class Builder:
 
 
 class Program:
-    """A graph, or its text, compiled for a device.
+    """A graph that is compiled for a device.
 
     Args:
-        graph: from `parse` or `Builder.finish`, or a text.
-        device: default: the first that this machine has.
-        functions: a (name, callable) for each call of a host_callback or of a custom's reference,
-            in order. The callable takes read-only arrays and returns a sequence of all results.
+        graph: a graph from `parse` or `Builder.finish`, or its text.
+        device: the name of the device. Default: the default device of this machine.
+        functions: (name, callable) for each host_callback and each reference of a custom, in order:
+            `Builder.functions`. A callable takes read-only arrays and returns a sequence of all
+            results.
 
     Examples:
         >>> import numpy as np
@@ -262,16 +295,16 @@ class Program:
         """Runs the program.
 
         Args:
-            *arrays: one for each argument, of exactly its dtype and shape (but any size within
-                bounds where that is symbolic). They are not written to.
-            **values: of the symbolic variables that are no argument's size.
+            *arrays: one for each argument, of exactly its dtype and shape. A symbolic size may be
+                any size within its bounds. The program does not write to them.
+            **values: the values of symbolic variables that are the size of no argument.
 
         Returns:
             The outputs, as NumPy arrays.
 
         Raises:
-            TypeError: for another argument.
-            ValueError: for a variable without a value, with two, or out of bounds.
+            TypeError: if an array has another dtype or shape.
+            ValueError: if a variable has no value, two values, or one that is out of bounds.
         """
         if self._executable is None:
             self._executable = self.lowered.compile()
@@ -282,12 +315,16 @@ class Program:
 
 
 class Kernel:
-    """One kernel of the Lowered IR, from its text, compiled for a device.
+    """One kernel of the Lowered IR that is compiled for a device.
+
+    Args:
+        text: its text.
+        device: the name of the device. Default: the default device of this machine.
 
     Raises:
-        ParseError: for text that does not parse, with line and column.
-        ValueError: for a kernel that is not valid.
-        UnsupportedOpError: for an instruction that the device lacks.
+        ParseError: if the text does not parse. It has the line and the column.
+        ValueError: if the kernel is not valid.
+        UnsupportedOpError: if the device lacks an instruction.
     """
 
     def __init__(self, text: str, device: str | None = None) -> None:
@@ -295,11 +332,17 @@ class Kernel:
         self._executable = _core.compile_kernel(text, self.device)
 
     def run(self, *memories: Any, **values: int) -> list[Any]:
-        """Runs the kernel on one 1-d array for each of its memories (`define_global`), and values
-        of its variables.
+        """Runs the kernel.
+
+        Args:
+            *memories: a 1-d array for each memory of the kernel (`define_global`).
+            **values: the values of its variables.
 
         Returns:
-            What the writable memories hold afterwards, as new arrays. It raises what `Program.run`
-            raises.
+            The contents of the writable memories afterwards, as new arrays.
+
+        Raises:
+            TypeError: if an array has another dtype or shape.
+            ValueError: if a variable has no value, two values, or one that is out of bounds.
         """
         return self._executable.run(memories, values)

@@ -1,5 +1,7 @@
-"""Random numbers as functions of a key. A key gives the same numbers on every device, in any order
-of calls, inside and outside of ``jit``.
+"""Random numbers as functions of a key.
+
+A key gives the same numbers on every device, in any order of calls, inside and outside of ``jit``.
+Do not use a key twice: `split` makes new keys of it.
 
     from rune_jit import random
 
@@ -7,11 +9,13 @@ of calls, inside and outside of ``jit``.
     a, b = random.split(key, 2)
     x = random.normal(a, (1000,))
 
+A key is a uint32 array of two words. If it is a NumPy array, the numbers are NumPy arrays; if it is
+a rune_jit.Array, they are Arrays on its device. Outside of ``jit`` each function is compiled at its
+first use.
+
 The generator is Threefry2x32 with 20 rounds (Salmon et al., SC 2011) in counter mode: the cipher
 of (i, 0) is pair i of a key's words, the cipher of (i, 1) is key i of a split, and the cipher of
-(i, 2) is the key with i folded in. A key is a uint32 array of two words: a NumPy array, or a
-rune_jit.Array, which makes the numbers Arrays on its device. Do not use a key twice. Outside of
-``jit`` each function is compiled at its first use."""
+(i, 2) is the key with i folded in."""
 
 # mypy: disable-error-code=no-any-return
 from __future__ import annotations
@@ -164,14 +168,14 @@ def key(seed: int, device: None = ...) -> NDArray[Any]: ...
 @overload
 def key(seed: int, device: str) -> Array: ...
 def key(seed: int, device: str | None = None) -> Any:
-    """A key: the seed of random numbers.
+    """Makes a key of a seed.
 
     Args:
         seed: an integer of at most 64 bits.
-        device: where the key is; default: it is a NumPy array, and so are the numbers.
+        device: the device of the key. Default: none, and the key is a NumPy array.
 
     Returns:
-        uint32[2]; with a device an Array.
+        uint32[2]: a NumPy array, or an Array if `device` is given.
 
     Examples:
         >>> from rune_jit import random
@@ -183,11 +187,11 @@ def key(seed: int, device: str | None = None) -> Any:
 
 
 def split(key: K, n: int = 2) -> K:
-    """New keys from a key, which must not be used any more.
+    """Makes new keys of a key. Do not use the old key afterwards.
 
     Args:
         key: uint32[2].
-        n: how many.
+        n: the number of new keys.
 
     Returns:
         uint32[n, 2].
@@ -207,7 +211,8 @@ def split(key: K, n: int = 2) -> K:
 
 
 def fold_in(key: K, number: ArrayLike) -> K:
-    """A new key for each number, such as a loop's counter. It is the same as often as one likes.
+    """Makes a key of a key and a number, such as the counter of a loop. Equal numbers give equal
+    keys.
 
     Args:
         key: uint32[2].
@@ -381,7 +386,7 @@ def exponential(key: K, shape: Shape = (), dtype: DTypeLike = np.float32) -> K:
 
 
 def bernoulli(key: K, p: ArrayLike = 0.5, shape: Shape | None = None) -> K:
-    """True with probability p.
+    """Draws bools that are True with probability p.
 
     Args:
         key: uint32[2], from `key` or `split`; an Array gives an Array on its device.
@@ -410,12 +415,13 @@ def bernoulli(key: K, p: ArrayLike = 0.5, shape: Shape | None = None) -> K:
 
 
 def permutation(key: K, x: Any) -> K:
-    """The integers below x, or the rows of an array, in random order. NumPy sorts them, on the
-    host.
+    """Puts the integers below x, or the rows of an array x, in random order.
+
+    NumPy sorts them, on the host.
 
     Args:
         key: uint32[2], from `key` or `split`; an Array gives an Array on its device.
-        x: a number, or an array whose first axis is shuffled.
+        x: an integer, or an array whose first axis is shuffled.
 
     Returns:
         int64[x], or an array like `x`.
@@ -443,21 +449,22 @@ def choice(
     replace: bool = True,
     p: ArrayLike | None = None,
 ) -> K:
-    """Elements of the integers below x, or rows of an array, chosen at random.
+    """Chooses at random among the integers below x, or among the rows of an array x.
 
     Args:
         key: uint32[2], from `key` or `split`; an Array gives an Array on its device.
-        x: a number, or an array.
+        x: an integer, or an array.
         shape: of the result.
         replace: whether an element may be chosen more than once.
-        p: weights, not negative and not all 0; default: equal ones.
+        p: the weights of the elements, not negative and not all 0. Default: equal weights.
 
     Returns:
-        An array of `shape`, or of `shape` and the shape of a row.
+        int64 of `shape` for an integer x; for an array, an array of its dtype and of `shape`
+        followed by the shape of a row.
 
     Raises:
         TypeError: if `key` is no key.
-        ValueError: without `replace`, for more elements than there are, and for weights.
+        ValueError: if replace=False, and more elements are wanted than there are, or `p` is given.
 
     Source: Threefry2x32 with 20 rounds, Salmon et al., 2011.
 

@@ -46,7 +46,7 @@ class Total:
 
 
 class Recorder:
-    """What is noted, by kind. All threads may call it."""
+    """Collects notes by kind. All threads may call it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

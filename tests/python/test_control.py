@@ -190,7 +190,7 @@ def test_errors() -> None:
         rune_jit.fori_loop(0, 3, lambda i, x: (x, x), X)
     with pytest.raises(ValueError, match=r"scan: cannot take arrays of shapes \(8,\), \(4,\)"):
         rune_jit.scan(lambda c, p: (c, c), 0, (X, X[:4]))
-    with pytest.raises(ValueError, match="map: cannot tell the shapes"):
+    with pytest.raises(ValueError, match="map: cannot find the shapes"):
         rune_jit.map(np.sqrt, X[:0])
     with pytest.raises(ValueError, match="switch: cannot choose"):
         rune_jit.switch(0, [], X)

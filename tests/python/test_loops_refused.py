@@ -118,6 +118,18 @@ def test_functions_with_effects_are_not_called_once() -> None:
     assert len(calls) == 12
 
 
+def test_the_reason_names_what_the_user_called() -> None:
+    def f(x):
+        for i in range(6):
+            print(end="")
+            x[i] += 1
+        return x
+
+    jitted = rune_jit.jit(f)
+    np.testing.assert_array_equal(jitted(x()), f(x()))
+    assert "it uses print" in jitted.explain()
+
+
 def test_names_that_functions_in_the_function_use() -> None:
     def f(x):
         k = np.float64(1)

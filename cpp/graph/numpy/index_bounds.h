@@ -1,20 +1,21 @@
-// Indices that are data: their checks, and positions and slices made of them.
+// Makes checks, positions and slices of indices that are data.
 #pragma once
 
 #include "graph/numpy/operands.h"
 
 namespace rune::graph::numpy {
 
-// Checks that all elements of `at` are positions along an axis of this size, unless that is known.
-// Errors call the axis `axis`.
+// Adds a check that all elements of `at` are positions along an axis of this size, unless that is
+// known. Errors call the axis `axis`.
 void check_indices(TracedGraph& t, Value at, int64_t axis, const Dim& size);
-// Integers as int64, where negative ones count from the end of `size` elements.
+// Converts integers to int64 positions. Negative ones count from the end of `size` elements.
 Value counted_from_end(TracedGraph& t, Value at, const Dim& size);
 // The position of element x[at] along an axis of this size, as a size in the body of the innermost
 // loop; `at` is checked. Errors call the axis `axis`.
 Dim bind_position(TracedGraph& t, const Operand& at, int64_t axis, int64_t size);
 // The first position and the number of the elements x[start:stop] along an axis of this size, as
-// sizes in the body of the innermost loop. Their sum is at most `size`, which no bounds tell.
+// sizes in the body of the innermost loop. Their sum is at most `size`, although their bounds alone
+// do not say so.
 Shape bind_slice(TracedGraph& t, const std::optional<Operand>& start,
                  const std::optional<Operand>& stop, int64_t size);
 

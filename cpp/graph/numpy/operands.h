@@ -1,5 +1,5 @@
-// What all of NumPy's functions over graphs share: operands, promotion of dtypes, broadcasting,
-// axes, and what is known of the values of a graph while it is traced.
+// Shared by all of NumPy's functions over graphs: operands, promotion of dtypes, broadcasting,
+// axes, and what a trace has found out about the values of its graph.
 //
 // Functions in this folder promote, broadcast, then build. They throw UserError with the kind of
 // the exception that NumPy raises for the same arguments, and UserError(Unsupported) for what NumPy
@@ -60,8 +60,8 @@ struct Operand {
 };
 using Operands = std::vector<Operand>;
 
-// What must hold of a Python scalar that is an argument for the graph to give NumPy's result.
-// Each call checks it.
+// A condition on a Python scalar among the arguments, without which the graph would not give
+// NumPy's result. Each call checks it.
 struct ScalarGuard {
   enum class Check : uint8_t { FitsDtype, NonZero } check = Check::FitsDtype;
   int64_t input = 0;
@@ -69,11 +69,13 @@ struct ScalarGuard {
   bool operator==(const ScalarGuard&) const = default;
 };
 
-// A run-time check of a 0-d uint64 that is 0 if what the trace says holds. With an axis: that an
-// array of indices keeps within it; else the value is 2 * i + 1 (mod 2^64) for one index i that
-// does not, and the caller raises NumPy's IndexError. Without one: what the trace assumes of the
-// data; else the program must not be used, or if the check is of a `raise`, Python runs the call.
-// Of that, the caller notes a number.
+// A run-time check: a 0-d uint64 that is 0 if the check passes.
+// - With an axis, it checks that an array of indices keeps within the axis. If an index i does not,
+//   the value is 2 * i + 1 (mod 2^64), and the caller raises NumPy's IndexError.
+// - Without an axis, it checks an assumption of the trace about the data. If that is wrong, the
+//   program must not be used.
+// - With `of_raise`, it checks that the `raise` of this number is not reached. If it is, Python
+//   runs the call.
 struct RunCheck {
   Value value;
   std::optional<int64_t> axis;
@@ -83,7 +85,7 @@ struct RunCheck {
 
 using CheckedIndices = std::set<std::tuple<Value, int64_t, std::string>>;  // indices, axis, size
 
-// What had been checked before a part of the program that runs several times, or perhaps not.
+// The checks that existed before a part of the program that may run several times or not at all.
 struct CheckScope {
   size_t num_checks = 0, num_conditions = 0, num_must_fit = 0;
   CheckedIndices checked;
@@ -94,8 +96,8 @@ struct IntegerRange {
   __int128 low = 0, high = 0;
 };
 
-// What is known of a number that may be NumPy's, or an equal one of Python's of this kind: what a
-// loop computes that may have no iteration, or a condition selects.
+// A number that is NumPy's, or an equal one of Python's of this kind: a loop computes it that may
+// have no iteration, or a condition selects it.
 struct Unsure {
   Kind kind{};
   Value is_python;  // a 0-d bool: which one it is
@@ -107,7 +109,7 @@ struct LoopInteger {
   std::string location;
 };
 
-// How many holders there are of each value of a graph, by id.
+// The number of holders of each value of a graph, by id.
 using Uses = std::unordered_map<uint32_t, int64_t>;
 
 // A graph under construction, and what its trace has found about the values.
@@ -119,15 +121,17 @@ struct TracedGraph : Builder {
   std::vector<RunCheck> checks;
   CheckedIndices checked;
   std::map<Value, std::pair<Dim, Dim>> ranges;  // the least and the greatest element, where known
-  // By node: what integer_range has found out; nothing for a value of which nothing is known.
+  // By node: the result of integer_range; nothing for a value of which nothing is known.
   std::unordered_map<uint32_t, std::optional<IntegerRange>> integer_ranges;
   std::map<Value, Unsure> unsure;
-  std::set<Value> nonzero;             // what is assumed not to be 0
-  std::map<std::string, Value> sizes;  // those of define_size and begin_loop, by name
-  std::vector<LoopInteger> must_fit;   // those that may leave 64 bits: see find_unbounded
-  bool may_check_integers = false;     // that Python integers keep within 64 bits, outside of loops
-  std::set<std::string> checked_at;    // locations in loops where the program checks it
-  bool has_checked_integers = false;   // whether it does
+  std::set<Value> nonzero;             // values that are assumed not to be 0
+  std::map<std::string, Value> sizes;  // made by define_size and begin_loop, by name
+  std::vector<LoopInteger> must_fit;   // integers that may leave 64 bits: see find_unbounded
+  // Whether the program may check, outside of loops, that Python integers keep within 64 bits; the
+  // locations in loops where it does; whether it does anywhere.
+  bool may_check_integers = false;
+  std::set<std::string> checked_at;
+  bool has_checked_integers = false;
   std::vector<CheckScope> open_loops, open_conditions;
   std::vector<Value> counters;  // of the open loops
   std::vector<Value> bound;     // Loop_Sizes
@@ -136,9 +140,9 @@ struct TracedGraph : Builder {
 // These throw UserError(Unsupported) naming `op` where the sizes' bounds do not decide.
 Dim smaller(const char* op, const Dim& a, const Dim& b);
 Dim larger(const char* op, const Dim& a, const Dim& b);
-// `value`, but not less than `low` nor more than `high`, of which `high` wins.
+// `value`, but not less than `low` and not more than `high`. If these conflict, `high` wins.
 Dim clamp(const char* op, const Dim& value, const Dim& low, const Dim& high);
-// A position along an axis of this size, negative ones from the end.
+// A position along an axis of this size. A negative position counts from the end.
 Dim from_end(const Dim& position, const Dim& size);
 
 using Axes = std::optional<Ints>;  // absent: all
@@ -154,19 +158,19 @@ Operand size_value(TracedGraph& t, const Dim& size);
 // States that every element of x is in [low, high]: reads through it need no check then.
 void assume_range(TracedGraph& t, const Operand& x, const Dim& low, const Dim& high);
 
-// Of a literal: {} and the dtype it has alone.
+// The shape and dtype of an operand. A literal has shape {} and the dtype that it has alone.
 Shape shape_of(const TracedGraph& t, const Operand& x);
 DType dtype_of(const TracedGraph& t, const Operand& x);
 // The dtype in which a ufunc computes on these operands.
 DType result_type(const TracedGraph& t, const Operands& operands);
-// numpy.result_type. Other than in ufuncs, bfloat16 has no common dtype with 16 bits of another
-// kind nor with wider integers, and Python floats are float64 beside it.
+// numpy.result_type. It differs from result_type(): bfloat16 has no common dtype with 16-bit dtypes
+// of another kind nor with wider integers, and a Python float beside it is float64.
 DType common_type(const TracedGraph& t, const char* op, const Operands& operands);
 // The dtype in which NumPy's float-only loops compute on these operands.
 DType float_type(const TracedGraph& t, const Operands& operands);
 
-// Notes that a 0-d value stands for a Python number of this kind where a 0-d bool is true. What
-// would tell Python's numbers from NumPy's throws UserError(Undecided).
+// Notes that a 0-d value is a Python number of this kind if a 0-d bool is true, and NumPy's
+// otherwise. An operation whose result would depend on this throws UserError(Undecided).
 void mark_unsure(TracedGraph& t, const Operand& x, Kind kind, const Operand& is_python);
 std::optional<Kind> unsure_kind(const TracedGraph& t, const Operand& x);
 // Whether a number is Python's: a 0-d bool.
@@ -179,19 +183,19 @@ bool same(const TracedGraph& t, const Operand& a, const Operand& b);
 __int128 lowest_integer(DType dtype);
 __int128 highest_integer(DType dtype);
 
-// The operand as a value, in its own dtype (of weak operands and literals the default one).
+// The operand as a value in its own dtype. Weak operands and literals get their default dtype.
 Value value_of(TracedGraph& t, const Operand& x);
 // The operand converted to a dtype. Literals and weak inputs are checked to fit.
 Value convert(TracedGraph& t, const Operand& x, DType dtype);
 Value to_bool(TracedGraph& t, const Operand& x);
-// Of a dtype that is not complex.
+// A constant. The dtype is not complex.
 Value scalar(TracedGraph& t, DType dtype, double value);
 
 Value broadcast(TracedGraph& t, Value x, const Shape& shape);
 std::vector<Value> broadcast_all(TracedGraph& t, const char* op, std::vector<Value> values);
 // A scalar operation on operands of one dtype, which are broadcast.
 Value elementwise(TracedGraph& t, AluOp op, std::vector<Value> values);
-// Without these sorted axes, all of size 1.
+// x without these axes, which are sorted and have size 1.
 Value drop_axes(TracedGraph& t, Value x, const Ints& axes);
 
 }  // namespace rune::graph::numpy

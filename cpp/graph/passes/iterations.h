@@ -17,37 +17,37 @@ struct Iterations {
   int64_t step = 1;
   Dim count;  // not negative
 
-  // Those of a loop that no condition ends, and of whose bounds constants and the counters of other
-  // loops decide; nothing for another loop.
+  // The iterations of a loop. Nothing if a condition may end it, or if its bounds depend on
+  // anything but constants and the counters of other loops.
   static std::optional<Iterations> of(const Graph& graph, const LoopTree& tree, Value end);
 
   bool decide(const Dim& size) const { return size.depends_on(counter.name); }
   // The size in an iteration.
   Dim at(const Dim& number, const Dim& size) const;
-  // By how much the size grows from an iteration to the next one; nothing if that is no constant.
+  // By how much the size grows from one iteration to the next. Nothing if that is no constant.
   std::optional<int64_t> growth(const Dim& size) const;
-  // The least, or else the greatest value of a size that grows by so much.
+  // The least or the greatest value of a size that grows by `growth`.
   Dim extreme(const Dim& size, int64_t growth, bool is_least) const;
-  // The least lower and the greatest upper limit of all iterations; nothing if one does not grow by
-  // a constant.
+  // The least `low` and the greatest `high` of all iterations. Nothing if one of them does not grow
+  // by a constant.
   std::optional<std::pair<Dim, Dim>> hull(const Dim& low, const Dim& high) const;
 };
 
-// An Update of a carried array of which each iteration writes a box of its own: the boxes lie side
-// by side along one axis. Along other axes the counter may decide their limits.
+// An Update of a carried array by which each iteration writes a box of its own. The boxes lie side
+// by side along `axis`. Along other axes the counter may decide their limits.
 struct Write {
   Value update;
   int64_t axis = 0;
   Dim offset;          // of the box, along the axis
   int64_t size = 0;    // of the box, along the axis
-  int64_t stride = 0;  // from an iteration's box to that of the next one: size or -size
+  int64_t stride = 0;  // from the box of one iteration to that of the next: size or -size
   Ints windows;        // the other axes along which the counter decides the box
 
-  // Nothing for another Update.
+  // Nothing if the Update is no such Write.
   static std::optional<Write> of(const Graph& graph, const Iterations& iterations, Value update);
 };
 
-// What an iteration does to a carried array: it replaces one box after the other.
+// The boxes of a carried array that an iteration replaces, one after the other.
 struct Writes {
   std::vector<Write> boxes;  // in order
   // Whether all boxes of an iteration are between the same limits of one axis, which no other
@@ -56,22 +56,22 @@ struct Writes {
 
   // Adds the last update. Returns false if it is no Write.
   bool add(const Graph& graph, const Iterations& iterations, Value update);
-  // Whether the part of the array is between those limits.
+  // Whether the part of the array lies between those limits.
   bool own(const Shrink& part) const;
-  // Whether an iteration that reads this part of the array, after so many of its own writes, finds
-  // what was there before the loop: no iteration before it, nor itself, has written there.
+  // Whether an iteration that reads this part of the array after `count` of its writes finds what
+  // was there before the loop: neither it nor an earlier iteration has written there.
   bool leave(const Graph& graph, const Iterations& iterations, const Shrink& part,
              size_t count) const;
 };
 
-// The values in an iteration of the array that the loop carries as number k, if nothing but Updates
-// change it, also those of loops in the loop: the Carry, Updates and Loop_Results. Nothing for what
-// is replaced otherwise.
+// The values that the array which the loop carries as number k has during an iteration: its Carry,
+// Updates and Loop_Results, also those of inner loops. Nothing if it changes in another way than by
+// Updates.
 std::optional<std::vector<Value>> values_of_updated(const Graph& graph, const LoopTree& tree,
                                                     const LoopTree::Loop& loop, size_t k);
 
-// Whether each iteration of the loop, which is in no other, writes boxes of its own of all arrays
-// that the loop carries, and reads of these nothing that another one writes.
+// Whether each iteration of an outermost loop writes boxes of its own in all arrays that the loop
+// carries, and reads nothing in them that another iteration writes.
 bool have_own_parts(const Graph& graph, const LoopTree& tree, const LoopTree::Loop& loop);
 
 }  // namespace rune::graph

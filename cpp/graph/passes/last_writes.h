@@ -1,4 +1,4 @@
-// The boxes that the iterations of a loop write to an array, as one value.
+// Combines the boxes that the iterations of a loop write to an array into one value.
 #pragma once
 
 #include <optional>
@@ -10,19 +10,20 @@
 
 namespace rune::graph {
 
-// What one Update of all iterations writes. No element is written twice.
+// The boxes that one Update writes in all iterations together. No element is written twice.
 struct Boxes {
-  Value all;                 // each element's value
-  Value written;             // whether it is written, of the same shape; no value: all are
+  Value all;                 // the value of each element
+  Value written;             // whether an element is written, of the shape of `all`; or no value,
+                             // if all are
   std::vector<Dim> offsets;  // of `all` in the array
-  // Along this axis lie the iterations, each of which has `size` elements of it.
+  // The iterations lie along this axis. Each has `size` elements of it.
   int64_t axis = 0, size = 1;
   bool is_backwards = false;
   Dim count;
 };
 
-// `part`, which has the axis of iterations, is what the update writes. Nothing if the boxes fill
-// too little of the memory between them, or are at no fixed place in `part`.
+// `part` has the axis of iterations and holds what the update writes. Nothing if the boxes fill too
+// little of the memory between them, or have no fixed place in `part`.
 std::optional<Boxes> boxes_of_all(Builder& builder, const Graph& graph,
                                   const Iterations& iterations, const Write& write,
                                   const Lifted& part);
@@ -30,9 +31,9 @@ std::optional<Boxes> boxes_of_all(Builder& builder, const Graph& graph,
 // The target after the writes.
 Value write_boxes(Builder& builder, const Boxes& boxes, Value target);
 
-// The target after the iterations, each of which does all writes, in order: of those that write an
-// element the last one of the last iteration counts. Nothing where sizes are symbolic, an iteration
-// has several elements of an axis, or the boxes are small parts of the target.
+// The target after iterations that do all writes, in order. The last write of the last iteration
+// that writes an element counts. Nothing if sizes are symbolic, if an iteration has several
+// elements of an axis, or if the boxes are small parts of the target.
 std::optional<Value> write_last(Builder& builder, std::vector<Boxes> writes, Value target);
 
 }  // namespace rune::graph

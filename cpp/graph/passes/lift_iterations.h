@@ -1,4 +1,5 @@
-// What the values of a loop's body are for all iterations together.
+// Lifts the values of a loop's body: computes them for all iterations together, along a further
+// axis.
 #pragma once
 
 #include <map>
@@ -11,13 +12,12 @@
 
 namespace rune::graph {
 
-// Of a value that may have to be stored for all iterations at once. Larger ones must have one user,
-// with which they share a kernel.
+// The most elements of a lifted value that may have to be stored. A larger value must have a single
+// user, with which it shares a kernel.
 inline constexpr int64_t kMostElements = 1 << 27;
 
-// Of an axis whose size the counter decides: its elements in an iteration are those from `low` up
-// to `high` of the axis of the lifted value. `is_uniform`: that has one element, which is all of
-// them.
+// An axis whose size the counter decides. Its elements in an iteration are [low, high) of the axis
+// of the lifted value. If `is_uniform`, that axis has one element, which stands for all of them.
 struct Window {
   Dim low, high;
   bool is_uniform = false;
@@ -25,21 +25,21 @@ struct Window {
 
 struct Lifted {
   Value value;
-  bool by_iteration = false;  // whether it has a further first axis, along which iterations lie
+  bool by_iteration = false;  // whether it has a further first axis, the axis of iterations
   std::vector<std::optional<Window>> windows;  // by axis of the value in the body
 
   bool has_windows() const;
 };
 
-// Builds the lifted values. What is computed outside of the windows nobody uses.
+// Builds the lifted values. Elements outside of the windows are computed, but not used.
 class Lifter {
  public:
-  // `map` says what the nodes outside of the loop have become in the builder's graph.
+  // `map` has the values of the builder's graph that stand for the nodes outside of the loop.
   Lifter(const Graph& graph, const LoopTree::Loop& loop, const Iterations& iterations,
          Builder& builder, const std::vector<Value>& map);
   virtual ~Lifter() = default;
 
-  // Nothing for a value that cannot be told for all iterations together.
+  // Nothing if the value cannot be computed for all iterations together.
   std::optional<Lifted> lift(Value v);
   // The value with the axis of iterations.
   Value by_iteration(const Lifted& lifted);

@@ -1,4 +1,4 @@
-// A loop over blocks of rows around a loop whose iterations do not mix rows.
+// Builds a loop over blocks of rows around a loop whose iterations do not mix rows.
 #pragma once
 
 #include <cstdint>
@@ -14,34 +14,34 @@
 
 namespace rune::graph {
 
-// What a loop carries as number k: how a block of its rows is carried.
+// How the loop of a block carries what the original loop carries as number k.
 enum class Carried {
   Common,  // it has no rows: each block computes it
-  Block,   // an iteration replaces it: a block carries its rows
-  Whole,   // only Updates change it: a block carries all of it, and changes its rows
+  Block,   // an iteration replaces it: the loop of a block carries the rows of the block
+  Whole,   // only Updates change it: the loop of a block carries all of it, and changes its rows
 };
 
-// The arrays that `loop`, which is in no other, carries, where the rows are those of a group.
-// `whole` are the values that arrays of kind Whole have in the body.
+// The arrays that an outermost loop carries, if their rows are those of a group. `whole` are the
+// values that arrays of kind Whole have in the body.
 struct CarriedRows {
   std::vector<Carried> kinds;  // by index
   std::set<Value> whole;
 };
 
-// Nothing if a block of the group's rows would change other rows, or none.
+// Nothing if a block would change rows of other blocks, or no rows.
 std::optional<CarriedRows> carried_rows(const Graph& graph, const LoopTree& tree,
                                         const LoopTree::Loop& loop, const RowAxes& axes,
                                         size_t group);
 
-// Builds the loop over blocks, and for the rows that are left a loop of their own.
+// Builds the loop over blocks, and a loop for the rows that fill no block.
 class LoopBlocks {
  public:
-  // `map` says what the nodes outside of the loop have become in the builder's graph.
+  // `map` has the values of the builder's graph that stand for the nodes outside of the loop.
   LoopBlocks(const Graph& graph, const LoopTree::Loop& loop, const RowAxes& axes, size_t group,
              CarriedRows carried, Builder& builder, const std::vector<Value>& map);
 
-  // What the loop carries when it has ended, by index, of blocks of so many rows. No value for
-  // what is not used afterwards. `taken` are names of variables, to which it adds new ones.
+  // Builds blocks of `size` rows. The results are what the original loop carries at its end, by
+  // index; no value for what is not used. `taken` are the names of variables; new names are added.
   std::vector<Value> run(int64_t size, std::set<std::string>& taken);
 
  private:

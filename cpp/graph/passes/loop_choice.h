@@ -1,4 +1,4 @@
-// Which rows of a loop become blocks, and how many rows a block has.
+// Chooses which rows of a loop become blocks, and how many rows a block has.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,8 @@ struct BlockChoice {
   int64_t size = 0;  // rows
 };
 
-// Nothing for a loop that stays as it is: one without rows, one with little work, one whose blocks
-// would do much of it again, and one whose iterations cores can share as they are. `loop` is in no
-// other.
+// The choice for an outermost loop. Nothing if it stays as it is: it has no rows or little work,
+// its blocks would repeat much of the work, or cores can share its iterations as they are.
 std::optional<BlockChoice> choose_blocks(const Graph& graph, const LoopTree& tree,
                                          const LoopTree::Loop& loop, const RowAxes& axes,
                                          const Capabilities& caps);

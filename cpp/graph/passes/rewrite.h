@@ -1,4 +1,4 @@
-// What graph passes share: building a graph that replaces another, node by node.
+// Shared by graph passes: builds a graph that replaces another one, node by node.
 #pragma once
 
 #include <algorithm>
@@ -17,23 +17,24 @@ bool any_node(const Graph& graph, F&& holds) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), holds);
 }
 
-// The movement of a constant, as a constant of its shape; no value if the node is something else or
-// has the form of Builder::full already. Padding is 0, so only zeros may be padded.
+// Replaces the movement of a constant by a constant of the moved shape. No value if the node is
+// something else, or has the form of Builder::full already. Padding is 0, so only zeros may be
+// padded.
 Value moved_splat(Builder& builder, const Node& node);
 
 // The value that `v` is a reshape of, or `v`.
 Value strip_reshapes(const Graph& graph, Value v);
 
-// x with one axis of constant size as two, of `parts` and of size / parts elements.
+// x with one axis of constant size divided into two axes, of `parts` and of size / parts elements.
 Value split_axis(Builder& builder, Value x, int64_t axis, int64_t parts);
 
 // A divisor of n near `wanted` (from half of it to four times), nearest first.
 std::optional<int64_t> divisor_near(int64_t n, int64_t wanted);
 
-// Rebuilds a graph. `replace(builder, id, node, inputs)` returns the value, in the new graph, that
-// takes the place of node `id` of the old one; `inputs` are what its operands have become. New
-// nodes get the old node's location. Once all nodes are there, `output(builder, old, v)` returns
-// what to return for the old output `old`, which has become `v`.
+// Rebuilds a graph. `replace(builder, id, node, inputs)` returns the value of the new graph that
+// takes the place of node `id` of the old one. `inputs` are the values of the new graph for its
+// operands. New nodes get the old node's location. At the end, `output(builder, old, v)` returns
+// the output in the place of the old output `old`, whose value is `v` in the new graph.
 template <class F, class G>
 Graph rewrite(const Graph& graph, F&& replace, G&& output) {
   Builder builder;

@@ -1,4 +1,4 @@
-// The axes along which a loop's body mixes no elements.
+// Finds the axes along which a loop's body does not mix elements.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace rune::graph {
 
-// Joins axes of the values of a loop's body into groups: an element of a value depends, along an
-// axis, on the elements of the same row of the group alone. A row is a position along the group;
-// element i of an axis is in row i + shift. Values from outside of the loop have axes for each use,
-// since each use may read other rows of them.
+// Joins axes of the values of a loop's body into groups. A row is a position along a group: element
+// i of an axis is in row i + shift. Along the axes of a group, an element depends on elements of
+// its own row only. A value from outside of the loop has axes for each of its uses, because each
+// use may read other rows of it.
 class RowAxes {
  public:
   // `loop` is in no other loop.
@@ -31,8 +31,8 @@ class RowAxes {
   // The axis of the value that is in the group, if there is one.
   std::optional<size_t> axis_in(Value v, size_t group) const;
 
-  // The rows that all axes of a group have: [first, second). Nothing of a group some of whose rows
-  // depend on others, or whose sizes are not constant.
+  // The rows [first, second) that all axes of a group have. Nothing if some rows depend on others,
+  // or if sizes are not constant.
   std::optional<std::pair<int64_t, int64_t>> rows_of(size_t group) const;
   // All groups that have rows.
   std::vector<size_t> groups() const;
@@ -40,7 +40,7 @@ class RowAxes {
   bool is_member(Value v) const { return values_.contains(v.id); }
   // The nodes of the loop and of all loops in it, ascending, without the loop's end.
   const std::vector<uint32_t>& body() const { return body_; }
-  // Whether the body has only nodes whose rows are known.
+  // Whether the rows of all nodes of the body are known.
   bool is_known() const { return is_known_; }
 
  private:

@@ -1,4 +1,4 @@
-// Products of matrices that a library of the device computes instead of a kernel.
+// Finds products of matrices that a library of the device computes instead of a kernel.
 #pragma once
 
 #include <map>
@@ -16,16 +16,16 @@ struct LibraryProduct {
   Value a, b, result;
 };
 
-// The contractions, by id, that are faster as products by the library, although their operands
-// and results are stored then. `is_required` says, by node, what is materialized anyway: what is
-// no output, a kernel that reduces may yet keep to itself.
+// The contractions, by id, that the library computes faster, although their operands and results
+// are stored then. `is_required` has, for each node, whether it is materialized anyway. (A kernel
+// that reduces may still keep such a value to itself, unless it is an output.)
 std::map<uint32_t, LibraryProduct> library_products(const Graph& graph,
                                                     const std::vector<Value>& outputs,
                                                     const std::vector<bool>& is_required,
                                                     const Capabilities& caps);
 
-// What a kernel computes, if that is one product which the library computes faster. Its arguments
-// are the kernel's inputs, then its outputs.
+// The product that a kernel computes, if it is one that the library computes faster. Its arguments
+// are the kernel's inputs, followed by its outputs.
 std::optional<MatrixProduct> library_product(const Graph& graph, const Kernel& kernel,
                                              const Capabilities& caps);
 

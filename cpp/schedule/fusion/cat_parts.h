@@ -1,4 +1,4 @@
-// Concatenations of many operands.
+// Finds concatenations of many operands, which several kernels store part by part.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace rune::schedule {
 
-// A Cat with at least this many operands is stored by one kernel for each operand: an element that
-// is computed by itself costs as much as an element of every operand.
+// A Cat with at least this many operands is stored by a kernel for each operand. (In one kernel,
+// each element of the Cat would cost as much as an element of every operand.)
 inline constexpr size_t kManyParts = 17;
 
 // An operand's elements [start, start + size) of a Cat's axis.

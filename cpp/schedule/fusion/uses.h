@@ -1,4 +1,4 @@
-// The elements of stored values from which each stored value is computed.
+// Finds the elements of stored values from which each stored value is computed.
 #pragma once
 
 #include <functional>
@@ -16,16 +16,16 @@ struct Use {
   std::vector<Demand> demands;
 };
 
-// How often loops of these extents compute a demand: a value is computed once per point of the
-// loops down to the innermost one that its index depends on; with `where_masked`, only of those
-// where its mask holds. What is inside a fused reduction, once per element, counts 0.
+// How often loops of these extents compute a demand. A value is computed once for each point of the
+// loops down to the innermost one on which its index depends. With `where_masked`, only points
+// where its mask holds count. What a fused reduction computes, once for each element, counts 0.
 double evaluations(const Demand& demand, const Ints& extents, bool where_masked);
 
-// Follows what is materialized, a value at a time, down to the materialized values and memory that
-// it is computed from. The rest is computed in the kernels of what needs it.
+// Follows each materialized value down to the materialized values and memory from which it is
+// computed. All other values are computed in the kernels of the values that need them.
 class Uses {
  public:
-  // `by_parts`: concatenations that kernels store part by part.
+  // `by_parts` has, for each node, whether it is a concatenation that kernels store part by part.
   Uses(const graph::Graph& graph, std::vector<bool> materialized, std::vector<bool> by_parts);
 
   // A value that a materialized one needs, with all its demands.
@@ -35,9 +35,9 @@ class Uses {
     const Ints& extents;   // of the loops of the value that needs it
     int64_t num_computed;  // nodes computed for that one so far
   };
-  // Finds the uses again of all that has changed, users before operands. `materialize` is asked
-  // about what is reached and not in memory; what it returns true for is materialized from there
-  // on. What no output needs is materialized no longer.
+  // Finds the uses of everything that has changed, users before operands. It calls `materialize`
+  // for each value that it reaches and that is not in memory. If the result is true, the value is
+  // materialized from then on. Values that no output needs lose their buffers.
   void update(const std::vector<graph::Value>& outputs,
               const std::function<bool(const Reached&)>& materialize);
 

@@ -1,5 +1,5 @@
-// Inside a kernel, a value is a function of an index tuple, and a movement node rewrites that
-// tuple. The scheduler's analysis and the lowerer both use this file for that.
+// How elements are addressed inside of a kernel: a value is a function of an index tuple, and a
+// movement node rewrites the tuple. The scheduler's analysis and the lowerer both use this file.
 #pragma once
 
 #include <vector>

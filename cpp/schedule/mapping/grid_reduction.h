@@ -1,4 +1,4 @@
-// Reductions that several workgroups share.
+// Finds reductions that several workgroups share.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace rune::schedule {
 
-// The reduced axis whose points workgroups share, one each, if they combine atomically: the
-// outermost axis that has a point for each core and leaves enough work for each group.
+// The reduced axis whose points the workgroups share, one point each, if they combine atomically.
+// It is the outermost axis that has a point for each core and leaves enough work for each group.
 std::optional<size_t> axis_of_groups(const Shape& reduced, const Capabilities& caps);
 
 // Whether the value is a reduction with a separate kernel whose workgroups combine their partial

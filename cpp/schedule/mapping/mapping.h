@@ -5,9 +5,9 @@
 
 namespace rune::schedule {
 
-// Whether a kernel computes as many adjacent points at once as it has lanes, or copies tiles of its
-// operands so, so that elements which its lanes read far apart can be loaded as squares and
-// transposed in registers.
+// Whether a kernel computes, or copies in tiles of its operands, as many adjacent points at once as
+// it has lanes. Elements that lie far apart for neighbouring lanes can then be loaded as squares
+// and transposed in registers.
 bool computes_squares(const Kernel& kernel);
 
 // Maps a kernel whose axes and stages are set. `work_ns` is its time on one core, which decides how

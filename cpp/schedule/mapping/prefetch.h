@@ -6,10 +6,11 @@
 
 namespace rune::schedule {
 
-// Adds prefetches to a mapped kernel, where the device has prefetches: for buffers that the
-// last-level cache does not hold, single elements of which are gathered from places that lie in
-// memory; and for the rows of buffers that the second-level cache does not hold, which the first of
-// several stages reads.
+// Adds prefetches to a mapped kernel, if the device has them:
+// - of buffers that do not fit the last-level cache, if single elements are gathered from positions
+//   that lie in memory;
+// - of the rows of buffers that do not fit the second-level cache, if the first of several stages
+//   reads them.
 void plan_prefetches(const Graph& graph, const Capabilities& caps, Kernel& kernel);
 
 }  // namespace rune::schedule

@@ -21,11 +21,11 @@ from rune_jit.tracing.storage import layout
 
 
 class Array(ArrayMethods, _core.ArrayBase):
-    """An n-dimensional array on a device, from `rune_jit.asarray`, or a result of a program.
+    """An n-dimensional array on a device. `rune_jit.asarray` and compiled programs make it.
 
-    NumPy's functions, Python's operators and the functions of `rune_jit.numpy` take it and return
-    Arrays. It has the attributes and methods of numpy.ndarray. Slices, transposes and reshapes are
-    views, as NumPy's are.
+    It has the attributes and methods of numpy.ndarray. NumPy's functions, Python's operators and
+    the functions of `rune_jit.numpy` take Arrays and return Arrays. Slices, transposes and reshapes
+    are views, as NumPy's are.
 
     Sources: numpy.ndarray; the Python array API standard 2024.12.
 
@@ -92,7 +92,7 @@ class Array(ArrayMethods, _core.ArrayBase):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many elements there are along each axis."""
+        """The number of elements along each axis."""
         return self._memory.shape  # type: ignore[no-any-return]
 
     @property
@@ -102,12 +102,12 @@ class Array(ArrayMethods, _core.ArrayBase):
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Bytes from an element to the next along each axis, in NumPy's memory."""
+        """The bytes from one element to the next along each axis, as NumPy lays the array out."""
         return self._laid_out().strides
 
     @property
     def flags(self) -> Any:
-        """numpy.ndarray.flags, of a device's memory those of an array that lies as NumPy's."""
+        """numpy.ndarray.flags. For a device's memory: the flags of NumPy's array of this layout."""
         return self._laid_out().flags
 
     def _laid_out(self) -> np.ndarray:

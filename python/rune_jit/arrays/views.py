@@ -1,4 +1,4 @@
-"""Views of Arrays in a device's memory. In the host's memory NumPy has them."""
+"""Views of Arrays in a device's memory. (In the host's memory they are NumPy's views.)"""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Views:
         array._views = self
 
     def view_of(self, array: Array) -> View:
-        """What gives this one of the Arrays of the whole array."""
+        """The function that makes this Array's view of the whole array."""
         return self._members[id(array)][1]
 
     def laid_out(self, array: Array) -> np.ndarray:

@@ -41,17 +41,18 @@ def ensure() -> None:
 
 
 def calibrate() -> dict[str, float]:
-    """Measures this machine for the cost model, in some 25 ms, and keeps what it found.
+    """Measures this machine for the cost model, which takes about 25 ms, and keeps the figures.
 
-    The first program of the first process on a machine does so by itself. Call it where that
-    process found the machine busy with other work. Programs that are compiled from now on, in this
-    process and in later ones, use the new figures; those that are compiled already stay as they
-    are. The figures are kept in the file that RUNE_JIT_CALIBRATION names, or in one in the cache
-    folder (RUNE_JIT_CACHE_DIR); with RUNE_JIT_CALIBRATION=off they hold for this process only.
+    The first program on a machine measures it, too. Call this function if the machine was busy
+    then. Programs that are compiled later, in this process and in others, use the new figures.
+    Programs that are compiled already stay as they are.
+
+    The figures are kept in the file that RUNE_JIT_CALIBRATION names, or in the cache folder
+    (RUNE_JIT_CACHE_DIR). With RUNE_JIT_CALIBRATION=off they hold for this process only.
 
     Returns:
-        The figures by name: rates of all cores together (`..._per_ns`), and how long a launch and
-        dealing work to the cores take (`..._ns`, nanoseconds).
+        The figures by name: rates of all cores together (`..._per_ns`), and the times of a launch
+        and of dealing work to the cores (`..._ns`, nanoseconds).
 
     Raises:
         OSError: if the file cannot be written.

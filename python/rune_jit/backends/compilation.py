@@ -1,4 +1,4 @@
-"""How long compilations take, what makes them long, and what they are doing."""
+"""Times compilations, finds what makes them long, and reports what they are doing."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Stopwatch:
         return self.parts
 
     def _describe(self, thread: int) -> str:
-        """What the thread that compiles is doing."""
+        """A text that says what the thread that compiles is doing."""
         part = next((p for p in self._all if p not in self.parts), self._all[-1])
         text = f"compiling {self._name}: {_DOING[part]}"
         if part == "trace" and (line := self._line(sys._current_frames().get(thread))):
@@ -81,7 +81,7 @@ class Stopwatch:
         return f"{name}:{frame.f_lineno}"
 
     def report(self, graph: Any, loops: Sequence[str] = ()) -> str | None:
-        """What made the compilation of a graph slow, if it was."""
+        """A text that says what made the compilation of a graph slow, if it was."""
         total = sum(self.parts.values())
         if total < _SLOW:
             return None

@@ -1,4 +1,5 @@
-"""Takes the arguments of a call apart into arrays, numbers and values that a trace may use."""
+"""Takes the arguments of a call apart into arrays, numbers and static values, and makes the call's
+key."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ class Call(NamedTuple):
 
     @property
     def kind(self) -> Any:
-        """What calls of one kind have in common: all of their key but which objects they have."""
+        """The part of the key that calls of one kind share: all but which objects they have."""
         return tuple(map(type_of, self.leaves)), self.key[1]
 
     def with_constants(self, leaves: frozenset[int]) -> Call:
@@ -89,7 +90,7 @@ STATE = "the state of the function"
 
 
 def type_of(leaf: Any) -> Any:
-    """What calls of one program have in common of an array or number."""
+    """The properties of an array or number that all calls of a program share."""
     if isinstance(leaf, (np.ndarray, np.generic, Array)):
         return type(leaf), leaf.dtype, leaf.shape
     return type(leaf)
@@ -165,7 +166,8 @@ def _refuse_without_hash(name: str, statics: dict[str, Any], leaves: list[Any]) 
         if not trees.has_key(leaf):
             raise UnsupportedOpError(
                 f"{name}: cannot trace an argument of {type(leaf).__name__}"
-                " (neither an array, a number, a container of these, nor hashable)"
+                " (neither an array, a number, a container of these, nor hashable)\n"
+                "hint: pass the arrays and numbers in it"
             ) from None
 
 
@@ -180,7 +182,8 @@ def _check_leaf(
         what = leaf.dtype if type(leaf) in (np.ndarray, Array) else type(leaf).__name__
         raise UnsupportedOpError(
             f"{name}: cannot trace an argument of {what}"
-            f" ({_owner(arguments, position, receiver)}, shape {leaf.shape})"
+            f" ({_owner(arguments, position, receiver)}, shape {leaf.shape})\n"
+            "hint: convert it to a plain array of numbers: np.asarray(x, dtype)"
         )
     if is_foreign_array(leaf):
         raise UnsupportedOpError(
@@ -196,7 +199,7 @@ def _check_leaf(
 
 
 def input_names(call: Call, input_leaves: list[int]) -> list[str]:
-    """What the leaves that are inputs of a graph are to the user."""
+    """The names that users have for the leaves that are inputs of a graph."""
     values = trees.unflatten(call.treedef, call.leaves)
     arguments = dict(zip(call.names, values, strict=True))
     return [_owner(arguments, leaf, call.receiver) for leaf in input_leaves]

@@ -1,4 +1,5 @@
-"""The bounded cache of a jitted function's programs by call signature. One thread makes each."""
+"""The bounded cache of a jitted function's programs, by call signature. If several threads need a
+program, one of them makes it."""
 
 from __future__ import annotations
 

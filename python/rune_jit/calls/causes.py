@@ -1,4 +1,4 @@
-"""Why a function was traced: what was new about the arguments or the state of a call."""
+"""Finds why a function was traced: what was new in the arguments or the state of a call."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONGEST = 60  # characters of a value
 
 
 class Causes:
-    """What is known of the traces of one function, and what each new one was made for."""
+    """The traces of one function, and the cause of each."""
 
     def __init__(self) -> None:
         self._known: dict[Any, dict[str, str]] = {}  # by key, the newest last
@@ -80,7 +80,7 @@ class Causes:
 
 
 def _describe(call: Call) -> dict[str, str]:
-    """What a trace depends on of each argument, by name."""
+    """For each argument, by name, the properties on which a trace depends."""
     described = {name: f"value {_short(value)}" for name, value in call.statics.items()}
     static = set(call.static_leaves)
     dynamic = {(size.leaf, size.axis): size for size in call.sizes}
@@ -130,7 +130,7 @@ def _differences(old: dict[str, str], new: dict[str, str]) -> list[str]:
 
 
 def _changed(kind: str, holder: Any, name: Any, expected: Any) -> str:
-    """What a guard says when it does not hold."""
+    """The text of a guard that does not hold."""
     if kind == "attribute":
         owner = getattr(holder, "__name__", None) or type(holder).__name__
         return (

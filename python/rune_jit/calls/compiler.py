@@ -1,5 +1,5 @@
-"""Programs of one function: a call is traced, its graph is lowered for a device, and the program is
-bound to what the call gives it."""
+"""Makes the programs of a function: traces a call, lowers the graph for a device, and binds the
+program to the call's inputs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Compiler:
         return _core.lower(traced.graph, device, names, traced.functions, self.name)
 
     def names_of_inputs(self, call: Call, traced: Traced) -> list[str]:
-        """What errors and reports call the inputs of a program."""
+        """The names of a program's inputs in errors and reports."""
         captured = [f"captured array {i}" for i in range(len(traced.captured))]
         return input_names(call, traced.input_leaves) + captured
 
@@ -93,7 +93,7 @@ class Compiler:
         )
 
     def segmented(self, error: Exception, signature: Any = None) -> Segmented:
-        """What runs calls of a signature for which there is no program, as `error` says."""
+        """Makes the entry that runs calls of a signature without a program, because of `error`."""
         programs = self._programs.get(signature)
         if programs is None:
             programs = Programs(self._device or _core.default_device(), self.name)
@@ -110,7 +110,7 @@ class Compiler:
         ]
 
     def _device_for(self, call: Call, traced: Traced) -> str:
-        """Where the program runs: as the option says, or where its Arrays are."""
+        """The device of the program: that of the option, or that of its Arrays."""
         if self._device is not None:
             return self._device
         devices = self._devices_of(call, traced)

@@ -1,4 +1,5 @@
-"""The numbers among a function's arguments whose values are constants of its programs."""
+"""Numbers among a function's arguments whose values are constants of its programs, and how many
+values have one."""
 
 from __future__ import annotations
 

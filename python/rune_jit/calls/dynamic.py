@@ -1,4 +1,4 @@
-"""jit(dynamic=...): the sizes of arguments that may differ between calls of the same program."""
+"""jit(dynamic=...): which sizes of arguments may differ between calls of one program."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _FIRST_MAX = 256
 
 @dataclasses.dataclass(frozen=True)
 class Dim:
-    """A size of arguments that may differ from call to call, for `jit(dynamic=...)`.
+    """A size that may differ from call to call, for `jit(dynamic=...)`.
 
     Args:
-        name: two axes with one name have one size at each call.
-        min: the smallest size, >= 0. (A call with size 0 is traced by itself.)
-        max: the largest size. Without it, a first program takes sizes up to 256, and each power of
-            two above is the largest size of a further program. What a function computes in between
-            is kept in memory for the largest size.
+        name: an identifier. Axes with the same name have the same size at each call.
+        min: the smallest size, at least 0. (A call with size 0 is traced separately.)
+        max: the largest size. Without it, the first program takes sizes up to 256, and each
+            further program takes sizes up to the next power of two. Temporaries have room for the
+            largest size.
 
     Raises:
-        ValueError: if `name` is no identifier, or the bounds are none.
+        ValueError: if `name` is no identifier, or if not 0 <= min <= max.
 
     Examples:
         >>> import numpy as np, rune_jit

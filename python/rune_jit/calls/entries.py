@@ -1,4 +1,5 @@
-"""What is kept for a signature that has no program."""
+"""Entries of signatures that have no program: NumPy runs their calls, for good or until a program
+pays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A jitted function: traced once for each signature of its arguments, it runs as the program."""
+"""A jitted function, and the way of one call: to the program of its signature, to a new trace, to
+segments or to NumPy."""
 
 from __future__ import annotations
 
@@ -55,11 +56,11 @@ _MOST_DESCRIBED = 32
 
 
 class JitFunction(_core.Dispatcher, Generic[P, R]):
-    """A function that runs as compiled programs: what `jit` returns.
+    """A function that runs as compiled programs. `jit` returns it.
 
-    It is called as the function, with the function's signature, name and docstring. `__wrapped__`
-    is the function itself, which runs on NumPy. As an attribute of a class it is a method. It can
-    be pickled, by name.
+    Call it like the function itself: it has the function's signature, name and docstring.
+    `__wrapped__` is the function without rune_jit. As an attribute of a class it is a method. It
+    can be pickled.
     """
 
     _fast_hits: int  # calls that ran without a Python frame; _core.Dispatcher defines it
@@ -130,18 +131,19 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
     # Inspection.
 
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:
-        """Traces for these arguments and lowers for the device. Runs nothing, except for what
-        computes a size that depends on data.
+        """Traces the function for these arguments and lowers it for the device.
+
+        It runs nothing, except for the operations that compute a size that depends on data.
 
         Returns:
-            The program, to be read or compiled. If an argument is an array of dask's, how it is cut
-            into blocks instead: `explain()` and `plan.text` of it can be read.
+            The program, to be read or compiled. If an argument is a dask array, the result is the
+            plan of blocks, with `explain()` and `plan.text`.
 
         Raises:
-            UnsupportedOpError: for what cannot be traced.
+            UnsupportedOpError: if the function does something that cannot be traced.
             ConcretizationError: if the function needs the value of a traced array.
-            DTypeError: for a dtype that the device lacks. What the function itself raises is
-                raised, too.
+            DTypeError: if the device lacks a dtype.
+            Exception: whatever the function itself raises.
 
         Examples:
             >>> import numpy as np, rune_jit
@@ -153,7 +155,10 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             return cut  # type: ignore[no-any-return]
         call, traced = self._known.traced(self._take_apart(args, kwargs))
         if traced.graph is None:
-            raise UnsupportedOpError(f"{self._name}: cannot lower a function that computes nothing")
+            raise UnsupportedOpError(
+                f"{self._name}: cannot lower a function that computes nothing\n"
+                "hint: return what NumPy's functions compute of its arguments"
+            )
         core = self._compiler.lower(call, traced)
 
         def make_call(executable: Any) -> Callable[..., Any]:
@@ -175,10 +180,11 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         return Lowered(core, make_call, self._fn, self._compiler.names_of_inputs(call, traced))
 
     def trace(self, *args: P.args, **kwargs: P.kwargs) -> Any:
-        """The graph for these arguments, before any pass; `str()` of it is its text.
+        """The graph for these arguments, before any pass. `str()` of it is its text.
 
         Raises:
-            UnsupportedOpError: for what cannot be traced. `lower` has the others.
+            UnsupportedOpError: if the function does something that cannot be traced.
+            ConcretizationError: if the function needs the value of a traced array.
 
         Examples:
             >>> import numpy as np, rune_jit
@@ -188,7 +194,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         return self._known.traced(self._take_apart(args, kwargs))[1].graph
 
     def cache_info(self) -> CacheInfo:
-        """Hits, misses, fallbacks and the number of known signatures."""
+        """How many calls ran a known program, how many were traced, and how signatures run."""
         entries = self._known.cache.entries()
         ways = [way(entry)[0] for entry in entries]
         hits = self._known.hits + self._fast_hits
@@ -197,9 +203,11 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         return CacheInfo(hits, self._known.misses, fallbacks, len(entries), evictions, segmented)
 
     def explain(self) -> str:
-        """How calls run, one line a known signature: as a program, in segments or on NumPy, and
-        why; and one line for each loop that a trace has met: whether it is a loop of the program,
-        or would be, or why not. (`lower(...).explain()` says what a program does.)
+        """How calls run, and why: as a program, in segments or on NumPy.
+
+        There is one line for each signature, and one for each loop that a trace has met: it says
+        whether the loop is one of the program, or why not. (`lower(...).explain()` says what a
+        program does.)
 
         Examples:
             >>> import numpy as np, rune_jit
@@ -216,7 +224,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         return "\n".join(lines)
 
     def clear_cache(self) -> None:
-        """Forgets every signature: the next call traces again."""
+        """Forgets all programs. The next call traces again."""
         self._forget()
         self._known.clear()
         self._again.clear()

@@ -1,5 +1,5 @@
-"""Calls with dask's arrays among the arguments: the function is traced for whole arrays, and its
-program cut into programs of blocks, which are tasks of the arrays that the call returns."""
+"""Calls with dask's arrays among the arguments. The function is traced for whole arrays, and its
+program is cut into programs of blocks. These are the tasks of the arrays that the call returns."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class CallInChunks:
         return self.program
 
     def result(self) -> Any:
-        """What the function returns, with arrays of dask's for what is computed."""
+        """The function's result, with dask's arrays for what is computed."""
         computed = self.program.outputs() if self.program is not None else []
         results = []
         for kind, what, *_ in self._traced.outputs:

@@ -33,49 +33,56 @@ def jit(
     dynamic: Dynamic | None = None,
     cache_size: int = 256,
 ) -> Any:
-    """Compiles a function over NumPy arrays.
+    """Compiles a function over NumPy arrays. A call gives what it gives with NumPy.
 
-    The function is traced at its first call with arguments of new types: arrays and NumPy scalars
-    by dtype and shape, Python ints and floats by type only (they stay weakly typed, as in NumPy)
-    unless the function needs their values (as range(n) does), and all else (str, bool, None, any
-    hashable object) by value. Arguments and results may be nested in lists, tuples, dicts,
-    namedtuples, dataclasses (what is no array in them is static) and what optree knows. Results are
-    NumPy's arrays and scalars; if any array that comes in is a rune_jit.Array, they are Arrays on
-    its device.
+    The first call traces the function and compiles it. Later calls run the program. A call with
+    another signature traces again. The signature is made of:
 
-    Arrays that the function takes from globals and closures are read again at each call. When a
-    number or an object that it takes from there (or from attributes, containers, default arguments)
-    is another one, it is traced again. Writes to these arrays and to arguments reach them when the
-    program has run. A function with conditions on values of arrays has a program for each way
-    through them. One that asks for values otherwise, or changes anything else at each call, runs in
-    segments, with Python between them.
+    - the dtype and shape of each array and NumPy scalar;
+    - the type of each Python int and float, which stay weakly typed, as in NumPy. If the function
+      needs the value of a number (`range(n)`), each value has a program of its own;
+    - the value of everything else: str, bool, None, any hashable object.
+
+    Arguments and results may be nested in lists, tuples, dicts, namedtuples, dataclasses and other
+    containers that optree knows. Results are NumPy's arrays and scalars. If any array that comes in
+    is a rune_jit.Array, they are Arrays on its device.
+
+    The function reads arrays from globals and closures again at each call. It is traced again if a
+    number or an object there has changed (also in attributes, containers, default arguments).
+    Writes to arguments and to these arrays reach them when the program has run.
+
+    A function with conditions on values of arrays has a program for each way through them. A
+    function that needs values in other ways (`x.item()`) runs in segments: programs with Python
+    between them.
 
     Args:
-        fn: the function; without it, a decorator is returned.
-        device: "cpu", "metal", "cuda" ...; default: where the Arrays among the arguments are, or
+        fn: the function. Without it, `jit` returns a decorator.
+        device: "cpu", "metal", "cuda" ... Default: the device of the Arrays among the arguments, or
             RUNE_JIT_DEVICE.
-        static_argnums: positions of parameters with hashable values that the trace may use; each
-            value is traced on its own.
+        static_argnums: positions of parameters with hashable values, which the function may use
+            while it is traced. Each value has a program of its own.
         static_argnames: names of such parameters.
-        donate_argnums: parameters whose arrays the caller does not need afterwards: a permission
-            that the CPU does not make use of.
-        fallback: what happens when the function cannot be one program. With "warn" and "silent" it
-            runs in segments, or on NumPy where that is faster; where it can run on NumPy only,
-            "warn" warns once. "error" raises UnsupportedOpError or ConcretizationError.
-        dynamic: sizes that may differ from call to call of one program: by parameter (name or
-            position), a dict of axes and names, {"x": {0: "n"}}, or Dims. Axes of one name have one
+        donate_argnums: positions of parameters whose arrays the caller does not use again, so that
+            a device may reuse their memory. The CPU does not.
+        fallback: what happens when the function cannot be one program. "warn" and "silent" run it
+            in segments, or on NumPy where that is faster; "warn" warns once if it can run on NumPy
+            only. "error" raises UnsupportedOpError or ConcretizationError.
+        dynamic: axes whose sizes may differ between calls of one program, by parameter (name or
+            position): {"x": {0: "n"}}, with names or Dims. Axes with the same name have the same
             size at each call.
-        cache_size: how many signatures are kept; the one used longest ago goes first.
+        cache_size: how many signatures are kept. The one used longest ago goes first.
 
     Returns:
-        A function of the same signature.
+        A JitFunction with the signature of `fn`.
 
     Raises:
-        ValueError: if there is no device of this name, or another option is none of those above. At
-            a call, if its Arrays are on several devices, or a dynamic size is out of bounds or not
-            the same in all places.
+        ValueError: if there is no device of this name, or an option has another value than those
+            above. At a call: if its Arrays are on several devices, or a dynamic size is out of
+            bounds or differs between axes of one name.
+        TypeError: if `fn` is not callable.
         ConcretizationError: at a call with fallback="error", if the function needs the value of a
             traced array or of a dynamic size.
+        UnsupportedOpError: at a call with fallback="error", if the function cannot be traced.
         DTypeError: at a call, if the device lacks a dtype.
 
     Examples:

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Lowered:
-    """A function traced and lowered for one signature and device; nothing is compiled or run.
+    """A function that is traced and lowered for one signature and one device, and not compiled.
 
     `rune_jit.jit(f).lower(*args)` makes it.
 
@@ -44,20 +44,20 @@ class Lowered:
 
     @property
     def kernels(self) -> list[str]:
-        """Text of the Lowered IR, one string for each launch."""
+        """Text of the Lowered IR: one string for each launch of a kernel."""
         return self._core.kernels  # type: ignore[no-any-return]
 
     @property
     def device(self) -> str:
-        """The name of the device that it is lowered for."""
+        """The name of the device for which it is lowered."""
         return self._core.device  # type: ignore[no-any-return]
 
     def source(self, target: str | None = None) -> str:
         """The kernels' source.
 
         Args:
-            target: one of `rune_jit.targets()`, whether or not this machine has it; default: the
-                one that was lowered for.
+            target: one of `rune_jit.targets()`. This machine need not have it. Default: the target
+                of the device for which it is lowered.
 
         Raises:
             ValueError: if there is no target of this name.
@@ -65,12 +65,12 @@ class Lowered:
         return self._core.source(target)  # type: ignore[no-any-return]
 
     def cost_analysis(self) -> dict[str, float]:
-        """What the program costs, by estimate of the compiler.
+        """The compiler's estimate of what the program costs.
 
         Returns:
-            Figures by name: kernels (launches), programs (kernels that differ in nothing but
-            constants are one), flops, bytes_read and bytes_written by the kernels, peak_bytes of
-            memory beside arguments and results, estimated_ns of a call in nanoseconds, and more.
+            Figures by name: kernels (launches), programs (kernels that differ only in constants
+            count as one), flops, bytes_read and bytes_written by the kernels, peak_bytes (memory
+            beside arguments and results), estimated_ns (time of a call in nanoseconds), and more.
         """
         return self._core.cost_analysis()  # type: ignore[no-any-return]
 
@@ -78,17 +78,18 @@ class Lowered:
         """What the program does, and why.
 
         Returns:
-            A text: each kernel with its loops, where they run, buffers and estimated cost; the
-            critical path and peak memory; which values were fused, which not, what that saves, and
-            why.
+            A text. It lists each kernel with its loops, where they run, its buffers and estimated
+            cost; the critical path and the peak memory; which values were fused and which were
+            not, what that saves, and why.
         """
         return self._core.explain()  # type: ignore[no-any-return]
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
-        """Writes one page, which needs no network: the function's source with each line in the
-        colour of the kernel that computes it, the kernels as a picture, and of each kernel its
-        loops, memory traffic, limits, source for every target, and why its neighbours were not
-        fused.
+        """Writes one page of HTML, which needs no network.
+
+        It has the function's source, each line in the colour of the kernel that computes it; a
+        picture of the kernels; and for each kernel its loops, memory traffic, limits, source for
+        every target, and why its neighbours were not fused.
 
         >>> import numpy as np, rune_jit
         >>> program = rune_jit.jit(lambda x: np.sin(x) + 1).lower(np.ones(1000))
@@ -131,8 +132,7 @@ class Lowered:
         """Compiles the program.
 
         Returns:
-            A function that takes arguments of the lowered signature only. It raises TypeError for
-            others.
+            A function for arguments of the lowered signature. It raises TypeError for others.
         """
         return self._make_call(self._core.compile())
 

@@ -1,4 +1,4 @@
-"""What `jit` takes and tells."""
+"""The options of `jit`, and the counts of `cache_info()`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Dynamic = Mapping[str | int, Mapping[int, str | Dim]]
 
 
 class JitOptions(TypedDict, total=False):
-    """What `jit` takes beside the function; `jit` says what each means."""
+    """The options of `jit`, which its docstring describes."""
 
     device: str | None
     static_argnums: int | Iterable[int]
@@ -30,8 +30,8 @@ class CacheInfo(NamedTuple):
         hits: calls that ran a program that was compiled before.
         misses: traces.
         fallbacks: signatures that run on NumPy.
-        size: signatures known.
-        evictions: signatures forgotten because there were too many.
+        size: known signatures.
+        evictions: signatures that were forgotten because there were more than cache_size.
         segmented: signatures that run in segments.
     """
 

@@ -1,5 +1,5 @@
-"""Signatures whose functions ask for conditions: a program for each way through the function that
-calls have taken. A program finds out itself whether the call at hand takes its way."""
+"""Signatures of functions with conditions on values: a program for each way through the function
+that calls have taken. A program finds out itself whether a call takes its way."""
 
 from __future__ import annotations
 

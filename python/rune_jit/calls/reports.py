@@ -1,4 +1,4 @@
-"""What a jitted function warns of, once each."""
+"""The warnings of a jitted function. Each is given once."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Calls that run in segments (tracing/segments.py): Python runs the function at each call, on
-traced arrays whose values it gets wherever it asks for them."""
+traced arrays, and gets values where it asks for them. Times decide whether NumPy is faster."""
 
 from __future__ import annotations
 

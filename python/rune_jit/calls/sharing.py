@@ -1,5 +1,5 @@
-"""Programs of a function that serve several signatures: calls that differ in which objects they are
-given, where these objects are alike in all that the trace has read."""
+"""Programs that serve several signatures: the calls differ only in which objects they are given,
+and these objects are alike in all that the trace has read."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def _objects(call: Call) -> Call:
 
 
 def alike(call: Call) -> Any:
-    """What calls have in common for which one program may be right: all but their objects."""
+    """The part of a call's key that is equal for all calls that may share a program."""
     static = set(call.static_leaves).difference(call.constants)
     count = _count(call)
     parts: list[Any] = []
@@ -172,7 +172,7 @@ def _count(call: Call) -> int:
 
 
 def _match(shared: Shared, call: Call) -> Match | None:
-    """What stands for what the trace has met, None if the program is not right for the call."""
+    """Stand-ins for what the trace has met; None if the program is not right for the call."""
     assert shared.traced.met is not None
     match = Match(shared.traced.met)
     static = set(call.static_leaves).difference(call.constants)

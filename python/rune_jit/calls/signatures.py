@@ -1,5 +1,5 @@
-"""What a jitted function knows of each signature of its calls: the program that runs them, or how
-else they run, and what traces of them have needed."""
+"""The signatures of a jitted function: the entry of each (a program, segments or NumPy), and what
+traces of it have needed."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class Signatures:
         raise error
 
     def trial(self, call: Call) -> Trial | None:
-        """What finds out whether NumPy is faster than the call's program, if that is open."""
+        """The trial of whether NumPy is faster than the call's program, if it is still open."""
         return self._trials.get(call.key) if self._trials else None
 
     def end_trial(self, key: Any) -> None:

@@ -1,5 +1,5 @@
-"""Calls of functions that assign to places outside (capture/state.py): what these places hold is an
-argument, and what the program computes for them is written to them after each run."""
+"""Calls of functions that assign to places outside (capture/state.py). The contents of the places
+are further arguments, and what the program computes for them is written to them after each run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Traces a call: the graph, and how its inputs and outputs relate to arguments and results."""
+"""Traces a call: makes its graph, and relates the graph's inputs and outputs to arguments and
+results."""
 
 from __future__ import annotations
 
@@ -62,7 +63,7 @@ class Traced(NamedTuple):
 
 
 class Assigned(NamedTuple):
-    """What a function assigns to places outside, beside its result."""
+    """The values that a function assigns to places outside."""
 
     slots: tuple[int, ...]
     changes: tuple[tuple[Path, tuple[Any, ...], tuple[Any, ...]], ...]  # path, removed, assigned
@@ -256,7 +257,10 @@ def _trace_once(
     watch.refuse_changes(trace.name)
     of_state = {id(leaf) for leaf in call.leaves[len(call.plain.leaves) :]} if call.slots else set()
     if of_state & trace.stand_ins.keys():
-        raise UnsupportedOpError(f"{trace.name}: cannot trace an array that is reached in two ways")
+        raise UnsupportedOpError(
+            f"{trace.name}: cannot trace an array that is both a captured array and in a place that"
+            " the function assigns\nhint: reach it in one way"
+        )
     changes = contents.changes()
     leaves_after, treedef_after = trees.flatten(arguments, call.receiver)
     if changes is None or (
@@ -325,7 +329,10 @@ def _refuse_views(trace: Trace, assigned: Any) -> None:
     to one at a later call must reach the others."""
     for leaf in trees.flatten(assigned)[0]:
         if isinstance(leaf, Tracer) and leaf._steps:
-            raise UnsupportedOpError(f"{trace.name}: cannot trace an assignment of a view")
+            raise UnsupportedOpError(
+                f"{trace.name}: cannot trace the assignment of a view to a place outside (writes to"
+                " one must reach the other)\nhint: assign a copy: x.copy()"
+            )
 
 
 def _finish(
@@ -421,8 +428,8 @@ def _plan_output(
         is_used_later = isinstance(leaf, USED_ONCE) or trace.rebind.is_made_here(leaf)
         if is_used_later or (_holds_tracer(leaf) and not trace.rebind.is_copy(leaf)):
             raise UnsupportedOpError(
-                f"{trace.name}: cannot return a {type(leaf).__name__} that computes from what is"
-                " traced later\nhint: return arrays, numbers and containers of these"
+                f"{trace.name}: cannot return a {type(leaf).__name__} that computes with traced"
+                " values after the trace\nhint: return arrays, numbers and containers of these"
             )
         real = trace.rebind.outside(leaf)
         if trace.rebind.is_new(real):
@@ -455,7 +462,8 @@ def _plan_output(
         if np.dtype(kind) != value.dtype:  # it does not hold all integers
             raise ConcretizationError(
                 f"{trace.name}: cannot tell whether a result is NumPy's {value.dtype} or Python's"
-                f" {kind}: a loop that may have no iteration, or an if, computes it"
+                f" {kind} (a loop that may have no iteration, or an if, computes it)\n"
+                f"hint: begin with NumPy's number: np.{value.dtype}(0)"
             )
         computed.append(trace.builder.is_python(value))
         plan = (*plan, len(computed) - 1)

@@ -1,5 +1,5 @@
-"""Signatures whose first calls NumPy runs: of functions that get another one at most calls, and of
-those whose programs would be too large."""
+"""Signatures whose first calls NumPy runs: those of functions that get another signature at most
+calls, and those whose programs would be too large."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Results that lie in the memory of arguments, of captured arrays, or of each other, as NumPy's
-views do; lists, dicts and dataclasses among the results that are the caller's own."""
+"""Results that share memory with arguments, captured arrays or each other, as NumPy's views do.
+Also lists, dicts and dataclasses among the results that belong to the caller."""
 
 from __future__ import annotations
 

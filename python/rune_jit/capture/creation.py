@@ -1,5 +1,5 @@
-"""What stands in a trace for NumPy's functions that make arrays, or ask for their memory: they
-return traced arrays, which can be written to."""
+"""Replacements, inside of a trace, for NumPy's functions that make arrays or ask for their memory.
+They return traced arrays, which can be written to."""
 
 from __future__ import annotations
 

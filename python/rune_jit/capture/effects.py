@@ -1,6 +1,6 @@
-"""Functions with effects, and clocks, as code that is not copied for a trace sees them: special
+"""Functions with effects, and clocks, as code sees them that is not copied for a trace: special
 methods, properties, methods of objects without arrays. Such code calls Python's own functions,
-which refuse it while a trace of its thread runs."""
+which refuse to run while a trace of their thread runs."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def refuse(x: Any) -> None:
 
 @functools.cache
 def _ids() -> set[int]:
-    """Of the functions, but for that which may have a seed."""
+    """The ids of the functions, except for the one that may have a seed."""
     return {id(real) for module, _, real, _ in _functions() if module is not np.random}
 
 

@@ -1,6 +1,6 @@
-"""Functions of compiled libraries that a trace meets. SciPy's public functions compute new arrays,
-and the program calls them at their place, on the host, as it calls NumPy's own. Others may keep
-arrays, or write to them: they are called when Python runs, in segments."""
+"""Functions of compiled libraries in a trace. SciPy's public functions compute new arrays, so the
+program calls them on the host, as it calls NumPy's. Others may keep arrays or write to them; only
+Python calls those, in segments."""
 
 from __future__ import annotations
 
@@ -91,7 +91,9 @@ class Compiled(StandIn):
             return self._real(*args, **kwargs)
         trace = require_trace()
         if not isinstance(trace, SegmentedTrace):
-            raise UnsupportedOpError(f"{self._real.__name__}: cannot trace compiled code")
+            raise UnsupportedOpError(
+                f"{self._real.__name__}: cannot trace compiled code\nhint: call it outside"
+            )
 
         return trace.run_now(self._real, _in_memory(trace, args), _in_memory(trace, kwargs))
 

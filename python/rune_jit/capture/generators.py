@@ -1,4 +1,4 @@
-"""Generators of random numbers whose state a trace must not change: NumPy's and Python's.
+"""Random number generators of NumPy and Python, whose state a trace must not change.
 
 Loads both random modules, which `import rune_jit` does not."""
 

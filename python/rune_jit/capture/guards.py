@@ -322,7 +322,7 @@ class Watch:
     # At the end of the trace.
 
     def met(self) -> Met:
-        """What the trace has met, for calls with other objects."""
+        """The objects that the trace has met, for calls with other objects."""
         kept = (k for k in self._kept if k[2] == "attributes")
         seen: Iterator[tuple[Any, Any]] = ((x, type(x)) for x in self._seen.values())
         return Met(
@@ -333,7 +333,7 @@ class Watch:
         )
 
     def guards_now(self) -> list[Guard]:
-        """What a later call must check: containers may have grown since."""
+        """The guards that a later call must check. (Containers may have grown since.)"""
         for (kind, at, name), (_, holder, _, value) in list(self._guards.items()):
             if kind in ("items", "equal") and _is_broken(kind, holder, name, value):
                 held = holder.copy() if kind == "equal" else type(value)(holder)
@@ -376,8 +376,8 @@ class Watch:
                 slots += new_slots
         if what:
             error = StateChangedError(
-                f"{function}: cannot trace a function that changes {what} (a later call would not)"
-                "\nhint: return the new value"
+                f"{function}: cannot trace a function that changes {what} (the program would not"
+                " do so at later calls)\nhint: return the new value"
             )
             error.slots = None if None in slots else slots
             raise error

@@ -1,5 +1,5 @@
-"""Objects that a traced function makes of its user's classes. Their methods are to be copies, as
-functions are: while the trace runs, such objects are of a subclass, which has these."""
+"""Objects of users' classes that a traced function makes. While the trace runs, they belong to a
+subclass whose methods are copies, as functions are."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _set_class = vars(object)["__class__"].__set__
 
 
 class _Meta(type):
-    """Of the subclasses: what is assigned to one is assigned to the class."""
+    """The metaclass of the subclasses: an assignment to one is an assignment to the class."""
 
     def __setattr__(cls, name: str, value: Any) -> None:
         setattr(cls.__base__, name, value)
@@ -145,7 +145,7 @@ def _can_be_subclassed(kind: Any) -> bool:
 
 
 def _made(x: Any) -> Any:
-    """What stands for what is called: for a class one that makes objects with copied methods."""
+    """The stand-in for a callee: for a class, one that makes objects with copied methods."""
     if type(x) is not type:
         return x
     trace = current_trace()

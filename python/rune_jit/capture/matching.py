@@ -1,6 +1,6 @@
-"""Whether a trace that was made for some objects is right for others: of the same classes, with
-equal numbers and texts, with arrays of the same types, and connected in the same way, as far as the
-guards of the trace say what it has read."""
+"""Decides whether a trace that was made for some objects is right for others: they have the same
+classes, equal numbers and texts, arrays of the same types, and the same connections, as far as the
+trace has read them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OWNDATA = 4  # NPY_ARRAY_OWNDATA
 
 
 class Met(NamedTuple):
-    """What a trace has met outside, beside its guards."""
+    """The objects that a trace has met outside, beside its guards."""
 
     attributes: dict[int, dict[str, Any]]  # of objects, by the ids of their __dict__s
     members: dict[int, tuple[Any, frozenset[str]]]  # objects, and which of their slots are bound
@@ -54,7 +54,7 @@ class Match:
         return all(self._add_guard(*guard) for guard in guards) and self._unwatched <= known
 
     def of(self, old: Any) -> Any:
-        """What stands for an object, None if nothing does."""
+        """The stand-in for an object; None if there is none."""
         return self._new.get(id(old))
 
     @property
@@ -240,7 +240,7 @@ def knows_identity(kind: Any) -> bool:
 
 
 def likeness(x: Any) -> Any:
-    """What an object has in common with all those for which one trace may be right."""
+    """The properties that an object shares with all objects for which a trace may be right."""
     if isinstance(x, types.FunctionType):
         return types.FunctionType, x.__code__, id(x.__globals__)
     if isinstance(x, types.MethodType):
@@ -258,7 +258,7 @@ _MOST_HELD = 1000
 
 
 def reachable(x: Any) -> Iterator[Any]:
-    """What a function's variables, a container or an object's attributes hold."""
+    """The contents of a function's variables, of a container or of an object's attributes."""
     seen: set[int] = set()
     open_ = [x]
     while open_ and len(seen) < _MOST_HELD:

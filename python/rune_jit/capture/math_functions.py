@@ -1,4 +1,4 @@
-"""Python's functions of the module math inside a trace: of a number that is known only when the
+"""The functions of Python's module math inside of a trace. If a number is known only when the
 program runs, the program computes them.
 
 They raise where NumPy's functions return NaN or an infinity (rules/python_errors.py)."""

@@ -1,5 +1,5 @@
-"""What the objects that a trace meets are to it: of a library, arrays for which traced ones can
-stand, containers of which it sees copies, and such as calls change in ways that nothing watches."""
+"""Classifies the objects that a trace meets: those of a library, arrays that traced ones replace,
+containers that the trace sees as copies, and objects that calls change unseen."""
 
 from __future__ import annotations
 

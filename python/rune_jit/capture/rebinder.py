@@ -97,7 +97,7 @@ class _Globals(dict[str, Any]):
         return value
 
     def _import(self, *args: Any, **kwargs: Any) -> Any:
-        """What stands for a module that a function imports."""
+        """The stand-in for a module that a function imports."""
         module = __import__(*args, **kwargs)
         return self._rebinder.inside(module) if self._rebinder else module
 
@@ -110,7 +110,7 @@ class _Globals(dict[str, Any]):
         self._rebinder = None
 
     def assigned(self) -> dict[str, Any]:
-        """What the trace has assigned."""
+        """The values that the trace has assigned."""
         before = self._before
         return {k: v for k, v in self.items() if k not in before or before[k] is not v}
 
@@ -252,7 +252,7 @@ class Rebinder:
         return functions
 
     def read(self, names: dict[str, Any], name: str, value: Any) -> Any:
-        """What stands for the value of a name of a module in the trace, which reads it now."""
+        """Reads a name of a module: the stand-in for its value in the trace."""
         if (key := ("item", id(names), name)) in self._state:
             return self._state[key]
         if self._watch.is_foreign(names.get("__name__")):
@@ -271,7 +271,7 @@ class Rebinder:
         names[name] = _outside(value)
 
     def inside(self, value: Any) -> Any:
-        """What stands for a value of a cell, a default argument or a container inside the trace."""
+        """The stand-in for a value of a cell, a default argument or a container in the trace."""
         stand_in = self._stand_in(value)
         if stand_in is value:
             self._watch.look(value)

@@ -53,7 +53,7 @@ for _name, _stand_in in list(REPLACED.items()):
 
 
 def of_lists(function: Any) -> Function:
-    """What stands for a function that takes arrays."""
+    """The stand-in for a function that takes arrays."""
     return Function(function, make_array)
 
 
@@ -84,11 +84,13 @@ def _refusing(function: Any, name: str, has_result: bool = True) -> Callable[...
         if not has_result and not trace.decides:
             return function(*args, **kwargs)
         kind = ThreadStartedError if function is threading.Thread else UnsupportedOpError
+        instead = "pass its result as an argument" if has_result else "return what it needs"
         raise kind(
             f"{name}: cannot trace this function (it would run once, not at each call)\n"
-            "hint: call it outside, and pass its result as an argument"
+            f"hint: call it outside, and {instead}"
         )
 
+    refuse.__name__ = name  # explain() names it
     return refuse
 
 
@@ -209,5 +211,5 @@ def _originals() -> dict[int, Any]:
 
 
 def original(x: Any) -> Any:
-    """What x stands for; x itself if it stands for nothing."""
+    """The object for which x is a stand-in; otherwise x itself."""
     return x._real if isinstance(x, StandIn) else _originals().get(id(x), x)

@@ -25,7 +25,7 @@ _copies: dict[int, Any] = {}  # by id of what they stand for: functions and modu
 
 
 def _inside(value: Any) -> Any:
-    """What stands for a global of NumPy's code while it is traced."""
+    """The stand-in for a global of NumPy's code while it is traced."""
     stand_in = shim.replacements().get(id(value))
     if isinstance(stand_in, Scalar):
         return value  # it may be compared with a dtype's

@@ -1,4 +1,4 @@
-"""What stands for NumPy's functions and classes, and for Python's `type`, inside a trace."""
+"""Replacements, inside of a trace, for NumPy's functions and classes and for Python's `type`."""
 
 from __future__ import annotations
 

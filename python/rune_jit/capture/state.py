@@ -1,6 +1,6 @@
 """Places outside of a function that it assigns: attributes, globals, variables of outer functions,
-the content of lists and dicts. They are further arguments of its program, and its results are
-written to them."""
+contents of lists and dicts. They are further arguments of its program, and its results are written
+to them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Slot(NamedTuple):
         return self.kind, id(self.holder), self.name
 
     def read(self) -> Any:
-        """What the place holds; of "content", the list or dict itself."""
+        """The contents of the place. For the kind "content": the list or dict itself."""
         if self.kind == "item":
             return self.holder.get(self.name, ABSENT)
         return self.holder.cell_contents if self.kind == "cell" else self.holder
@@ -47,7 +47,7 @@ class Slot(NamedTuple):
 
 
 class Held:
-    """What slots hold, to put it back: a trace must not assign them themselves."""
+    """Saves the contents of slots, to put them back: a trace must not assign them."""
 
     def __init__(self, slots: tuple[Slot, ...]) -> None:
         self._held = [(slot, slot.read()) for slot in slots]
@@ -96,7 +96,7 @@ def places(x: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
 
 
 def at(x: Any, path: Path) -> Any:
-    """What a path leads to."""
+    """The object to which a path leads."""
     for key in path:
         x = getattr(x, key) if dataclasses.is_dataclass(x) else x[key]
     return x
@@ -115,7 +115,7 @@ class Place:
 
 
 class Change(NamedTuple):
-    """What a function has done to a list or dict."""
+    """The changes that a function has made to a list or dict."""
 
     path: Path
     removed: tuple[Any, ...]
@@ -136,7 +136,7 @@ class Contents:
 
     @classmethod
     def of(cls, held: list[tuple[Any, Any]]) -> Contents:
-        """Of lists and dicts and their copies."""
+        """Makes one of pairs of a list or dict and its copy."""
         self = cls(())
         self._before = [((), x, before) for x, before in held]
         return self

@@ -1,5 +1,5 @@
-"""dask's arrays: which they are, what stands for them in a trace, and those that a plan computes.
-dask is imported by nobody here but the caller whose array it is."""
+"""dask's arrays: recognizes them, makes stand-ins for a trace, and makes the arrays that a plan
+computes. This package does not import dask: whoever passes such an array has imported it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What tasks run: the program of a block, and the combination of partial results. All of it may be
-pickled and sent to other processes, each of which compiles a program once."""
+"""The code that tasks run: the program of a block, and the combination of partial results. All of
+it may be pickled and sent to other processes, each of which compiles a program once."""
 
 from __future__ import annotations
 

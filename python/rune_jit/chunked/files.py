@@ -49,7 +49,7 @@ def _mapped(array: Any, region: tuple[slice, ...]) -> np.ndarray | None:
 
 
 def _folder_of(store: Any) -> Path | None:
-    """Where a store has its files, if it is zarr's own or fsspec's for local ones."""
+    """The folder of a store's files, if it is zarr's own store or fsspec's for local files."""
     if isinstance(root := getattr(store, "root", None), Path):
         return root
     protocol = getattr(getattr(store, "fs", None), "protocol", ())

@@ -1,4 +1,4 @@
-"""The tasks of a program that is cut into blocks, as dask's graphs have them."""
+"""Makes dask's tasks of a program that is cut into blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Integers that take no memory."""
+"""An array of consecutive integers that takes no memory."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Complex numbers as pairs of real ones along a last axis, which is how programs of blocks have
-them."""
+"""Complex arrays as arrays of pairs of real numbers along a last axis, which is how programs of
+blocks have them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program cut into programs of blocks, as the core has cut it."""
+"""A program that the core has cut into programs of blocks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ArrayInfo(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What each block of a pass computes: a chunk of an array, or a part of one."""
+    """The result of each block of a pass: a chunk of an array, or a part of one."""
 
     array: int
     grid_axes: tuple[int, ...]  # by axis of the array: of the pass's grid, or -1 for one chunk

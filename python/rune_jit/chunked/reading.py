@@ -27,7 +27,7 @@ _EDGE = 0.25
 
 
 class Layout(NamedTuple):
-    """Where an array of a plan is."""
+    """The place of an array of a plan."""
 
     dtype: np.dtype[Any]
     chunks: Chunks
@@ -56,7 +56,7 @@ class Part(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What a block reads of one array."""
+    """The boxes that a block reads of one array."""
 
     array: int
     box: Box
@@ -68,7 +68,7 @@ class Reading(NamedTuple):
 
 
 def layouts(plan: Plan, arguments: Sequence[Any]) -> list[Layout]:
-    """Where the arrays of a plan are, for these arguments."""
+    """The places of a plan's arrays, for these arguments."""
 
     def layout(info: ArrayInfo) -> Layout:
         if info.argument is None:

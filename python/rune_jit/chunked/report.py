@@ -1,4 +1,4 @@
-"""What people are told of a program that is cut into blocks."""
+"""The text of explain() for a program that is cut into blocks."""
 
 from __future__ import annotations
 

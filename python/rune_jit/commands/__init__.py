@@ -1,1 +1,1 @@
-"""What `python -m rune_jit` does."""
+"""The commands of `python -m rune_jit`."""

@@ -1,4 +1,4 @@
-"""`doctor`: what this installation has, what it lacks, and how to get that."""
+"""`doctor`: prints what this installation has, what it lacks, and how to get that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`inspect module:function --args ...`: what a function becomes for arguments."""
+"""`inspect module:function --args ...`: prints what a function is compiled to for these
+arguments."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _SHORT = {"f": "float", "i": "int", "u": "uint", "c": "complex", "bf": "bfloat"}
 
 
 class _Refused(Exception):
-    """What a command line asks for does not exist. `code` is the exit code."""
+    """A command line asks for something that does not exist. `code` is the exit code."""
 
     def __init__(self, message: str, code: int = 2) -> None:
         super().__init__(message)
@@ -150,7 +151,7 @@ def _arguments(texts: list[str]) -> tuple[list[Any], dict[str, Any]]:
 
 
 def _value(text: str) -> Any:
-    """What an argument of the command line stands for."""
+    """The value of an argument on the command line."""
     if match := _SHAPE.fullmatch(text.strip()):
         dtype = _dtype(match["dtype"])
         if dtype is not None:

@@ -25,26 +25,25 @@ def asarray(
     device: str | None = None,
     copy: bool | None = None,
 ) -> Array:
-    """An Array of anything that numpy.asarray takes, an Array, or what has `__dlpack__`.
+    """Makes an Array of an array, a number or a nested sequence of numbers.
 
-    Inside a traced function it is a traced array.
+    Inside of a traced function the result is a traced array.
 
     Args:
-        obj: an array, a number, a nested sequence of numbers, an array of another library.
-        dtype: of the result; default: as numpy.asarray, but Python's floats are float32 on a device
-            without float64.
-        device: where the elements are; default: where `obj` has them, for others the default
-            device.
-        copy: None shares memory where it can (of NumPy arrays, as numpy.asarray does), True never
-            does, False must.
+        obj: what numpy.asarray takes, an Array, or an array of another library with `__dlpack__`.
+        dtype: of the result. Default: as numpy.asarray; but Python's floats become float32 on a
+            device without float64.
+        device: the device of the elements. Default: the device of `obj`, or the default device if
+            `obj` has none.
+        copy: None shares memory if possible, as numpy.asarray does. True always copies. False
+            never copies.
 
     Returns:
-        An Array of the same shape. Where it shares memory, writes to it change `obj`, too, and it
-        sees those to `obj`.
+        An Array of the same shape. If it shares memory with `obj`, writes to one change the other.
 
     Raises:
         ValueError: if copy=False and memory cannot be shared.
-        DTypeError: for dtypes without numbers and those that the device lacks.
+        DTypeError: if the dtype is not one of numbers, or the device lacks it.
 
     Source: array API standard 2024.12.
 
@@ -75,18 +74,18 @@ def asarray(
 
 
 def array(obj: Any, /, dtype: DTypeLike | None = None, *, device: str | None = None) -> Array:
-    """As `asarray`, with memory of its own.
+    """Makes an Array with memory of its own. Otherwise it does what `asarray` does.
 
     Args:
         obj: what `asarray` takes.
-        dtype: of the result.
-        device: where the elements are.
+        dtype: of the result. Default: as `asarray`.
+        device: the device of the elements. Default: as `asarray`.
 
     Returns:
-        An Array that shares no memory with `obj`.
+        An Array of the same shape that shares no memory with `obj`.
 
     Raises:
-        DTypeError: for dtypes without numbers and those that the device lacks.
+        DTypeError: if the dtype is not one of numbers, or the device lacks it.
 
     Source: numpy.array.
 
@@ -102,14 +101,14 @@ def array(obj: Any, /, dtype: DTypeLike | None = None, *, device: str | None = N
 
 
 def device_put(x: Any, device: str | None = None) -> Array:
-    """An array on a device.
+    """Puts an array on a device.
 
     Args:
-        x: anything that `asarray` takes.
-        device: its name; default: the default device of this machine.
+        x: what `asarray` takes.
+        device: the name of the device. Default: the default device of this machine.
 
     Returns:
-        An Array of the same shape and dtype. It may share memory with `x` if it is there already.
+        An Array of the same shape and dtype. It may share memory with `x` if `x` is there already.
 
     Raises:
         ValueError: if there is no device of this name.
@@ -127,23 +126,23 @@ def device_put(x: Any, device: str | None = None) -> Array:
 
 
 def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Array:
-    """An Array of what has `__dlpack__`, sharing its memory where it can.
+    """Makes an Array of another library's array, and shares its memory if possible.
 
     Memory of an NVIDIA card stays there: the Array's device is "cuda" or "cuda:<number>", unless
-    another one is given. Elements that are not in C order are copied.
+    `device` is another one. Elements that are not in C order are copied.
 
     Args:
-        x: an array of NumPy, torch, JAX, CuPy or another library.
-        device: where the elements are; default: where `x` has them.
-        copy: None shares memory where it can, True never does, False must.
+        x: an array with `__dlpack__`, of NumPy, torch, JAX, CuPy or another library.
+        device: the device of the elements. Default: the device of `x`.
+        copy: None shares memory if possible. True always copies. False never copies.
 
     Returns:
         An Array of the same shape and dtype.
 
     Raises:
-        ValueError: if copy=False and memory cannot be shared (or BufferError, by the other
-            library).
-        BufferError: for memory that NumPy cannot address, beside that of NVIDIA cards.
+        ValueError: if copy=False and memory cannot be shared. (The other library may raise
+            BufferError instead.)
+        BufferError: if NumPy cannot address the memory, and it is not that of an NVIDIA card.
 
     Source: array API standard 2024.12.
 

@@ -55,7 +55,7 @@ _of_leaves: dict[tuple[Any, ...], Callable[..., Any]] = {}
 
 
 class _Leaf:
-    """Where an argument of the program stands among a function's arguments."""
+    """The place of a program's argument among a function's arguments."""
 
 
 def _take_apart(x: Any, leaves: list[Any], numbers: bool) -> Any:

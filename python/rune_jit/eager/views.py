@@ -1,4 +1,4 @@
-"""Which results of NumPy's functions are views of Arrays in a device's memory."""
+"""Decides which results of NumPy's functions are views of Arrays in a device's memory."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ _install(globals(), np)
 
 
 def array_namespace(self: Any, *, api_version: str | None = None) -> Any:
-    """What `__array_namespace__` of Arrays and traced arrays gives: this module."""
+    """The result of `__array_namespace__` of Arrays and traced arrays: this module."""
     if api_version not in (None, *SUPPORTED_VERSIONS):
         raise ValueError(
             f"__array_namespace__: cannot give version {api_version!r} of the array API standard"

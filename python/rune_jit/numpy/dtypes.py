@@ -1,4 +1,4 @@
-"""The dtypes of `rune_jit.numpy`, and the standard's functions about dtypes."""
+"""The dtypes of `rune_jit.numpy`, and the standard's functions on dtypes."""
 
 from __future__ import annotations
 

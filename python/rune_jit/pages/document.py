@@ -1,4 +1,4 @@
-"""What all pages are made of. Whatever comes from outside goes through `escape`."""
+"""The frame that all pages share. Everything that comes from outside goes through `escape`."""
 
 from __future__ import annotations
 

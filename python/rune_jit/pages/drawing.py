@@ -1,4 +1,4 @@
-"""Graphs of boxes as pictures: layers from top to bottom."""
+"""Draws graphs of boxes, in layers from top to bottom."""
 
 from __future__ import annotations
 

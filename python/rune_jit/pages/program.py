@@ -1,4 +1,4 @@
-"""A lowered program as a page: the user's lines, the kernels that compute them, and why."""
+"""The page of a lowered program: the user's lines, the kernels that compute them, and why."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LONGEST_LINE = 64
 
 
 class Program(NamedTuple):
-    """What a page tells of. `about` is _core.Lowered.describe()."""
+    """The contents of a page. `about` is _core.Lowered.describe()."""
 
     about: dict[str, Any]
     function: Callable[..., Any] | None  # the user's
@@ -284,7 +284,7 @@ def _owner(program: Program, value: int) -> str:
 
 
 def _fusions(program: Program, number: int) -> str:
-    """What was fused into a kernel, and what was not, with the reasons."""
+    """The values that were fused into a kernel and those that were not, with the reasons."""
     computed = {v: k for k, item in enumerate(program.items) for v, _, _ in item["nodes"]}
     item = program.items[number]
     own = {v for v, _, _ in item["nodes"]} | {*item["writes"]}

@@ -1,4 +1,4 @@
-"""Times, sizes and shares as people read them."""
+"""Formats times, sizes and shares for people."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""`rune_jit.profile()`: what programs do while they run, and how long it takes."""
+"""`rune_jit.profile()`: records what programs do while they run, and how long it takes."""

@@ -1,4 +1,4 @@
-"""What is recorded between the begin and the end of a profile."""
+"""A profile: everything that is recorded between its begin and its end."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ class Profile:
 
     @property
     def seconds(self) -> float:
-        """How long the profile was taken."""
+        """The length of the profile in seconds."""
         raw = self._recorded()
         return float(raw["end_ns"] - raw["begin_ns"]) * 1e-9
 
     @property
     def kernels(self) -> list[Kernel]:
-        """What ran at least once, that with the longest total first."""
+        """The kernels and other steps that ran, the one with the longest total time first."""
         found = []
         counts: dict[str, int] = {}
         for program in self._recorded()["programs"]:
@@ -87,7 +87,7 @@ class Profile:
 
     @property
     def calls(self) -> dict[str, tuple[int, float]]:
-        """Of each jitted function: how often it was called, and the ns that it took together."""
+        """For each jitted function: the number of calls, and their total time in ns."""
         raw = self._recorded()
         rows = raw["intervals"]
         found = {}
@@ -99,26 +99,28 @@ class Profile:
 
     @property
     def compilations(self) -> list[Compilation]:
-        """Traces in order, with what caused each and what became of it."""
+        """The traces in order. Each has its cause and what became of it."""
         return self._notes().compilations
 
     @property
     def reads(self) -> list[tuple[str, str, int, float]]:
-        """Where functions that run in segments asked for values of traced arrays: function, what
-        was read and at which line, how often, and the ns that it took together, which includes the
-        programs that computed the values."""
+        """The places where functions in segments asked for values of traced arrays.
+
+        Each row has the function, what it read and at which line, how often, and the total time in
+        ns. The time includes the programs that computed the values."""
         return self._of_kind("read")
 
     @property
     def numpy_calls(self) -> list[tuple[str, str, int, float]]:
-        """Calls that ran on NumPy: function, reason, how often, ns together."""
+        """The calls that ran on NumPy: function, reason, how often, total time in ns."""
         return self._of_kind("numpy")
 
     @property
     def numpy_functions(self) -> list[tuple[str, str, int, float]]:
-        """NumPy's functions that functions in segments called between programs: function, what it
-        called and at which line, how often, ns together. (Those inside of a program are among the
-        kernels, as callbacks.)"""
+        """NumPy's functions that functions in segments called between programs.
+
+        Each row has the function, what it called and at which line, how often, and the total time
+        in ns. (NumPy's functions inside of a program are among the kernels, as callbacks.)"""
         return self._of_kind("inside")
 
     def _of_kind(self, kind: str) -> list[tuple[str, str, int, float]]:
@@ -132,8 +134,8 @@ class Profile:
 
     @property
     def memory(self) -> dict[str, Memory]:
-        """Bytes in use by device. That of the host's devices is "cpu": what rune_jit allocated for
-        results and temporaries, not NumPy's own arrays."""
+        """The bytes in use, by device. "cpu" stands for all devices on the host. It contains what
+        rune_jit allocated for results and temporaries, not NumPy's own arrays."""
         return {name: Memory(**use) for name, use in self._recorded()["memory"].items()}
 
     @property
@@ -161,14 +163,14 @@ class Profile:
 
     @property
     def threads(self) -> dict[int, str]:
-        """Names of the threads that were there at the end."""
+        """The names of the threads that existed at the end, by identifier."""
         self._recorded()
         return {ident: name for ident, name in self._threads.items() if ident is not None}
 
     @property
     def left_out(self) -> int:
-        """How many intervals, events and points of memory are missing because there were too many;
-        the sums have them."""
+        """The number of intervals, events and points of memory that were not kept, because there
+        were too many. The sums contain them."""
         return int(self._recorded()["left_out"]) + self._notes().left_out
 
     # Reports.
@@ -179,8 +181,8 @@ class Profile:
         return tables.text(self)
 
     def summary(self) -> None:
-        """Prints tables: kernels, calls, compilations, reads, calls on NumPy, memory. With rich,
-        if it is installed (`pip install 'rune_jit[profile]'`)."""
+        """Prints tables of kernels, calls, compilations, reads, calls on NumPy and memory. It uses
+        rich if that is installed (`pip install 'rune_jit[profile]'`)."""
         from rune_jit.profiling import tables
 
         tables.show(self)
@@ -193,7 +195,7 @@ class Profile:
         chrome.write(self, path)
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
-        """Writes one page with everything, which needs no network."""
+        """Writes one page of HTML with everything. It needs no network."""
         from rune_jit.profiling import report
 
         report.write(self, path)
@@ -207,12 +209,16 @@ class Profile:
 
 
 def profile() -> Profile:
-    """Records what jitted functions do in a `with` block: the time, arithmetic and memory traffic
-    of each kernel, memory in use, compilations and what caused them, values that were read, and
-    calls that ran on NumPy (docs/profiling.md).
+    """Records what jitted functions do in a `with` block (docs/profiling.md).
 
-    While a profile is taken each kernel waits for the one before, so that its time is its own; at
-    other times profiles cost nothing. There is one profile at a time, of all threads.
+    It records the time, arithmetic and memory traffic of each kernel, the memory in use, the
+    compilations and their causes, the values that segments read, and the calls that ran on NumPy.
+
+    In the block each kernel waits for the one before, so that each has a time of its own. There is
+    one profile at a time. It records all threads.
+
+    Returns:
+        A Profile. Read it after the block.
 
     Raises:
         RuntimeError: when the block begins, if another profile is being taken.

@@ -1,4 +1,4 @@
-"""What a profile consists of."""
+"""The rows of a profile's tables."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Kernel(NamedTuple):
 
     @property
     def share_of_flops(self) -> float:
-        """Of the most that the device can do."""
+        """The share of the most that the device can do."""
         return self.gflops / self.peak_flops_per_ns if self.peak_flops_per_ns else 0.0
 
     @property

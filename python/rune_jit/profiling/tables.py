@@ -43,7 +43,7 @@ class Table(NamedTuple):
 
 
 def headline(profile: Profile) -> str:
-    """Where the time went, in a line."""
+    """A line that says where the time went."""
     compiling = sum(c.event.ns for c in profile.compilations)
     steps = profile.kernels
     kernels = sum(k.total_ns for k in steps if k.kind in _ON_DEVICE)
@@ -153,7 +153,7 @@ def other_tables(profile: Profile) -> list[Table]:
 
 
 def remarks(profile: Profile) -> list[str]:
-    """What a reader of the tables must know."""
+    """Notes that a reader of the tables must know."""
     found = []
     if any(kernel.share_of_bytes or kernel.share_of_flops for kernel in profile.kernels):
         found.append(

@@ -1,5 +1,5 @@
-"""Functions of NumPy that treat the lines along an axis, or the matrices of a stack, one by one: of
-arrays in chunks the host is called for some of them at a time."""
+"""NumPy's functions that treat the lines along an axis, or the matrices of a stack, one by one. For
+arrays in chunks the host is called for some lines or matrices at a time."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ SAMPLES = {"bool": True, "int": 1, "float": 1.0, "complex": 1j}
 
 
 def refuse(what: str) -> NoReturn:
-    raise UnsupportedOpError(f"{what}: cannot trace this")
+    raise UnsupportedOpError(f"{what}: cannot trace this\nhint: compute it outside")
 
 
 def refuse_unless(condition: bool, what: str) -> None:
@@ -105,7 +105,7 @@ _IN_ORDER_OF_THEIR_OWN = {np.einsum, np.apply_along_axis}
 
 
 def as_laid_out(function: Any, result: Any, operands: Any) -> Any:
-    """What a function returns: new arrays are noted to be laid out as its operands."""
+    """A function's result, whose new arrays are noted to be laid out as its operands."""
     arrays = [x for x in tracers_in(operands) if len(x._shape) > 1]
     if arrays and function not in _IN_C_ORDER:
         given = [x._storage for x in arrays]

@@ -1,5 +1,5 @@
-"""np.unravel_index of one number in the bodies of loops, where a call on the host would end the
-loop: the place of the least element of a table, for instance."""
+"""np.unravel_index of one number in the body of a loop, such as the place of the least element of a
+table. A call on the host would keep the loop from being one of the program."""
 
 from __future__ import annotations
 

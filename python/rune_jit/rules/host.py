@@ -1,5 +1,5 @@
-"""Calls on the host: by the compiled program when it runs or, in traces that know values, at once.
-on_host.py has the functions that are called so."""
+"""Calls on the host. The compiled program makes them when it runs. A trace that knows values makes
+them at once. on_host.py has the functions."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _MOST_AT_ONCE = 1 << 28
 
 
 class _Type(NamedTuple):
-    """What a probe is made of."""
+    """The parts of a probe."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]

@@ -1,4 +1,4 @@
-"""What NumPy says about how arrays lie in memory."""
+"""NumPy's functions and attributes that tell how arrays lie in memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rune_jit.tracing.tracer import Tracer
 
 
 def _real_memory(x: Tracer) -> np.ndarray | None:
-    """Where the elements are, if that is known."""
+    """The address of the elements, if it is known."""
     if x._trace.is_segmented and x._storage.array is None:
         x._trace.expose(x)
     return x._array()

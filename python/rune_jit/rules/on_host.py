@@ -1,4 +1,4 @@
-"""Which of NumPy's functions the compiled program calls on the host, and how: sorting, linear
+"""The functions of NumPy that the compiled program calls on the host, and how: sorting, linear
 algebra, Fourier transforms and others that no kernel computes."""
 
 from __future__ import annotations

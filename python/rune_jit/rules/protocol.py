@@ -1,6 +1,5 @@
 """Installs NumPy's protocols and Python's operators on traced arrays. Each calls its rule in
-another module of this package. The core has the rules of shapes and dtypes
-(cpp/graph/numpy_*.cpp)."""
+another module of this package. The core has the rules of shapes and dtypes (cpp/graph/numpy)."""
 
 from __future__ import annotations
 
@@ -223,7 +222,10 @@ def _array_function(
     if is_known and (func not in VIEWS or current_trace() is None):
         return run_known(func, args, kwargs)
     if handler is None and func not in ON_HOST:
-        raise UnsupportedOpError(f"{_name_of(func)}: cannot trace this function")
+        raise UnsupportedOpError(
+            f"{_name_of(func)}: cannot trace this function\n"
+            "hint: call it outside of the jitted function"
+        )
     kwargs = {**kwargs}  # NumPy gets them all if this raises
     out = kwargs.pop("out", None)
     given, position = args, _position_of_out(func)
@@ -287,7 +289,7 @@ _IN_DTYPE_OF_OUT = named(
 
 @functools.cache
 def _position_of_out(func: Callable[..., Any]) -> int:
-    """Where `out` stands among a function's parameters, if it may be given by position."""
+    """The position of `out` among a function's parameters, if it may be given by position."""
     try:
         parameters = inspect.signature(func).parameters.values()
     except ValueError:  # a function in C without one
@@ -304,7 +306,7 @@ def _position_of_out(func: Callable[..., Any]) -> int:
 
 
 def _operation(name: str) -> Callable[[tuple[Any, ...]], Any]:
-    """What computes a Python operator of its operands."""
+    """The function that computes a Python operator of its operands."""
     if name == "matmul":
         return lambda operands: np.matmul(*operands)
     if name == "divmod":
@@ -382,7 +384,10 @@ def _view(self: Tracer, dtype: Any = None, type: Any = None) -> Tracer:
         if is_known and Step(kind, None).dtype(self.dtype) == np.dtype(dtype):
             layout_of(self).view(dtype)  # NumPy's errors
             return make_view(kind, None, self)
-    raise UnsupportedOpError("ndarray.view: cannot trace a view as another dtype")
+    raise UnsupportedOpError(
+        f"ndarray.view: cannot trace a view of {self.dtype} as {dtype}\nhint: x.astype(dtype)"
+        " converts the values"
+    )
 
 
 def _set_flat(self: Tracer, value: Any) -> None:

@@ -1,6 +1,6 @@
-"""What raises where arrays would give NaN, an infinity or wrapped integers: a trace assumes that
-numbers do not raise, which the program checks. A call for which that is wrong runs in another
-way."""
+"""Operations of Python's numbers that raise where arrays would give NaN, an infinity or wrapped
+integers. A trace assumes that they do not raise, and the program checks it. If the assumption is
+wrong, the call runs in another way."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def _where_else_neutral(name: str, a: Any, initial: Any, where: Any) -> Any:
 
 
 def _of_initial(a: Any, axes: Any, initial: Any) -> Any:
-    """What stands for an array without elements along these axes: one element along each."""
+    """Replaces an array without elements along these axes by one with one element along each."""
     among = range(a.ndim) if axes is None else [axis % a.ndim for axis in axes]
     shape = [1 if i in among else n for i, n in enumerate(a.shape)]
     return np.full_like(a, initial, shape=shape)

@@ -1,7 +1,7 @@
-"""Linear algebra of small matrices in the bodies of loops, where a call on the host would end the
-loop: the trace goes through functions written in NumPy (matrix_algorithms.py). Their results agree
-with LAPACK's up to rounding. A call with a matrix that NumPy refuses runs in another way, and NumPy
-raises."""
+"""Linear algebra of small matrices in the bodies of loops, where a call on the host would keep the
+loop from being one of the program. The trace goes through functions written in NumPy
+(matrix_algorithms.py), whose results agree with LAPACK's up to rounding. If NumPy refuses a matrix,
+the call runs in another way, and NumPy raises."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""np.sort, np.argsort and np.median of a few elements in the bodies of loops, where a call on the
-host for each iteration takes longer than comparing all elements with each other."""
+"""np.sort, np.argsort and np.median of a few elements in the bodies of loops. Comparing all
+elements with each other is faster there than a call on the host."""
 
 from __future__ import annotations
 

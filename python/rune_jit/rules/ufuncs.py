@@ -149,7 +149,7 @@ def _in_loop(
 
 
 def _kind(value: Any) -> Any:
-    """What ufunc.resolve_dtypes takes for an operand."""
+    """Converts an operand for ufunc.resolve_dtypes."""
     is_number = type(value) in (bool, int, float, complex)
     name = type(value).__name__ if is_number else value.weak
     if name is None or name == "bool":

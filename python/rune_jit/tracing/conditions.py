@@ -1,5 +1,5 @@
-"""Conditions on values of arrays that a trace takes as they are at its call: the program is right
-for calls at which they are the same, and checks that."""
+"""Conditions on values of arrays. A trace takes them as they are at its call; the program checks
+that they are the same at the call that it runs."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _is_branch(instructions: list[dis.Instruction], target: int) -> bool:
 
 
 def _place(code: types.CodeType, offset: int) -> Any:
-    """Where an instruction stands in the source: line and columns, or the line."""
+    """The place of an instruction in the source: line and columns, or the line."""
     if hasattr(code, "co_positions"):
         return next(p for i, p in enumerate(code.co_positions()) if i == offset // 2)
     return next(line for first, last, line in code.co_lines() if first <= offset < last)

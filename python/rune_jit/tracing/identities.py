@@ -1,6 +1,6 @@
-"""Lists, dicts and objects of which data decide whether they are one and the same: a selection by a
-condition, or what a loop that may not run leaves. A trace has an object for each, which is right as
-long as nobody can tell."""
+"""Lists, dicts and objects that may or may not be the same one, as data decide: one that a
+condition selects, or one that a loop leaves if it does not run. A trace stands in an object for
+each, and refuses what would tell the difference."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MOST_VISIBLE = 10_000  # objects that are looked through
 
 
 def _content(x: Any) -> list[Any]:
-    """What x holds."""
+    """The items of a list, or the keys and values of a dict or of an object's attributes."""
     if isinstance(x, list):
         return list(x)
     held = x if isinstance(x, dict) else vars(x)

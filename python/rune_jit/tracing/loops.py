@@ -1,5 +1,5 @@
-"""Which loops of a traced function are loops of the program, and what the bodies that are being
-traced have written (capture/rolling.py traces them)."""
+"""The loops that are traced now, and the decisions about loops that a trace has made. It knows what
+the bodies of open loops have written. (capture/loops/rolling.py traces the bodies.)"""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MOST_ATTEMPTS = 40
 
 
 class LoopPlans:
-    """What the attempts at one trace have found out about its loops, by the loops' numbers."""
+    """The findings of the attempts at one trace about its loops, by the loops' numbers."""
 
     def __init__(self, is_on: bool = True) -> None:
         self.is_on = is_on
@@ -93,7 +93,7 @@ class LoopPlans:
 
 
 class _Saved(NamedTuple):
-    """What a storage was before the body wrote to it."""
+    """The state of a storage before the body wrote to it."""
 
     storage: Storage
     fields: dict[str, Any]
@@ -145,7 +145,7 @@ class Body:
 
     @property
     def written(self) -> list[Storage]:
-        """What is older than the loop and has been written to."""
+        """The storages that are older than the loop and have been written to."""
         found = [saved.storage for saved in self._written.values()]
         return [storage for storage in found if self.is_older(storage)]
 
@@ -234,7 +234,7 @@ class Loops:
 
     @property
     def shared(self) -> tuple[dict[int, list[Storage]], dict[int, Storage], list[Any]]:
-        """What `share` and `identities` have noted."""
+        """The notes of `share` and `identities`."""
         return dict(self._sharing), dict(self._may_share), list(self.identities.groups)
 
     @shared.setter
@@ -243,7 +243,7 @@ class Loops:
         self.identities.groups = list(noted[2])
 
     def sharing(self, storage: Storage) -> list[Storage]:
-        """What the storage may be the same memory as."""
+        """The storages that may be the same memory as this one."""
         return [x for x in self._sharing.get(id(storage), ()) if x is not storage]
 
     @contextmanager

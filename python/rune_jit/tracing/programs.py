@@ -1,5 +1,5 @@
-"""The programs of a function's segments: found again by the pattern of a segment's graph, so that
-the iterations of a loop share one."""
+"""The programs of a function's segments. A program is found by the pattern of a segment's graph, so
+that the iterations of a loop share one."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class _Program:
         return watch, graph
 
     def values_for(self, sizes: tuple[int, ...]) -> dict[str, int] | None:
-        """What the symbolic sizes are for a segment of these sizes; None if it is no such one."""
+        """The values of the symbolic sizes for a segment of these sizes; None if none fit."""
         return self._sizes.values_for(sizes)  # type: ignore[no-any-return]
 
     def run(self, segment: Any, memory: dict[int, Any], values: dict[str, int]) -> list[Any]:

@@ -1,5 +1,5 @@
-"""Arrays and numbers that are rows of one array: what a loop of the program has appended to a list,
-one row in each iteration."""
+"""Arrays and numbers that are rows of one array: the values that a loop of the program has appended
+to a list, one row for each iteration."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class SegmentedTrace(Trace):
         return tracer
 
     def result(self, array: Any) -> Any:
-        """What NumPy computed, as a traced array or scalar."""
+        """Makes a traced array or scalar of what NumPy computed."""
         if isinstance(array, np.ndarray) and type(array) is not np.ndarray:
             return array
         if not isinstance(array, (np.ndarray, np.generic)):
@@ -251,7 +251,7 @@ class SegmentedTrace(Trace):
         self._began += seconds
 
     def take_back(self, storage: Storage) -> None:
-        """What `expose` has given a storage is read by segments again."""
+        """Lets segments read again the array that `expose` has given a storage."""
         memory: Any = storage.array
         owner = next((array for known, array in self._owners if known is storage), None)
         if owner is not None and not isinstance(owner, np.ndarray):
@@ -263,7 +263,7 @@ class SegmentedTrace(Trace):
         storage.version += 1
 
     def run_now(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """What a function returns for arrays that NumPy has made."""
+        """Calls a function on NumPy's arrays, at its place between programs."""
         try:
             if (recorder := recording.active) is None:
                 return function(*args, **kwargs)

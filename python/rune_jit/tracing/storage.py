@@ -1,4 +1,4 @@
-"""The storage of traced arrays, of which each write makes a new version, and views of it."""
+"""The storage of traced arrays, and views of it. Each write makes a new version of a storage."""
 
 from __future__ import annotations
 
@@ -126,7 +126,8 @@ class Step(NamedTuple):
             if math.prod(with_bounds(tuple(old.shape))) > _MOST_COPIED:
                 raise UnsupportedOpError(
                     "setitem: cannot trace a write to a slice whose bounds data decide in an array"
-                    f" of more than {_MOST_COPIED} elements"
+                    f" of more than {_MOST_COPIED} elements\n"
+                    "hint: write the elements in a loop, or select them by a mask"
                 )
             return builder.index(part, [slice(0, n) for n in old.shape])
         assert self.kind == "element", self.kind

@@ -101,7 +101,8 @@ class Trace:
         if self._computed > _MOST_NODES:
             raise UnsupportedOpError(
                 f"{self.name}: cannot compute more than {_MOST_NODES:,} operations while tracing ("
-                "on arrays that depend on no argument)\nhint: loops that are unrolled make many"
+                "on arrays that depend on no argument)\n"
+                "hint: compute such arrays outside; f.explain() names loops that are unrolled"
             )
 
     def stand_in(self, array: Any) -> Tracer:
@@ -333,13 +334,14 @@ class Trace:
             if array is not snapshot and _core.broken_guards([("content", array, None, snapshot)]):
                 array[...] = snapshot
                 raise UnsupportedOpError(
-                    f"{self.name}: cannot trace writes to an array of shape {array.shape} after it"
-                    " met a traced one"
+                    f"{self.name}: cannot trace a write to an array of shape {array.shape} that is"
+                    " not traced, after an operation has read it\n"
+                    "hint: pass the array as an argument"
                 )
         self._snapshots.clear()
 
     def operand(self, x: Any) -> Any:
-        """What the builder takes for x: a Value, or a Python bool, int, float or complex."""
+        """Converts x for the builder: to a Value, or to a Python bool, int, float or complex."""
         kind = type(x)
         if kind is Tracer:
             return x._value_in(self)

@@ -181,7 +181,8 @@ class Tracer(ArrayMethods, _core.BufferBase):
         if storage.leaf is not None or storage.captured is not None:
             if not self._trace.is_segmented or self._steps:
                 raise UnsupportedOpError(
-                    "ndarray.shape: cannot trace a write to that of an argument\nhint: use reshape"
+                    "ndarray.shape: cannot trace a write to the shape of an argument\n"
+                    "hint: use reshape"
                 )
             self._trace.expose(self)
             array: Any = storage.array
@@ -203,7 +204,7 @@ class Tracer(ArrayMethods, _core.BufferBase):
 
     @dtype.setter
     def dtype(self, value: Any) -> NoReturn:
-        raise UnsupportedOpError("ndarray.dtype: cannot trace a write to it\nhint: use astype")
+        raise UnsupportedOpError("ndarray.dtype: cannot trace a write to dtype\nhint: use astype")
 
     @property
     def device(self) -> str:
@@ -317,7 +318,7 @@ class Tracer(ArrayMethods, _core.BufferBase):
         return super().__iter__()
 
     def _type_name(self) -> str:
-        """Of a number, as Python's messages have it."""
+        """The name of a number's class in Python's messages."""
         kind = self.__class__
         return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
 
@@ -344,7 +345,10 @@ class Tracer(ArrayMethods, _core.BufferBase):
         if is_of_numpy and not name.startswith("_") and hasattr(np.ndarray, name):
             if self._trace.is_segmented:
                 return getattr(self.__array__(), name)
-            raise UnsupportedOpError(f"ndarray.{name}: cannot trace this attribute")
+            raise UnsupportedOpError(
+                f"ndarray.{name}: cannot trace this attribute (a traced array has no elements)\n"
+                "hint: use it outside of the jitted function"
+            )
         of_numpy = "numpy." if is_of_numpy else ""
         kind_name = "ndarray" if kind is Tracer else kind.__name__
         raise AttributeError(f"'{of_numpy}{kind_name}' object has no attribute {name!r}")
@@ -373,8 +377,8 @@ _STORE = frozenset(dis.opmap[name] for name in ("STORE_SUBSCR", "STORE_SLICE") i
 
 # By what asks for the values: what to write instead.
 _HINTS = {
-    "bool": "write np.where(condition, a, b) instead of if/and/or, or pass what decides as static:"
-    " jit(static_argnums=...)",
+    "bool": "write np.where(condition, a, b) or rune_jit.cond instead of if/and/or; if an argument"
+    " decides, pass it as static: jit(static_argnums=...)",
     "float": "keep it an array: x.astype(np.float64), or np functions instead of math's",
     "complex": "keep it an array: x.astype(np.complex128), or np functions instead of cmath's",
     "int": "keep it an array: x.astype(np.int64), or pass the number as static:"

@@ -1,5 +1,5 @@
-"""Whether what names stand for after a loop is surely no other name's array: what a function
-returns where data decide which array it is, is a copy."""
+"""Decides whether a name surely stands for an array of its own after a loop. If data decide which
+array a function returns, the result is a copy."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _METHODS = frozenset(_NEW_METHODS.split())
 
 
 class Aliases:
-    """What a loop may leave to names."""
+    """The arrays that names may stand for after a loop."""
 
     def __init__(self, loop: ast.stmt, results: tuple[str, ...]) -> None:
         """`results` are names that are read after the loop."""

@@ -1,5 +1,5 @@
-"""Loops of calls in segments that are programs of their own: a function that is such a loop is
-compiled like any other, and called with what the loop's names stand for.
+"""Loops of calls in segments that are programs of their own. Such a loop becomes a function, which
+is compiled like any other and called with the values of the loop's names.
 
     d = np.zeros((n, m))                    def loop(a, b, d, n, m):
     for i in range(1, n):                       for i in range(1, n):
@@ -46,7 +46,7 @@ _NEW, _TRIED = 3, 10
 
 
 class Unsuitable(Exception):
-    """What a name stands for is nothing that such a function takes."""
+    """The value of a name cannot be an argument of such a function."""
 
 
 class LoopApart:
@@ -203,7 +203,7 @@ class _Memory:
                 self._trace.take_back(storage)
 
     def inside(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
-        """What the function has returned, as the trace takes it."""
+        """Converts the function's results for the trace."""
         return tuple(map(self._inside, results))
 
     def _inside(self, x: Any) -> Any:

@@ -85,7 +85,7 @@ def last_of(name: str) -> Any:
 
 
 class _Array(NamedTuple):
-    """What the iterations write to one array."""
+    """The values that the iterations write to one array."""
 
     value: Tracer | Run | list[Tracer]  # what an iteration writes: one row, or several
     carried: int = -1  # its number in what the loop carries
@@ -110,7 +110,7 @@ class _Structure(NamedTuple):
 
 
 class Appends:
-    """What the iterations of a loop append to lists."""
+    """The values that the iterations of a loop append to lists."""
 
     def __init__(
         self,
@@ -208,7 +208,7 @@ class Appends:
         return not x._steps or any(x is value for value in self._before.values())
 
     def _known(self, value: Any) -> list[Any]:
-        """What the iterations append that is no traced number or array."""
+        """Appended values that are neither traced numbers nor arrays."""
         if type(value) is not Size:
             if type(value) is not Tracer and not isinstance(value, _CONSTANTS):
                 raise GivenUp(f"it appends a {type(value).__name__} to a list")
@@ -305,7 +305,7 @@ class Appends:
                 items += values
 
     def _of(self, planned: Any, k: int) -> Any:
-        """What iteration k appends."""
+        """The values that iteration k appends."""
         if type(planned) in (list, tuple):
             return type(planned)([self._of(x, k) for x in planned])
         if type(planned) is _Structure:
@@ -365,7 +365,7 @@ class Appends:
 
 
 class _Known(NamedTuple):
-    """What is no traced array or number."""
+    """Appended values that are neither traced arrays nor traced numbers."""
 
     values: list[Any]  # by iteration
 

@@ -187,7 +187,7 @@ _YES, _NO = _One(True), _One(False)
 
 
 class _Unbound:
-    """What a name stands for that has no value."""
+    """The stand-in for a name without a value."""
 
 
 _UNBOUND = _Unbound()
@@ -254,7 +254,7 @@ class _Both:
             self._loops.fail(f"{error} under a condition")
 
     def _now(self, names: tuple[str, ...]) -> tuple[Any, ...]:
-        """What the names stand for."""
+        """The values of the names."""
         values = self._frame.f_locals
         return tuple(values.get(name, _UNBOUND) for name in names)
 
@@ -474,7 +474,7 @@ def _better(function: Any, best: Any, x: Any) -> Any:
 
 
 def _found(function: Any, best: Any) -> Any:
-    """What max or min returns; raises ValueError if there was no number."""
+    """The result of max or min; raises ValueError if there was no number."""
     return function(()) if best is UNSET else best
 
 

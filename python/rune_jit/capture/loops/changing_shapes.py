@@ -1,5 +1,5 @@
-"""Arrays that a loop carries and whose shape changes by the same in every iteration, as that of
-`v = v[1:] - v[:-1]`: the loop carries memory for the largest, of which an iteration sees a part."""
+"""Carried arrays whose shape changes by the same amount in every iteration, as in `v = v[1:] -
+v[:-1]`. The loop carries memory for the largest shape, and an iteration sees a part of it."""
 
 from __future__ import annotations
 

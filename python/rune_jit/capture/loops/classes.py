@@ -1,4 +1,4 @@
-"""Calls of what may be classes: what stands for them is asked first.
+"""Calls that may make objects of a class: a replacement of the class is asked first.
 
 state = State(x)                    state = .made(State)(x)"""
 

@@ -1,4 +1,4 @@
-"""Code of functions: how it is compiled from a definition, and whether it is that of another."""
+"""Code objects of functions: compiles them from a definition, and compares them."""
 
 from __future__ import annotations
 import __future__

@@ -1,5 +1,4 @@
-"""What a loop carries is compared with what it is after an iteration, and what is wrong with it is
-found."""
+"""Compares what a loop carries with what it is after an iteration, and finds what does not fit."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ from rune_jit.tracing.tracer import Tracer, tracers_in
 
 
 class Comparison:
-    """What an Attempt knows of the names that it carries, and how they are after an iteration."""
+    """The names that an Attempt carries, before and after an iteration."""
 
     _trace: Trace
     _loops: Loops

@@ -63,7 +63,7 @@ class Values(ast.NodeTransformer):
         return at(node, _joined(node, IF, method, is_and, operands))  # type: ignore[no-any-return]
 
     def _leave(self, node: Any) -> Any:
-        """What has names of its own stays as it is."""
+        """Leaves nodes that have names of their own as they are."""
         return node
 
     visit_Lambda = visit_ClassDef = _leave

@@ -1,6 +1,6 @@
-"""Whether Python code that runs once can stand for the same code run many times: all that it
-reaches is of kinds that are known, and it changes nothing but traced arrays, local variables, items
-of containers and attributes of objects."""
+"""Decides whether one run of Python code can stand for many runs: everything that the code reaches
+is of a known kind, and the code changes only traced arrays, local variables, items of containers
+and attributes of objects."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from rune_jit.tracing.tracer import Tracer
 
 
 class StandIn:
-    """What stands for a list of numbers in the body of a loop (lists.py)."""
+    """The stand-in for a list of numbers in the body of a loop (lists.py)."""
 
 
 _ATOMS = (
@@ -81,7 +81,7 @@ class Refused(Exception):
 
 
 class Effects:
-    """What code that uses names can change: found before it runs, and compared afterwards."""
+    """The objects that code with these names can change. They are compared after it has run."""
 
     def __init__(self) -> None:
         self._containers: list[tuple[Any, str]] = []  # with what to call them
@@ -214,7 +214,7 @@ class Effects:
         scope: Callable[[str], Any],
         make: Callable[[str, list[Any]], StandIn | None],
     ) -> tuple[Effects, Held]:
-        """What the body of a loop can change, and what that holds. Raises Refused."""
+        """The objects that the body of a loop can change, and their contents. Raises Refused."""
         effects = cls()
         effects.look(uses, values, scope)
         effects._append_to_attributes()
@@ -362,7 +362,7 @@ class Effects:
             self._look_at_member(kind, name)
 
     def _look_at_class_members(self, kind: Any) -> None:
-        """What Python calls of an object by itself."""
+        """The methods of an object that Python calls by itself."""
         parameters = getattr(kind, "__dataclass_params__", None)
         for base in classes_of(kind):
             for name, value in vars(base).items():

@@ -1,5 +1,5 @@
-"""Calls on the host in loops of the program: what they take is computed by a loop before, for all
-iterations, and the host makes the calls of all iterations between the two."""
+"""Calls on the host in loops of the program. One loop computes the arguments of all iterations,
+then the host makes all calls, then a second loop uses the results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_BYTES = 2**27
 
 
 class Stacked(NamedTuple):
-    """What the calls of all iterations take."""
+    """The arguments of the calls of all iterations."""
 
     operands: list[Any]
     varies: list[bool]  # which of them have a row for each iteration

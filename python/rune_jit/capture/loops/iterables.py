@@ -1,4 +1,4 @@
-"""What loops of the program iterate over: numbers, rows of arrays, and what combines them."""
+"""The iterables of loops of the program: ranges, rows of arrays, and combinations of these."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Counted(NamedTuple):
     step: int
 
     def item(self, number: Any) -> Any:
-        """What the loop's target is in the iteration of this number."""
+        """The value of the loop's target in the iteration of this number."""
         return number * self.step + self.start
 
     def goes_on(self, number: Any) -> Any:
@@ -90,7 +90,7 @@ class Counted(NamedTuple):
 
 
 def counted(trace: Trace, given: tuple[Any, ...]) -> Counted | None:
-    """What is iterated over, if it is a range that data decide."""
+    """The range that is iterated over, if data decide it."""
     if given[0] is not range or not 2 <= len(given) <= 4 or not trace.may_guess:
         return None
     arguments = (0, given[1], 1) if len(given) == 2 else (*given[1:], 1)[:3]

@@ -1,4 +1,5 @@
-"""What names stand for in the iterations of a loop of the program: which values are of one kind."""
+"""Decides which values a name may have from iteration to iteration of a loop of the program: values
+of the same kind."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from rune_jit.tracing.tracer import Tracer
 
 
 class _Unset:
-    """What `.result` stands for where nothing has been returned."""
+    """The value of `.result` if nothing has been returned."""
 
 
 UNSET = _Unset()
@@ -24,7 +25,7 @@ class GivenUp(Exception):
 
 
 class Unstable(Exception):
-    """What a name stands for is of another kind after an iteration: perhaps not after the first."""
+    """The value of a name has another kind after an iteration, perhaps only after the first."""
 
     most_peeled = 1  # how many iterations may run apart because of that
 

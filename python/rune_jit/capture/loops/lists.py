@@ -35,7 +35,7 @@ Kinds = tuple[str | None, Any]  # of Python's numbers, and the dtype of NumPy's
 
 
 def items_of(x: Any) -> Any:
-    """What `x[i]` reads and assigns items of: what stands for a list in the body of a loop."""
+    """The object whose items `x[i]` reads and assigns: the stand-in for a list in a loop's body."""
     trace = current_trace() if type(x) is list else None
     found = trace.loops.lists.get(id(x)) if trace is not None and trace.loops is not None else None
     return x if found is None else found
@@ -55,7 +55,7 @@ class _Items(StandIn):
 
 
 class Numbers(_Items):
-    """What stands for a list of numbers."""
+    """The stand-in for a list of numbers."""
 
     def __init__(self, trace: Trace, name: str, loop: int, items: list[Any], kinds: Kinds) -> None:
         """Raises Refused if an array cannot hold the list's items."""
@@ -250,7 +250,7 @@ class _Row(_Items):
 
 
 def kinds_of(trace: Trace, items: list[Any]) -> Kinds | None:
-    """Of which kinds numbers are; None if one array does not hold them."""
+    """The kinds of numbers; None if one array cannot hold them."""
     found: Kinds | None = None
     for x in items:
         kind = kind_of(trace, x)

@@ -106,7 +106,7 @@ def stored(nodes: Iterable[ast.AST]) -> Names:
 
 
 class _Exits(NamedTuple):
-    """What is live where control goes to."""
+    """The names that are live where control goes to."""
 
     end: Names  # after the last statement
     on_break: Names
@@ -123,7 +123,7 @@ class _Finder:
         self.ifs: dict[ast.If, LiveIf] = {}
 
     def of_block(self, statements: Sequence[ast.stmt], exits: _Exits) -> Names:
-        """What is live before the statements."""
+        """The names that are live before the statements."""
         live = exits.end
         for statement in reversed(statements):
             live = self._of(statement, exits._replace(end=live))

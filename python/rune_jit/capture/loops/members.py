@@ -1,4 +1,4 @@
-"""Classes of the user's, and what their objects have."""
+"""Looks up the members of users' classes and of their objects."""
 
 from __future__ import annotations
 

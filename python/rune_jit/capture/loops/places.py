@@ -95,7 +95,7 @@ class Held:
         return [*changed, *(x for x in others if x.name not in known)]
 
     def held(self, place: Place) -> Any:
-        """What a place held."""
+        """The former contents of a place."""
         return next(before[place.key] for x, _, before in self._before if x is place.container)
 
     def restore(self) -> None:

@@ -1,4 +1,4 @@
-"""Loops that run as they are."""
+"""Loops that run as they are, iteration by iteration."""
 
 from __future__ import annotations
 

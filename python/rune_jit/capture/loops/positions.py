@@ -1,4 +1,5 @@
-"""What nested loops iterate over that stand for a loop over the positions of a grid (grids.py)."""
+"""The iterables of the nested loops that stand for a loop over the positions of a grid
+(grids.py)."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from rune_jit.tracing.sizes import Size
 
 
 class Along:
-    """What one of the nested loops iterates over: an item for each number."""
+    """The iterable of one of the nested loops: it has an item for each number."""
 
     def __init__(self, numbers: Range, item: Callable[[Any], Any]) -> None:
         self.numbers, self.item = numbers, item
@@ -31,7 +32,7 @@ class _Grid(NamedTuple):
 
 
 def grid(loops: int, function: Any, *args: Any, **kwargs: Any) -> _Grid:
-    """What `loops` nested loops iterate over that stand for one over function(*args, **kwargs)."""
+    """The iterables of the nested loops that stand for a loop over function(*args, **kwargs)."""
     axes = None
     if original(function) is np.ndindex and not kwargs:
         axes = _of_sizes(args)

@@ -68,7 +68,7 @@ ENTRY, WHILE_ENTRY, BRANCH_ENTRY = ".loop", ".while", ".branch"
 
 
 class Source(NamedTuple):
-    """What is known of a function's code from its source."""
+    """The facts about a function's code that follow from its source."""
 
     refusal: str | None  # why a loop of the program may not call it
     uses: Uses
@@ -103,7 +103,7 @@ def with_loops_apart(function: types.FunctionType) -> types.CodeType:
 
 
 def source_of(function: types.FunctionType) -> Source | None:
-    """What is known of a function, or of what `with_loops` has made of it."""
+    """The Source of a function, or of what `with_loops` has made of it."""
     _read(function)
     code = function.__code__
     if code not in _sources and code.co_name == "<lambda>":

@@ -1,6 +1,6 @@
-"""What holds other values and stands for names in a loop: tuples, and lists, dicts and objects of
-Python classes that an iteration replaces. Their parts are carried one by one, under names of their
-own (`pair[0]`, `state.x`)."""
+"""Tuples, lists, dicts and objects of Python classes that a name stands for in a loop and that an
+iteration replaces. The loop carries their parts one by one, under names of their own (`pair[0]`,
+`state.x`)."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class Structures:
         return names
 
     def given(self, name: str, values: dict[str, Any]) -> Any:
-        """What a name stands for at the start of the body."""
+        """The value of a name at the start of the body."""
         if name not in self._parts:
             return values[name]
         like, names = self._parts[name]
@@ -216,7 +216,7 @@ class Structures:
         return values[name]
 
     def part(self, name: str, values: dict[str, Any]) -> Any:
-        """What a name, or a part of a structure, stands for; UNSET if nothing has a value."""
+        """The value of a name or of a part of a structure; UNSET if it has none."""
         for whole, (like, names) in self._parts.items():
             if name in names:
                 value = self.part(whole, values)

@@ -1,5 +1,5 @@
-"""What can be said of a loop from its source alone: whether one run of its body can stand for all,
-and which names and attributes it reads."""
+"""What the source of a loop says: whether one run of its body can stand for all, and which names
+and attributes it reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Path = tuple[str, ...]  # ("np", "linalg", "norm"): a name and attributes
 
 
 class Uses(NamedTuple):
-    """What statements read from outside of them."""
+    """The names and attributes that statements read from outside."""
 
     names: frozenset[str]
     paths: frozenset[Path]  # attributes of names that are read, and are not called
@@ -40,7 +40,7 @@ class Branch(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """What ends a `while` loop at the latest: a counter's comparison with a number."""
+    """The latest end of a `while` loop: a counter's comparison with a number."""
 
     name: str  # the counter
     includes: bool  # whether the counter may be equal to the number
@@ -260,7 +260,7 @@ def _written(body: Iterable[ast.stmt]) -> frozenset[str]:
 
 
 def uses_of(statements: Sequence[ast.stmt | ast.expr]) -> Uses:
-    """What the statements read."""
+    """The names and attributes that the statements read."""
     paths: set[Path] = set()
     calls: set[Path] = set()
     methods: set[str] = set()

@@ -1,5 +1,5 @@
-"""Expressions that may need both of their sides, or what is known only when the program runs, as
-statements and calls that loops of the program know."""
+"""Rewrites expressions as statements and calls that loops of the program know: expressions of which
+both sides may be needed, and those that need what only the program knows."""
 
 from __future__ import annotations
 

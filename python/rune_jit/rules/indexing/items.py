@@ -88,7 +88,7 @@ _PLAIN_BOUNDS = frozenset((type(None), int, Size))
 
 
 def _index_item(trace: Trace, item: Any) -> Any:
-    """What the builder takes for one item of an index expression."""
+    """Converts one item of an index expression for the builder."""
     if item is None or item is Ellipsis or type(item) is Size:
         return item
     if isinstance(item, slice):
