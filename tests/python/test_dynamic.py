@@ -263,6 +263,7 @@ def test_wrong_options() -> None:
         (lambda x: np.array(x.shape[0], copy=True) * x, DynamicSizeError),
         (lambda x: np.eye(x.shape[0]), DynamicSizeError),
         (lambda x: x[::-2], UnsupportedOpError),
+        (lambda x: np.broadcast_to(x[:, :, None], (1, *x.shape[1:], 4)), UnsupportedOpError),
         (lambda x: x[5:], UnsupportedOpError),
         (lambda x: x[:5], UnsupportedOpError),
         (lambda x: x[1:-1], UnsupportedOpError),

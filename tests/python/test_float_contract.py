@@ -211,3 +211,10 @@ def test_casts_out_of_range(device: str, dtype: Any) -> None:
     with np.errstate(all="ignore"):
         for target, result in zip(targets, results, strict=True):
             np.testing.assert_array_equal(result, [v.astype(target) for v in x], err_msg=target)
+
+
+@pytest.mark.parametrize("dtype", ("float16", "float32", "float64"))
+@pytest.mark.parametrize("function", (np.rad2deg, np.deg2rad, np.degrees, np.radians))
+def test_angles_have_numpys_bits(function: Any, dtype: str) -> None:
+    x = np.random.default_rng(0).standard_normal(10_000).astype(dtype) * 100
+    np.testing.assert_array_equal(rune_jit.jit(function)(x), function(x))

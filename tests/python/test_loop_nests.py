@@ -254,3 +254,23 @@ def test_a_loop_of_a_function_that_is_called_before_the_loop_around_it():
 
     rolled(leapfrog, np.random.default_rng(0).random((3, 2)), 20, ulps=32)
     both(sweeps, np.random.default_rng(0).random((8, 8)), 5, ulps=32)
+
+
+def test_rows_that_a_name_keeps_from_an_iteration_that_ran_apart() -> None:
+    def nest(a, b):
+        total = 0
+        c = np.zeros(9, np.int64)
+        for _ in range(9):
+            m = 0
+            while m < 8:
+                if total > 3:
+                    break
+                for k, row in enumerate(a + 1):
+                    c[m] += a[m, k]
+                    if b[8] > 3:
+                        row[1] = 0
+                m += 1
+            total = b[1]
+        return total, c
+
+    rolled(nest, np.arange(81).reshape(9, 9) % 5, np.arange(9))

@@ -151,3 +151,17 @@ def test_reversed_lists_and_empty_ranges_are_pythons():
         return out
 
     both(f, X)
+
+
+def test_nested_ranges_of_any_length() -> None:
+    def nest(x, n):
+        count, total = int(n[0]), 0.0
+        for i in range(count):
+            for j in range(count):
+                for k in range(count):
+                    for m in range(count):
+                        total += x[i] * x[j] + x[k] * x[m]
+        return total
+
+    for count in (0, 3):
+        rolled(nest, X, np.array([count]), ulps=8)

@@ -218,3 +218,23 @@ def test_where_arrays_that_a_loop_carries_lie() -> None:
     for function in (shares, owns, strides):
         refused("how an array that it carries lies in memory", function, x())
     both(base, x())
+
+
+def test_writes_to_what_another_name_has_taken_over() -> None:
+    def takes(x, rows):
+        u = np.zeros(4)
+        w = u
+        for i in range(4):
+            u, w = w, u + 1
+            if x[i] > 2:
+                w = rows[i]
+        u[0] += 1  # perhaps a row
+        return u.sum()
+
+    for values in ([0, 0, 0, 0], [3, 0, 3, 0], [0, 0, 0, 5], [5, 5, 5, 5]):
+        refused(
+            "an array is written to that may be the same as another one",
+            takes,
+            np.array(values),
+            np.arange(16.0).reshape(4, 4),
+        )

@@ -127,10 +127,16 @@ Operand squeeze(TracedGraph& t, const Operand& x, const Axes& axes) {
 
 Operand broadcast_to(TracedGraph& t, const Operand& x, const Shape& shape) {
   const Value value = value_of(t, x);
-  if (t.shape(value).size() > shape.size() ||
-      broadcast_shapes("broadcast_to", t.shape(value), shape) != shape)
-    user_error(ErrorKind::Value, "broadcast_to: cannot broadcast ", shape_text(t.shape(value)),
-               " to ", shape_text(shape));
+  const Shape& from = t.shape(value);
+  if (from.size() > shape.size())
+    user_error(ErrorKind::Value, "broadcast_to: cannot broadcast ", shape_text(from), " to ",
+               shape_text(shape), " (it has more dimensions)");
+  const Shape both = broadcast_shapes("broadcast_to", from, shape);
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (both[i] != shape[i])
+      refuse_sizes({both[i], shape[i]}, concat("broadcast_to: cannot broadcast ", shape_text(from),
+                                               " to ", shape_text(shape), " (dimension ", i, ": ",
+                                               both[i], " to ", shape[i], ")"));
   return broadcast(t, value, shape);
 }
 

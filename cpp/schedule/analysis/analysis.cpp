@@ -283,7 +283,9 @@ double moved_bytes(const Capabilities& caps, const Kernel& kernel, const ItemAna
 
 }  // namespace
 
-int64_t estimate(double figure) { return static_cast<int64_t>(std::min(figure, 1e18)); }
+int64_t estimate(double figure) {
+  return static_cast<int64_t>(std::min(figure, 1e18));
+}
 
 ItemAnalysis analyze(const Graph& graph, const Capabilities& caps, const Kernel& kernel) {
   ItemAnalysis result;
@@ -313,8 +315,7 @@ ItemAnalysis analyze(const Graph& graph, const Capabilities& caps, const Kernel&
   const double shared_ns =
       std::max(operations.ns * caps.num_cores / share, memory_ns(caps, bytes, footprint, share));
   const bool hands_over = caps.model == ExecutionModel::Cores && share > 1;
-  result.est_ns =
-      estimate(caps.launch_ns + shared_ns + (hands_over ? caps.parallel_ns : 0));
+  result.est_ns = estimate(caps.launch_ns + shared_ns + (hands_over ? caps.parallel_ns : 0));
   result.occupancy = std::min(1.0, cores / caps.num_cores);
   result.accumulators = count_accumulators(kernel);
   return result;

@@ -298,6 +298,7 @@ class Attempt(Comparison):
             storage.value = results[self._first_storage + i]
             storage.version += 1
         end_lists(self._loops, self._lists)
+        self._body.forget_own(self._loops.hints)  # a name may keep such an array after the loop
         arrays = [x for x in self._storages if not any(x in y.storages for y in self._lists)]
         self._loops.hints[self._loop.number] = arrays
         values = dict(constants)
@@ -316,7 +317,7 @@ class Attempt(Comparison):
             if is_array(after[name]):
                 lay_out_as(made, after[name])
                 # A condition selects it, perhaps what it was before.
-                shared = self._loops.sharing(after[name]._storage)
+                shared = self._sharing_after(name, after)
                 if shared:
                     self._loops.share(made._storage, *shared)
                 is_as_before = bool(shared) or not self._runs or self._goes_on is not None

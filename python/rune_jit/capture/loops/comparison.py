@@ -125,12 +125,33 @@ class Comparison:
             if other != name:
                 self._same_memory.append((name, other))
 
+    def _givers(self) -> dict[int, str]:
+        """The names of arrays that the body carries as values, by their storage at its start."""
+        return {
+            id(self._given[name]._storage): name for name in self._by_value if name in self._numbers
+        }
+
+    def _sharing_after(self, name: str, after: Any) -> list[Any]:
+        """What the array of a name may be the same memory as when the loop ends: also what that of
+        another name may be that gave it its array, as w in `u, w = w, x[i] if x[i, 0] > 0 else u`."""
+        givers = self._givers()
+        found: dict[int, Any] = {}
+        met = {id(after[name]._storage): after[name]._storage}
+        open_ = list(met.values())
+        while open_:
+            storage = open_.pop()
+            nearby = self._loops.sharing(storage)
+            found |= {id(x): x for x in nearby}
+            if (giver := givers.get(id(storage))) is not None:
+                nearby = [*nearby, after[giver]._storage]
+            open_ += [x for x in nearby if id(x) not in met]
+            met |= {id(x): x for x in nearby}
+        return list(found.values())
+
     def _check_exchanges(self, after: Any) -> None:
         """That names which take others' arrays over, as in `a, b = b, a + b`, stand for arrays that
         the body has made when the loop ends."""
-        givers = {
-            id(self._given[name]._storage): name for name in self._by_value if name in self._numbers
-        }
+        givers = self._givers()
         for name in self._by_value:
             giver, depth = givers.get(id(after[name]._storage)), 0
             while giver is not None:
