@@ -21,7 +21,14 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.capture import effects
-from rune_jit.capture.matching import Met, bound_members, has_slots, knows_identity
+from rune_jit.capture.matching import (
+    Met,
+    bound_members,
+    function_of,
+    has_slots,
+    knows_identity,
+    members_of,
+)
 from rune_jit.capture.names import Names, names_in
 from rune_jit.capture.objects import (
     INSTALLED,
@@ -80,6 +87,7 @@ class Watch:
         self._seen: dict[int, Any] = {}  # keeps what has an id alive
         self._members: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}  # of classes
         self._classes: set[tuple[int, int, bool, frozenset[str]]] = set()
+        self._kinds: set[int] = set()  # classes of what has been looked at
         self._knows_identity = False  # whether the trace may tell objects apart unseen
         self.is_strict = False  # whether code of other packages may read attributes unseen
 
@@ -192,20 +200,12 @@ class Watch:
         if id(x) in self._seen:
             return
         self._seen[id(x)] = x
-        if is_foreign_array(x):
-            how = (
-                "it as an argument"
-                if is_dask_array(x)
-                else "an array as an argument: numpy.asarray(...)"
-            )
-            raise UnsupportedOpError(
-                f"operand: cannot trace a {type(x).__name__} (whether it changes is not known)\n"
-                f"hint: pass {how}"
-            )
-        refuse_stateful(x, self._may_grow, self._names.known)
-        effects.refuse(x)
         kind: Any = type(x)
-        self._knows_identity |= knows_identity(kind)
+        if id(kind) not in self._kinds or kind in (type, types.ModuleType):
+            self._kinds.add(id(kind))
+            self._refuse_kind(x)
+            self._knows_identity |= knows_identity(kind)
+        effects.refuse(x)
         if isinstance(x, np.ndarray):
             self._kept.append(("content", x, None, x.copy()))
         elif isinstance(x, types.FunctionType):
@@ -234,6 +234,20 @@ class Watch:
                 for item in x.values() if isinstance(x, dict) else x:
                     self.look(item)
             self._look_at_instance(x)
+
+    def _refuse_kind(self, x: Any) -> None:
+        """Refuses what no trace may use, by its class; of modules and classes the clock."""
+        if is_foreign_array(x):
+            how = (
+                "it as an argument"
+                if is_dask_array(x)
+                else "an array as an argument: numpy.asarray(...)"
+            )
+            raise UnsupportedOpError(
+                f"operand: cannot trace a {type(x).__name__} (whether it changes is not known)\n"
+                f"hint: pass {how}"
+            )
+        refuse_stateful(x, self._may_grow, self._names.known)
 
     def _look_at_function(self, function: types.FunctionType) -> None:
         if self.is_foreign(function.__module__):
@@ -278,7 +292,7 @@ class Watch:
                 self.is_strict |= not is_library(base.__module__)
                 continue
             if id(base) not in self._members:
-                self._members[id(base)] = _members_of(base)
+                self._members[id(base)] = members_of(base)
             functions, others = self._members[id(base)]
             names = frozenset(functions).difference(own)
             key = (id(klass), id(base), is_copied, names)
@@ -309,7 +323,7 @@ class Watch:
         self.on_names(raws, read)
 
     def _look_at_method(self, klass: type, name: str, raw: Any, is_copied: bool) -> None:
-        function = _function_of(raw)
+        function = function_of(raw)
         is_found = getattr(klass, name, None) is function
         if raw is function and is_found:
             self.guard("attribute", klass, name, raw)
@@ -475,22 +489,3 @@ def _refuse_spawning(name: str) -> None:
         f"{name}: cannot trace this method of a random generator (nothing makes it undone)\n"
         "hint: call it outside, and pass its result as an argument"
     )
-
-
-def _function_of(raw: Any) -> types.FunctionType | None:
-    """The function behind an entry of a class's __dict__."""
-    for name in ("__func__", "fget", "func", "__wrapped__"):
-        if not isinstance(raw, types.FunctionType):
-            raw = getattr(raw, name, raw)
-    return raw if isinstance(raw, types.FunctionType) else None
-
-
-def _members_of(klass: type) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a class itself holds: functions, and what else code can read."""
-    functions, others = {}, {}
-    for name, raw in vars(klass).items():
-        if _function_of(raw):
-            functions[name] = raw
-        elif isinstance(raw, types.MemberDescriptorType) or not hasattr(type(raw), "__get__"):
-            others[name] = raw
-    return functions, others
