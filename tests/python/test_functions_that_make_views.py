@@ -1,5 +1,5 @@
-"""sliding_window_view makes a view: it shows what is written to the array afterwards, and results
-share memory with arguments."""
+"""Functions that make views: these show what is written to the array afterwards, and results share
+memory with arguments."""
 
 from typing import Any
 
@@ -64,3 +64,19 @@ def test_windows_are_read_only() -> None:
     for function in (write, rune_jit.jit(write)):
         with pytest.raises(ValueError, match="read-only"):
             function(np.arange(9.0))
+
+
+def test_astype_without_a_copy() -> None:
+    """np.astype returns the array itself if its dtype is right."""
+
+    def doubled(x: Any) -> Any:
+        y = np.astype(x, float, copy=False)
+        copied = np.astype(x, float)
+        x[0] = 7.0
+        return y * 2, copied
+
+    for _ in range(2):
+        mine, theirs = np.arange(3.0), np.arange(3.0)
+        assert_matches(rune_jit.jit(doubled)(mine), doubled(theirs))
+    x = np.arange(3.0)
+    assert rune_jit.jit(lambda x: np.astype(x, float, copy=False))(x) is x
