@@ -129,3 +129,45 @@ def test_other_changes_are_as_numpy(function, args):
         mine, theirs = [np.copy(x) for x in args], [np.copy(x) for x in args]
         assert_matches(jitted(*mine), function(*theirs))
         assert_matches(mine, theirs)
+
+
+def trajectory(x, dt, most):
+    x, rows, t = x.copy(), x, 0
+    while t <= most:
+        x[0] += x[1] * dt
+        rows = np.vstack((rows, x))
+        t += dt
+    return rows
+
+
+def until_it_is_large(x, dt, most):
+    for _ in range(20):
+        x = np.append(x, x[-1] + dt)
+        if x[-1] > most:
+            break
+    return x
+
+
+def shrinks_until_it_is_large(x, dt, most):
+    while x[0] < most:
+        x = x[1:] + dt
+    return x
+
+
+def may_be_left_at_once(x, dt, most):
+    for i in range(10):
+        if x[i] > most:
+            break
+        x = np.append(x, x[0] * dt)
+    return x
+
+
+@pytest.mark.parametrize(
+    "function", [trajectory, until_it_is_large, shrinks_until_it_is_large, may_be_left_at_once]
+)
+def test_conditions_that_end_such_loops(function):
+    """How often the loop runs, and so the shape afterwards, is another one at each call."""
+    jitted = rune_jit.jit(function)
+    for most in (1.0, 1.0, 0.5, 1.5, 0.7):
+        x = np.linspace(0.1, 0.9, 9)
+        assert_matches(jitted(x, 0.125, most), function(x, 0.125, most))

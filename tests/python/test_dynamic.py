@@ -263,7 +263,6 @@ def test_wrong_options() -> None:
         (lambda x: np.array(x.shape[0], copy=True) * x, DynamicSizeError),
         (lambda x: np.eye(x.shape[0]), DynamicSizeError),
         (lambda x: x[::-2], UnsupportedOpError),
-        (lambda x: np.broadcast_to(x[:, :, None], (1, *x.shape[1:], 4)), UnsupportedOpError),
         (lambda x: x[5:], UnsupportedOpError),
         (lambda x: x[:5], UnsupportedOpError),
         (lambda x: x[1:-1], UnsupportedOpError),
@@ -289,6 +288,17 @@ def test_what_needs_the_size(use: Callable[[Any], Any], error: type[Exception]) 
     if error is not ConcretizationError:
         assert re.search(r"\bn\b", str(raised.value))
         same(rune_jit.jit(use, **options)(x), use(x))
+
+
+def test_a_size_that_is_one_at_this_call() -> None:
+    def use(x: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(x, (1, 4)) + 1
+
+    options: dict[str, Any] = {"dynamic": {"x": {0: Dim("n", max=1024)}}}
+    x = np.arange(4.0).reshape(1, 4)
+    with pytest.raises(UnsupportedOpError, match=r"\(dimension 0: n to 1\)"):
+        rune_jit.jit(use, fallback="error", **options)(x)
+    same(rune_jit.jit(use, **options)(x), use(x))
 
 
 def test_an_element_that_is_set_to_as_many_as_the_size() -> None:

@@ -21,8 +21,15 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.capture import effects
-from rune_jit.capture.matching import Met, bound_members, has_slots, knows_identity
-from rune_jit.capture.names import names_in
+from rune_jit.capture.matching import (
+    Met,
+    bound_members,
+    function_of,
+    has_slots,
+    knows_identity,
+    members_of,
+)
+from rune_jit.capture.names import Names, names_in
 from rune_jit.capture.objects import (
     INSTALLED,
     is_foreign_array,
@@ -76,9 +83,11 @@ class Watch:
         self._generators: list[tuple[Any, Any]] = [
             (source, generators.state_of(source)) for source in generators.GLOBAL
         ]
-        self._names: set[str] = set()  # in the code of all functions met so far
-        self._by_name: list[Callable[[set[str]], None]] = []  # take names that are new
+        self._names = Names()  # in the code of all functions met so far
         self._seen: dict[int, Any] = {}  # keeps what has an id alive
+        self._members: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}  # of classes
+        self._classes: set[tuple[int, int, bool, frozenset[str]]] = set()
+        self._kinds: set[int] = set()  # classes of what has been looked at
         self._knows_identity = False  # whether the trace may tell objects apart unseen
         self.is_strict = False  # whether code of other packages may read attributes unseen
 
@@ -144,11 +153,7 @@ class Watch:
         """Notes that code may run in the trace, before it does."""
         if not is_library_file(code.co_filename):
             self._knows_identity |= not names_in(code).isdisjoint(_OF_IDENTITY)
-        new = names_in(code) - self._names
-        if new:
-            self._names |= new
-            for take in list(self._by_name):
-                take(set(new))
+        self._names.learn(code)
 
     def on_names(
         self,
@@ -159,17 +164,17 @@ class Watch:
     ) -> None:
         """Calls `read` with each name in `held` that stands in code, now and when there is more
         code; for what an object holds, in its `live` attributes or in slots, with all names, if
-        code may read them by text."""
+        code may read them by text. `read` may be called with a name again."""
+        if live is not None:
+            self._names.on_any(_ASKING, lambda: self.guard("keys", live, None, tuple(live)))
 
-        def take(names: set[str]) -> None:
-            by_text = (of_object or live is not None) and self._names & _BY_TEXT
-            if live is not None and not self._names.isdisjoint(_ASKING):
-                self.guard("keys", live, None, tuple(live))
-            for name in sorted(held.keys() if by_text else names & held.keys()):
+        def read_all() -> None:
+            for name in sorted(held):
                 read(name)
 
-        self._by_name.append(take)
-        take(set(self._names))
+        if of_object or live is not None:
+            self._names.on_any(_BY_TEXT, read_all)
+        self._names.on(held.keys(), read)
 
     def attributes(self, x: Any) -> dict[str, Any]:
         """The attributes of an object as they are now; the trace must not change them."""
@@ -195,20 +200,12 @@ class Watch:
         if id(x) in self._seen:
             return
         self._seen[id(x)] = x
-        if is_foreign_array(x):
-            how = (
-                "it as an argument"
-                if is_dask_array(x)
-                else "an array as an argument: numpy.asarray(...)"
-            )
-            raise UnsupportedOpError(
-                f"operand: cannot trace a {type(x).__name__} (whether it changes is not known)\n"
-                f"hint: pass {how}"
-            )
-        refuse_stateful(x, self._may_grow, self._names)
-        effects.refuse(x)
         kind: Any = type(x)
-        self._knows_identity |= knows_identity(kind)
+        if id(kind) not in self._kinds or kind in (type, types.ModuleType):
+            self._kinds.add(id(kind))
+            self._refuse_kind(x)
+            self._knows_identity |= knows_identity(kind)
+        effects.refuse(x)
         if isinstance(x, np.ndarray):
             self._kept.append(("content", x, None, x.copy()))
         elif isinstance(x, types.FunctionType):
@@ -237,6 +234,20 @@ class Watch:
                 for item in x.values() if isinstance(x, dict) else x:
                     self.look(item)
             self._look_at_instance(x)
+
+    def _refuse_kind(self, x: Any) -> None:
+        """Refuses what no trace may use, by its class; of modules and classes the clock."""
+        if is_foreign_array(x):
+            how = (
+                "it as an argument"
+                if is_dask_array(x)
+                else "an array as an argument: numpy.asarray(...)"
+            )
+            raise UnsupportedOpError(
+                f"operand: cannot trace a {type(x).__name__} (whether it changes is not known)\n"
+                f"hint: pass {how}"
+            )
+        refuse_stateful(x, self._may_grow, self._names.known)
 
     def _look_at_function(self, function: types.FunctionType) -> None:
         if self.is_foreign(function.__module__):
@@ -280,44 +291,55 @@ class Watch:
             if self.is_foreign(base.__module__):
                 self.is_strict |= not is_library(base.__module__)
                 continue
-            raws = {name: raw for name, raw in vars(base).items() if name not in own}
-            for name, raw in raws.items():
-                if name[:2] == "__" and (function := _function_of(raw)):
-                    self._look_at_method(klass, name, raw, function, False)
+            if id(base) not in self._members:
+                self._members[id(base)] = members_of(base)
+            functions, others = self._members[id(base)]
+            names = frozenset(functions).difference(own)
+            key = (id(klass), id(base), is_copied, names)
+            if key not in self._classes:  # its functions are the same for all instances
+                self._classes.add(key)
+                self._look_at_methods(klass, {n: functions[n] for n in names}, is_copied)
+            others = {name: raw for name, raw in others.items() if name not in own}
 
-            def read(name: str, raws: dict[str, Any] = raws) -> None:
-                self._look_at_attribute(klass, x, name, raws[name], is_copied)
+            def read(name: str, raws: dict[str, Any] = others) -> None:
+                self._look_at_attribute(x, name, raws[name])
 
-            self.on_names(raws, read)
-            members = {n: raw for n, raw in raws.items() if type(raw) is types.MemberDescriptorType}
-            if members and x is not klass:
-                self.on_names(members, read, of_object=True)
+            self.on_names(others, read)
+            slots = {n: raw for n, raw in others.items() if type(raw) is types.MemberDescriptorType}
+            if slots and x is not klass:
+                self.on_names(slots, read, of_object=True)
 
-    def _look_at_method(
-        self, klass: type, name: str, raw: Any, function: types.FunctionType, is_copied: bool
-    ) -> None:
+    def _look_at_methods(self, klass: type, raws: dict[str, Any], is_copied: bool) -> None:
+        def read(name: str) -> None:
+            raw, is_special = raws[name], name[:2] == "__"
+            self._look_at_method(klass, name, raw, is_copied and not is_special)
+            for other in (getattr(raw, part, None) for part in ("fset", "fdel")):
+                if isinstance(other, types.FunctionType):
+                    self.look(other)
+
+        for name, raw in raws.items():
+            if name[:2] == "__":
+                self._look_at_method(klass, name, raw, False)
+        self.on_names(raws, read)
+
+    def _look_at_method(self, klass: type, name: str, raw: Any, is_copied: bool) -> None:
+        function = function_of(raw)
         is_found = getattr(klass, name, None) is function
         if raw is function and is_found:
             self.guard("attribute", klass, name, raw)
         if not (is_copied and is_found):
             self.look(function)
 
-    def _look_at_attribute(self, klass: type, x: Any, name: str, raw: Any, is_copied: bool) -> None:
-        function = _function_of(raw)
-        if function:
-            is_special = name[:2] == "__"
-            self._look_at_method(klass, name, raw, function, is_copied and not is_special)
-            for other in (getattr(raw, part, None) for part in ("fset", "fdel")):
-                if isinstance(other, types.FunctionType):
-                    self.look(other)
-        elif isinstance(raw, types.MemberDescriptorType):  # of __slots__
-            if x is not klass and (value := getattr(x, name, _ABSENT)) is not _ABSENT:
+    def _look_at_attribute(self, x: Any, name: str, raw: Any) -> None:
+        """An attribute of a class that is no function."""
+        if isinstance(raw, types.MemberDescriptorType):  # of __slots__
+            if not isinstance(x, type) and (value := getattr(x, name, _ABSENT)) is not _ABSENT:
                 self.guard("attribute", x, name, value)
                 self.look(value)
-        elif not hasattr(type(raw), "__get__"):
-            if inspect.getattr_static(x, name, _ABSENT) is raw:
-                self.guard("attribute", x, name, raw)
-            self.look(raw)
+            return
+        if inspect.getattr_static(x, name, _ABSENT) is raw:
+            self.guard("attribute", x, name, raw)
+        self.look(raw)
 
     # At the end of the trace.
 
@@ -467,11 +489,3 @@ def _refuse_spawning(name: str) -> None:
         f"{name}: cannot trace this method of a random generator (nothing makes it undone)\n"
         "hint: call it outside, and pass its result as an argument"
     )
-
-
-def _function_of(raw: Any) -> types.FunctionType | None:
-    """The function behind an entry of a class's __dict__."""
-    for name in ("__func__", "fget", "func", "__wrapped__"):
-        if not isinstance(raw, types.FunctionType):
-            raw = getattr(raw, name, raw)
-    return raw if isinstance(raw, types.FunctionType) else None

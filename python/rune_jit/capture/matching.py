@@ -282,3 +282,22 @@ def reachable(x: Any) -> Iterator[Any]:
             open_ += (*x, *x.values()) if isinstance(x, dict) else x
         with contextlib.suppress(AttributeError):  # __getattr__ may say anything
             open_ += object.__getattribute__(x, "__dict__").values()
+
+
+def function_of(raw: Any) -> types.FunctionType | None:
+    """The function behind an entry of a class's __dict__."""
+    for name in ("__func__", "fget", "func", "__wrapped__"):
+        if not isinstance(raw, types.FunctionType):
+            raw = getattr(raw, name, raw)
+    return raw if isinstance(raw, types.FunctionType) else None
+
+
+def members_of(klass: type) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a class itself holds: functions, and what else code can read."""
+    functions, others = {}, {}
+    for name, raw in vars(klass).items():
+        if function_of(raw):
+            functions[name] = raw
+        elif isinstance(raw, types.MemberDescriptorType) or not hasattr(type(raw), "__get__"):
+            others[name] = raw
+    return functions, others

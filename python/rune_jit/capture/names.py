@@ -6,6 +6,7 @@ import dis
 import functools
 import inspect
 import types
+from collections.abc import Callable, Iterable
 from typing import Any
 
 
@@ -41,3 +42,34 @@ def names_in_classes(code: types.CodeType) -> frozenset[str]:
             is_function = inner.co_flags & inspect.CO_OPTIMIZED
             names |= names_in_classes(inner) if is_function else names_in(inner)
     return names
+
+
+class Names:
+    """The names in the code that has been met, and what waits for more of them."""
+
+    def __init__(self) -> None:
+        self.known: set[str] = set()
+        self._readers: dict[str, list[Callable[[str], None]]] = {}  # by name
+
+    def learn(self, code: types.CodeType) -> None:
+        new = names_in(code) - self.known
+        self.known |= new
+        for name in sorted(new):
+            for read in self._readers.pop(name, ()):
+                read(name)
+
+    def on(self, names: Iterable[str], read: Callable[[str], None]) -> None:
+        """Calls `read` with each of the names, now or when code has it."""
+        names = set(names)
+        for name in names - self.known:
+            self._readers.setdefault(name, []).append(read)
+        for name in sorted(names & self.known):
+            read(name)
+
+    def on_any(self, names: Iterable[str], act: Callable[[], None]) -> None:
+        """Calls `act` once code has one of the names; perhaps once more for another one."""
+        if not self.known.isdisjoint(names):
+            act()
+            return
+        for name in names:
+            self._readers.setdefault(name, []).append(lambda _: act())

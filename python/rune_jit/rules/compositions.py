@@ -13,6 +13,7 @@ from rune_jit.rules.coercions import (
     as_ints,
     call_builder,
     is_axis_of_scalar,
+    make_view,
     refuse_unless,
     traced,
 )
@@ -151,7 +152,7 @@ def _sliding_window_view(
     sizes = as_ints(window_shape)
     if min(sizes, default=0) < 0:
         raise ValueError("`window_shape` cannot contain negative values")
-    x = traced(x)
+    x = x if type(x) is Tracer else traced(x)
     axes = list(range(x.ndim)) if axis is None else as_ints(axis)
     for a in axes:
         if not -x.ndim <= a < x.ndim:
@@ -165,7 +166,7 @@ def _sliding_window_view(
     if any(total >= x.shape[a] for total, a in zip(sums, axes, strict=True)):
         raise ValueError("window shape cannot be larger than input array shape")
     for size, a in zip(sizes, axes, strict=True):
-        x = call_builder("windows", x, size, a)
+        x = make_view("windows", (size, a), x)
     return x
 
 

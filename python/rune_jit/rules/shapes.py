@@ -437,7 +437,7 @@ def _copy(a: Any, order: str = "K", subok: bool = False) -> Tracer:
 
 @implements(np.astype)
 def _astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tracer:
-    return x.astype(dtype)  # type: ignore[no-any-return]
+    return x.astype(dtype, copy=copy)  # type: ignore[no-any-return]
 
 
 @implements(np.result_type)

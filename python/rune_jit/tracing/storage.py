@@ -26,7 +26,8 @@ class Step(NamedTuple):
     """One view of an array.
 
     kind and argument: "index", basic index items; "transpose", axes; "reshape", a shape;
-    "broadcast_to", a shape; "diagonal", (offset, axis1, axis2); "element", (axis, traced index);
+    "broadcast_to", a shape; "diagonal", (offset, axis1, axis2); "windows", (size, axis): sliding
+    ones, along a new last axis; "element", (axis, traced index);
     "pad", how many zeros follow along each axis, of which a slice takes none;
     "real", "imag", of a complex array, None; "parts", the numbers of a complex array, of which the
     last axis has twice as many, None; "pairs", the complex numbers of such an array, None.
@@ -62,8 +63,8 @@ class Step(NamedTuple):
             return builder.take(value, at, axis)
         if self.kind == "pad":
             return builder.pad(value, [(0, n) for n in self.argument])
-        if self.kind == "diagonal":
-            return builder.diagonal(value, *self.argument)
+        if self.kind in ("diagonal", "windows"):
+            return getattr(builder, self.kind)(value, *self.argument)
         return getattr(builder, self.kind)(value, list(self.argument))
 
     def of_array(self, array: np.ndarray, trace: Trace | None = None) -> np.ndarray:
@@ -89,6 +90,8 @@ class Step(NamedTuple):
             return np.lib.stride_tricks.as_strided(array, shape, array.strides, writeable=False)
         if self.kind == "broadcast_to":
             return np.broadcast_to(array, with_bounds(self.argument))
+        if self.kind == "windows":
+            return np.lib.stride_tricks.sliding_window_view(array, *self.argument)
         assert self.kind == "diagonal", self.kind
         view = np.diagonal(array, *self.argument)
         if array.flags.writeable:  # einsum's are; a Tracer knows whether it is

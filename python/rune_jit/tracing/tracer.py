@@ -108,7 +108,11 @@ class Tracer(ArrayMethods, _core.BufferBase):
         """A view of this array; `value` is its value now, if it is known."""
         view = Tracer.__new__(Tracer)
         view._init(self._trace, self._storage, (*self._steps, step), shape, step.dtype(self._dtype))
-        view._writeable = self._writeable and step.kind not in ("broadcast_to", "diagonal")
+        view._writeable = self._writeable and step.kind not in (
+            "broadcast_to",
+            "diagonal",
+            "windows",
+        )
         if value is not None:
             view._value, view._version = value, self._storage.version
         return view

@@ -94,7 +94,11 @@ class Comparison:
             self._by_value.add(name)
             return False
         shape = self._changing.get(name)
-        if not is_alike(self._trace, shape, self._body.row, given, new):
+        is_same = is_alike(self._trace, shape, self._body.row, given, new)
+        may_end_before = not self._runs or self._goes_on is not None
+        if may_end_before and (shape is not None or not is_same):  # its last shape is not known
+            raise Unstable(f"{name} has another type or shape after an iteration")
+        if not is_same:
             changing = changing_shape(self._range, self.counter, before, new)
             if shape is not None or self._body.row is None or changing is None:
                 raise Unstable(f"{name} has another type or shape after an iteration")
