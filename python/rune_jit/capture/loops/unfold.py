@@ -71,7 +71,7 @@ class Unfolder(ast.NodeTransformer):
                     before += visited if isinstance(visited, list) else [visited]
             else:
                 before += self._loop(choice, name)
-            _Replacer(choice, ast.copy_location(ast.Name(name, ast.Load()), choice)).visit(node)
+            Replacer(choice, ast.copy_location(ast.Name(name, ast.Load()), choice)).visit(node)
         return before
 
     visit_Assign = visit_Return = _visit_statement
@@ -79,7 +79,7 @@ class Unfolder(ast.NodeTransformer):
     def visit_Expr(self, node: ast.Expr) -> Any:
         """items.append(x) is traced in loops."""
         x = node.value
-        if isinstance(x, ast.Call) and _is_append(x):
+        if isinstance(x, ast.Call) and is_append(x):
             assert isinstance(x.func, ast.Attribute)
             of = x.func.value
             name = of.id if isinstance(of, ast.Name) else ""
@@ -220,7 +220,7 @@ def _extended(loop: ast.For) -> set[str]:
     """The names of lists that a loop appends to, and of which it reads no more than the last
     item."""
     nodes = [x for s in loop.body for x in ast.walk(s)]
-    lists = [x.func.value for x in nodes if isinstance(x, ast.Call) and _is_append(x)]  # type: ignore[attr-defined]
+    lists = [x.func.value for x in nodes if isinstance(x, ast.Call) and is_append(x)]  # type: ignore[attr-defined]
     lists = [x for x in lists if isinstance(x, ast.Name)]
     last = [x for x in nodes if _last_item_of(x) is not None]
     used = {id(x) for x in lists} | {id(x.value) for x in last}  # type: ignore[attr-defined]
@@ -229,7 +229,7 @@ def _extended(loop: ast.For) -> set[str]:
     return ({x.id for x in lists} & {str(_last_item_of(x)) for x in last}) - others
 
 
-def _is_append(x: ast.Call) -> bool:
+def is_append(x: ast.Call) -> bool:
     """Whether a call is `name.append(value)`, or the same of an attribute or item of a name."""
     return (
         isinstance(x.func, ast.Attribute)
@@ -278,7 +278,7 @@ def _lists_of(function: ast.stmt) -> frozenset[str]:
     return frozenset(found)
 
 
-class _Replacer(ast.NodeTransformer):
+class Replacer(ast.NodeTransformer):
     """Puts an expression in the place of another one."""
 
     def __init__(self, old: ast.expr, new: ast.expr) -> None:
