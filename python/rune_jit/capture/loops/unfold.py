@@ -10,7 +10,7 @@ from typing import Any
 from rune_jit.capture.loops.folds import as_loop, is_fold
 
 # The names of functions and methods whose calls are replaced.
-CONVERSIONS = frozenset(("int", "float", "bool"))
+CONVERSIONS = frozenset(("int", "float", "bool", "round"))
 METHODS = frozenset(("append",))
 # The names of what is called to append to a list, and to the list of a comprehension.
 APPEND, COLLECT = ".append", ".collect"
@@ -26,7 +26,7 @@ APPENDED, LAST, LAST_OF, KEPT = ".appended", ".last", ".last_of", ".kept "
 class Unfolder(ast.NodeTransformer):
     """Makes `a if test else b` in a statement an `if` statement with two sides before it, unless
     something is called first; comprehensions and sums of generators loops before it, under the same
-    condition; and calls of int, float, bool and `append`, and `in`, calls of what stands for
+    condition; and calls of int, float, bool, round and `append`, and `in`, calls of what stands for
     them."""
 
     def __init__(self) -> None:
@@ -158,7 +158,7 @@ class Unfolder(ast.NodeTransformer):
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """int(x), float(x) and bool(x) are traced."""
+        """int(x), float(x), bool(x) and round(x) are traced."""
         self.generic_visit(node)
         is_number = isinstance(node.func, ast.Name) and node.func.id in CONVERSIONS
         is_plain = len(node.args) == 1 and not isinstance(node.args[0], ast.Starred)
