@@ -1,9 +1,12 @@
 """Python integers that loops compute from iteration to iteration: loops of the program have 64 bits
 for them, Python has as many as it needs."""
 
+import math
+
 import numpy as np
 import pytest
 from compare import assert_matches
+from loop_checks import both, rolled
 
 import rune_jit
 
@@ -247,3 +250,59 @@ def test_a_power_that_may_be_negative_is_checked():
     assert "is a loop of the program" in jitted.explain()
     for other in (-exponents, exponents + 40, exponents):
         assert_matches(jitted(WIDE, other), powers(WIDE, other))
+
+
+def hough(xs, ys, n):
+    votes = np.zeros((30, n), dtype=np.int64)
+    for k in range(len(xs)):
+        for a in range(30):
+            angle = a * math.pi / 30
+            d = round(xs[k] * math.cos(angle) + ys[k] * math.sin(angle))
+            r = int(d) + n // 2
+            if 0 <= r < n:
+                votes[a, r] += 1
+    return votes
+
+
+def rounded(x):
+    total, out = 0, np.zeros(len(x), dtype=np.int64)
+    for i in range(len(x)):
+        out[i] = round(x[i])
+        total += round(float(x[i]) * 3)
+        if round(x[i] * 0.5) == 1:
+            total += 100
+    return out, total
+
+
+HALVES = np.array([0.5, 1.5, 2.5, -0.5, -1.5, 0.49999999999999994, 2**52 + 1.0, -0.0, 7.3])
+
+
+def test_round_is_python_s():
+    rolled(hough, *np.random.default_rng(0).normal(size=(2, 20)) * 9, 40)
+    for dtype in (np.float64, np.float32):
+        rolled(rounded, HALVES[HALVES < 1e9].astype(dtype))
+    both(rounded, HALVES)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e300])
+def test_round_of_what_is_no_integer(value):
+    x = HALVES.copy()
+    x[4] = value
+    with pytest.raises((ValueError, OverflowError)) as wanted:
+        rounded(x)
+    with pytest.raises(wanted.type, match=str(wanted.value)):
+        rune_jit.jit(rounded)(x)
+
+
+def test_round_of_large_numbers():
+    both(rounded, np.where(HALVES == 7.3, 2.0**61, HALVES))
+
+
+def test_round_to_digits():
+    def f(x):
+        out = np.zeros(len(x))
+        for i in range(len(x)):
+            out[i] = round(x[i], 1)
+        return out
+
+    both(f, HALVES)

@@ -28,7 +28,7 @@ from rune_jit.tracing.context import is_own
 from rune_jit.tracing.frames import replace_locals
 from rune_jit.tracing.programs import Programs
 from rune_jit.tracing.segments import SegmentedTrace
-from rune_jit.tracing.tracer import Tracer, contains_tracer
+from rune_jit.tracing.tracer import Tracer, are_atomic, contains_tracer
 
 # How many calls that compile nothing are timed, and how many of NumPy's; one of each if the slower
 # one took so many seconds, and so many times the other's time.
@@ -338,7 +338,7 @@ def _replaced(x: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> An
         return seen[id(x)]
     seen[id(x)] = x
     if type(x) is list or isinstance(x, deque):
-        for i, item in enumerate(x):
+        for i, item in enumerate(() if are_atomic(x) else x):
             new = _replaced(item, replace, seen)
             if new is not item:
                 x[i] = new

@@ -79,6 +79,10 @@ class Raised(Exception):
         self.error = error
 
 
+# A program of so many operations whose loop had better be a program of its own.
+_LONG = 100
+
+
 def trace_call(
     fn: Callable[..., Any],
     name: str,
@@ -112,7 +116,6 @@ def trace_call(
                 traced = _trace_once(fn, call, trace, watch, run)
                 if held.restore():
                     raise _cannot_assign(trace)
-                return traced
             except KeyboardInterrupt:
                 watch.restore()
                 held.restore()
@@ -123,7 +126,8 @@ def trace_call(
                     watch.restore()
                     continue
                 error.loops = plans.lines()  # type: ignore[union-attr]
-                error.pays = trace.builder.pays  # type: ignore[union-attr]
+                # (In segments a loop that is a program of its own need not pay.)
+                error.pays = trace.builder.pays or bool(plans.apart)  # type: ignore[union-attr]
                 stood_in = captured_are_traced and bool(trace.stand_ins) and not call.slots
                 refused = isinstance(error, (UnsupportedOpError, ConcretizationError, ValuesNeeded))
                 if stood_in or trace.has_guessed or refused:
@@ -141,6 +145,12 @@ def trace_call(
                     assert isinstance(error, Exception)
                     raise Raised(error) from error
                 break
+            if plans.apart is not None and len(traced.graph or ()) > _LONG:
+                watch.restore()
+                needed = ConcretizationError(f"{name}: {plans.apart}")
+                needed.loops = plans.lines()  # type: ignore[attr-defined]
+                raise needed
+            return traced
     raise AssertionError("a trace returns or raises")
 
 

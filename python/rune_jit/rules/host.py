@@ -270,7 +270,8 @@ def run_now(
     args, kwargs = optree.tree_unflatten(tree, inputs)
     result = trace.run_now(function, args, kwargs)
     by_id = {id(given): x for x, given in zip(leaves, inputs, strict=True)}
-    shared = [x for x, given in zip(leaves, inputs, strict=True) if _is_viewed_by(result, given)]
+    arrays = [(x, y) for x, y in zip(leaves, inputs, strict=True) if isinstance(y, np.ndarray)]
+    shared = [x for x, given in arrays if _is_viewed_by(result, given)]
     views = [x for x in shared if isinstance(x, Tracer) and not x._storage.is_exposed]
     if views:  # of memory that is the trace's own
         for x in views:
@@ -282,7 +283,7 @@ def run_now(
         if isinstance(array, np.ndarray):
             if id(array) in by_id:
                 return by_id[id(array)]
-            if any(_is_viewed_by(array, x) for x in inputs):
+            if any(_is_viewed_by(array, x) for _, x in arrays):
                 return array
         elif not isinstance(array, np.generic):
             return array
@@ -291,9 +292,9 @@ def run_now(
     return optree.tree_map(inside, result, none_is_leaf=True)
 
 
-def _is_viewed_by(result: Any, array: Any) -> bool:
+def _is_viewed_by(result: Any, array: np.ndarray) -> bool:
     """Whether `result` is or holds another array in the memory of this one."""
-    return isinstance(array, np.ndarray) and any(
+    return any(
         isinstance(x, np.ndarray) and x is not array and np.may_share_memory(x, array)
         for x in optree.tree_leaves(result)
     )

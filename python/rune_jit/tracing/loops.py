@@ -55,6 +55,10 @@ class LoopPlans:
         self.decided: set[int] = set()
         # Of lists whose items are assigned, by loops and names: which kinds of numbers they hold.
         self.kinds: dict[tuple[int, str], tuple[Any, Any]] = {}
+        # Lists whose length data decide, by name: what is known of them.
+        self.growing: dict[str, Any] = {}
+        # Why one program has a loop's iterations one by one where segments have a program of it.
+        self.apart: str | None = None
         self._all_refused: str | None = None
         self.report: dict[int, tuple[str, str]] = {}  # where a loop stands, and how it runs
 
@@ -189,6 +193,7 @@ class Loops:
         self._operands: list[tuple[Any, bool]] = []
         self.rolled = 0  # loops that have become loops of the program
         self.lists: dict[int, Any] = {}  # by id: what stands for lists of numbers in bodies
+        self.growing: dict[int, Any] = {}  # by id: lists whose length data may decide
         self.data_sizes: set[str] = set()  # names of Sizes that bodies compute
         self.integers: list[Integer] = []  # of loops in the outermost one that has not ended
         # How often a loop has changed a list by now: loops and names.
@@ -287,12 +292,20 @@ class Loops:
         body = self.open[-1] if self.open else None
         if body is None or id(items) not in body.lists:
             if self._conditions and not is_new:
+                self.grow(items)
                 self.fail("it appends to a list under a condition")
             return False
         if len(self._conditions) > body.conditions:
+            self.grow(items)
             self.fail("it appends to a list under a condition")
         body.appended.setdefault(id(items), (items, [], is_new))[1].extend(values)
         return True
+
+    def grow(self, items: list[Any]) -> None:
+        """Makes arrays stand for a list whose length data may decide, if that can be: then the
+        trace begins again. Raises LoopRefused."""
+        if (found := self.growing.get(id(items))) is not None:
+            found.want()
 
     def call_host(self, builder: Any, call: HostCall) -> list[Any]:
         """The values that a call in the innermost body returns: zeros, as long as the loop has not

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+import itertools
 import math
 import operator
 import sys
@@ -410,10 +411,24 @@ def is_number(x: Any, *kinds: str) -> bool:
     return type(x) is Tracer and x._storage.scalar and x._value_in(x._trace).weak in kinds
 
 
+# Types of what holds nothing and stands for nothing. (Lists may have many of them.)
+_SCALARS: set[Any] = {*np.sctypeDict.values()} - {np.object_, np.void}
+ATOMIC: frozenset[Any] = frozenset((bool, int, float, complex, str, bytes, type(None), *_SCALARS))
+
+
+def are_atomic(items: Iterable[Any]) -> bool:
+    """Whether items are numbers and texts, and tuples of such."""
+    others = set(map(type, items)) - ATOMIC
+    if others != {tuple}:
+        return not others
+    tuples = [x for x in items if type(x) is tuple]
+    return ATOMIC.issuperset(map(type, itertools.chain.from_iterable(tuples)))
+
+
 def contains_tracer(x: Any) -> bool:
     """Whether x is a tracer or a nested list or tuple that holds one."""
     if isinstance(x, (list, tuple)):
-        return any(contains_tracer(item) for item in x)
+        return any(contains_tracer(item) for item in x if type(item) not in ATOMIC)
     return isinstance(x, Tracer)
 
 
@@ -457,6 +472,6 @@ def contains_traced(x: Any) -> bool:
     else:
         return kind is Size
     for item in items:  # noqa: SIM110  (a generator takes longer)
-        if contains_traced(item):
+        if type(item) not in ATOMIC and contains_traced(item):
             return True
     return False

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit.capture.loops.liveness import stored
+from rune_jit.capture.loops.unfold import is_append
 from rune_jit.tracing.tracer import Tracer
 
 
@@ -39,12 +40,16 @@ _NEW = frozenset(f"{_NEW_METHODS} {_NEW_FUNCTIONS}".split())
 _METHODS = frozenset(_NEW_METHODS.split())
 
 
+_RANGE = ast.parse("range(0)", mode="eval").body
+
+
 class Aliases:
     """The arrays that names may stand for after a loop."""
 
     def __init__(self, loop: ast.stmt, results: tuple[str, ...]) -> None:
         """`results` are names that are read after the loop."""
         self._loop, self._results = loop, results
+        self._appended = appended_only(loop)
         # By name, what is assigned (None: in another way), and what is added by `name += ...`.
         self._values: dict[str, list[ast.expr | None]] = {}
         self._added: dict[str, list[ast.expr]] = {}
@@ -56,10 +61,7 @@ class Aliases:
                 for target in x.targets:
                     self._assign(target, x.value)
             elif isinstance(x, (ast.For, ast.comprehension)):
-                if isinstance(x.target, ast.Name):
-                    self._iterated.append((x.target.id, x.iter))
-                else:
-                    self._assign(x.target, None)
+                self._iterate(x.target, x.iter)
             elif isinstance(x, ast.AnnAssign) and x.value is not None:
                 self._assign(x.target, x.value)
         self._known: dict[Any, tuple[bool, bool]] = {}
@@ -84,7 +86,14 @@ class Aliases:
         for x in ast.walk(self._loop) if lists else ():
             if isinstance(x, ast.Call) and len(x.args) == 1:
                 is_append = isinstance(x.func, ast.Attribute) and x.func.attr == "append"
-                if is_append and kinds.of(x.args[0]) == Kind.NUMBER:
+                if is_append and (
+                    kinds.of(x.args[0]) == Kind.NUMBER
+                    or (
+                        isinstance(x.func.value, ast.Name)  # type: ignore[attr-defined]
+                        and x.func.value.id in self._appended  # type: ignore[attr-defined]
+                        and kinds.is_new(x.args[0])
+                    )
+                ):
                     known.add(id(x.func.value))  # type: ignore[attr-defined]
                 elif isinstance(x.func, ast.Name) and x.func.id == "len":
                     known.add(id(x.args[0]))
@@ -115,6 +124,22 @@ class Aliases:
             return len(eval(code, {"range": range}, dict(given))) > 0
         except Exception:  # of what is no number
             return False
+
+    def _iterate(self, target: ast.expr, over: ast.expr) -> None:
+        if isinstance(target, ast.Name):
+            self._iterated.append((target.id, over))
+            return
+        parts: list[ast.expr] = []
+        is_call = isinstance(over, ast.Call) and isinstance(over.func, ast.Name)
+        if is_call and over.func.id == "zip":  # type: ignore[attr-defined]
+            parts = over.args  # type: ignore[attr-defined]
+        elif is_call and over.func.id == "enumerate":  # type: ignore[attr-defined]
+            parts = [_RANGE, *over.args[:1]]  # type: ignore[attr-defined]
+        if isinstance(target, ast.Tuple) and len(target.elts) == len(parts):
+            for x, part in zip(target.elts, parts, strict=True):
+                self._iterate(x, part)
+        else:
+            self._assign(target, None)
 
     def _assign(self, target: ast.expr, value: ast.expr | None) -> None:
         if isinstance(target, ast.Name):
@@ -153,6 +178,12 @@ class _Kinds:
     def may_be_others(self, name: str) -> bool:
         """Whether the loop may assign the name an array that is another one's."""
         return any(self.of(x) == Kind.OTHER for x in self._values.get(name, ()))
+
+    def is_new(self, x: ast.expr) -> bool:
+        """Whether an expression is a number or a new array, or a tuple or list of such."""
+        if isinstance(x, (ast.Tuple, ast.List)):
+            return all(map(self.is_new, x.elts))
+        return self.of(x) >= Kind.NEW
 
     def _of_name(self, name: str) -> Kind:
         """NUMBER, or OTHER: an array that a name stands for is no new one."""
@@ -215,6 +246,20 @@ class _Kinds:
 
 def is_array(x: Any) -> bool:
     return isinstance(x, np.ndarray) or (type(x) is Tracer and not x._storage.scalar)
+
+
+def appended_only(loop: ast.stmt) -> frozenset[str]:
+    """The names of lists of which a loop does no more than append values to them."""
+    nodes = [x for x in ast.walk(loop)]
+    lists = [
+        x.value.func.value  # type: ignore[attr-defined]
+        for x in nodes
+        if isinstance(x, ast.Expr) and isinstance(x.value, ast.Call) and is_append(x.value)
+    ]
+    names = [x for x in lists if isinstance(x, ast.Name)]
+    known = {id(x) for x in names}
+    others = {x.id for x in nodes if isinstance(x, ast.Name) and id(x) not in known}
+    return frozenset(x.id for x in names) - others
 
 
 def _is_range(x: ast.expr) -> bool:

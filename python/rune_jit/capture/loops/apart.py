@@ -22,8 +22,9 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
-from rune_jit.capture.loops.aliases import Aliases, assigned_always
+from rune_jit.capture.loops.aliases import Aliases, appended_only, assigned_always
 from rune_jit.capture.loops.effects import Effects, Refused, global_value
+from rune_jit.capture.loops.growing import Capacity, Lists, fill, filled, growing, growing_lists
 from rune_jit.capture.loops.liveness import loaded, stored
 from rune_jit.capture.loops.source import LOOPS, code_of
 from rune_jit.capture.loops.syntax import Loop
@@ -45,6 +46,10 @@ _MOST_SIGNATURES = 8
 _NEW, _TRIED = 3, 10
 
 
+# Names of what makes lists longer.
+_GROWING, _FILLED = "_rune_growing", "_rune_filled"
+
+
 class Unsuitable(Exception):
     """The value of a name cannot be an argument of such a function."""
 
@@ -62,6 +67,9 @@ class LoopApart:
         original = [loop.original] if loop.original is not None else []
         self._names = sorted(loaded(original) | stored(original))
         self._assigned = assigned_always(loop.original)
+        # Lists that the loop does no more than append to: the function makes them longer.
+        self._appended = appended_only(loop.original) if loop.original is not None else frozenset()
+        self._capacities = {name: Capacity() for name in self._appended}
         self._aliases = Aliases(loop.original, loop.results) if loop.original is not None else None
 
     @property
@@ -81,8 +89,11 @@ class LoopApart:
         if module is not frame.f_globals and frame.f_globals.assigned():
             return None
         try:
-            for value in given.values():
-                _check(trace, value)
+            lists = {n: x for n, x in given.items() if n in self._appended and type(x) is list}
+            _check_lists(lists, given)
+            for name, value in given.items():
+                if name not in lists:
+                    _check(trace, value)
             if self._aliases is None or self._aliases.are_possible(given):
                 return None
             if not self._calls:
@@ -92,16 +103,23 @@ class LoopApart:
         except Refused:
             self.is_refused = True
             return None
-        return self._call(trace, given, module, frame.f_code)
+        growing = {name: (given.pop(name), self._capacities[name]) for name in sorted(lists)}
+        return self._call(trace, given, growing, module, frame.f_code)
 
     def _call(
-        self, trace: SegmentedTrace, given: dict[str, Any], module: Any, code: types.CodeType
+        self,
+        trace: SegmentedTrace,
+        given: dict[str, Any],
+        lists: Lists,
+        module: Any,
+        code: types.CodeType,
     ) -> tuple[Any, ...]:
         elements = frozenset(name for name, x in given.items() if self._varies(name, x))
-        key = (*given, elements)
+        learned = tuple([(name, capacity.learned) for name, (_, capacity) in lists.items()])
+        key = (*given, elements, learned)
         function = self._functions.get(key)
         if function is None:
-            made = _function(self._loop, [*given], elements, module, code)
+            made = _function(self._loop, [*given], elements, [*lists], module, code)
             assert compiler is not None
             function = self._functions[key] = compiler(made, self._device)
         with _Memory(trace, given) as memory:
@@ -111,11 +129,15 @@ class LoopApart:
             began = time.thread_time()
             _core.suspend_traces()
             try:
-                results = function(*arguments)
+                with growing_lists(lists):
+                    results = function(*arguments)
             finally:
                 _core.resume_traces()
                 trace.note_apart(time.thread_time() - began)
             self._note(trace, function)
+            if lists:
+                results, filled = results
+                fill(lists, filled)
             return memory.inside(results)
 
     def _look(self, given: dict[str, Any], module: dict[str, Any]) -> None:
@@ -164,6 +186,18 @@ def _check(trace: SegmentedTrace, x: Any) -> None:
             raise Unsuitable
     elif not isinstance(x, _ATOMS) and (type(x) is not np.ndarray or x.dtype.hasobject):
         raise Unsuitable
+
+
+def _check_lists(lists: dict[str, list[Any]], given: dict[str, Any]) -> None:
+    """Raises Unsuitable if the loop can read one of the lists under another name."""
+    ids = {id(x) for x in lists.values()}
+    others = [x for name, x in given.items() if name not in lists]
+    if len(ids) < len(lists) or any(map(functools.partial(_holds, ids), others)):
+        raise Unsuitable
+
+
+def _holds(ids: set[int], x: Any) -> bool:
+    return id(x) in ids or (type(x) is tuple and any(_holds(ids, item) for item in x))
 
 
 class _Memory:
@@ -237,6 +271,7 @@ def _function(
     loop: Loop,
     names: list[str],
     elements: frozenset[str],
+    lists: list[str],
     module: dict[str, Any],
     code: types.CodeType,
 ) -> types.FunctionType:
@@ -248,17 +283,30 @@ def _function(
         )
         for name in sorted(elements)
     ]
-    results = ast.Tuple([ast.Name(name, ast.Load()) for name in loop.results], ast.Load())
+    results: ast.expr = ast.Tuple([ast.Name(x, ast.Load()) for x in loop.results], ast.Load())
+    filling: list[ast.expr] = []
+    for item in lists:
+        new = ast.Call(ast.Name(_GROWING, ast.Load()), [ast.Constant(item)], [])
+        body.append(ast.Assign([ast.Name(item, ast.Store())], new))
+        given = [ast.Constant(item), ast.Name(item, ast.Load())]
+        filling.append(ast.Call(ast.Name(_FILLED, ast.Load()), given, []))
+    if lists:
+        results = ast.Tuple([results, ast.Tuple(filling, ast.Load())], ast.Load())
     original = copy.deepcopy(loop.original)
     assert original is not None
     body += [original, ast.Return(results)]
-    arguments = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
+    own = [ast.arg(name) for name in (_GROWING, _FILLED)] if lists else []
+    nothing: list[Any] = [ast.Constant(None)] * len(own)
+    positional = [ast.arg(name) for name in names]
+    arguments = ast.arguments([], positional, None, own, nothing, None, [])
     name = f"loop_{original.lineno}"
     definition = ast.FunctionDef(name, arguments, body, [])
     for x in ast.walk(definition):
         if "lineno" in x._attributes and not hasattr(x, "lineno"):
             ast.copy_location(x, original)
     made = types.FunctionType(code_of(definition, code), module, name)
+    if lists:
+        made.__kwdefaults__ = {_GROWING: growing, _FILLED: filled}
     made.__qualname__ = f"{code.co_name}.<loop>"
     return made
 

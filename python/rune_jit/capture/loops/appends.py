@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rune_jit.capture.loops.aliases import Aliases, appended_only
 from rune_jit.capture.loops.effects import ALLOWED
 from rune_jit.capture.loops.kinds import UNSET, GivenUp, is_array, kind_of, lay_out_as
 from rune_jit.capture.loops.ranges import Range
+from rune_jit.capture.loops.source import LOOPS
 from rune_jit.capture.loops.structures import is_mutable, made_like, parts_of
 from rune_jit.capture.loops.unfold import APPEND, APPENDED, COLLECT, EXTENDED, LAST, LAST_OF
 from rune_jit.tracing.context import current_trace
@@ -26,6 +28,8 @@ from rune_jit.tracing.tracer import Tracer
 _MOST_ITEMS = 100_000
 # The same for Python's numbers, which are operations of the trace.
 _MOST_NUMBERS = 1000
+# A loop of so many iterations had better be a program of its own than one by one in another.
+_MANY = 100
 # What is the same in all iterations if it is not traced.
 _CONSTANTS = (bool, int, float, complex, str, type(None), np.generic, np.dtype)
 
@@ -34,15 +38,38 @@ def append(items: Any, value: Any) -> Any:
     """items.append(value)"""
     trace = current_trace()
     loops = trace.loops if trace is not None else None
-    if loops is None or not loops.within:
+    if loops is None or not (loops.within or loops.growing):
         return items.append(value)
     if type(items) is not list:
         if type(items) is not deque:
             loops.refuse("it calls the method append")
         return items.append(value)
+    if (found := loops.growing.get(id(items))) is not None and found.is_wanted:
+        caller = sys._getframe(1)
+        found.append(value, (caller.f_code, caller.f_lasti))
+        return None
+    if is_better_apart(trace, items, sys._getframe(1).f_locals):
+        loops.plans.apart = "it appends to a list under a condition"
     if not loops.append(items, [value], False):
         items.append(value)
     return None
+
+
+def is_better_apart(trace: Any, items: list[Any], names: dict[str, Any]) -> bool:
+    """Whether the loop that appends to a list, which a local variable stands for, had better be a
+    program of its own: a condition decides whether it appends, and there are many iterations, which
+    one program would have one by one."""
+    loops = trace.loops
+    if not loops.open or not trace.builder.must_pay or id(items) in loops.growing:
+        return False
+    body = loops.open[0]
+    low, high = (x if type(x) is int else 0 for x in (body.counter.low, body.counter.high))
+    loop = LOOPS[body.loop]
+    if high - low < _MANY or loops.num_conditions <= body.conditions or loop.original is None:
+        return False
+    if all(names.get(name) is not items for name in appended_only(loop.original)):
+        return False
+    return not Aliases(loop.original, loop.results).are_possible(names)
 
 
 def collect(items: list[Any], value: Any) -> None:
@@ -140,8 +167,10 @@ class Appends:
         the start of an iteration; `before` and `after`: what names stand for before the loop and
         after an iteration. Raises GivenUp."""
         if not runs_all or type(self._range.count) is not int:
+            self._grow()
             raise GivenUp("it appends to a list, and how often it runs is not known")
         if self._range.iterations_before(self._body.counter) is None:
+            self._grow()
             raise GivenUp("it appends to a list, and its steps are not 1")
         self._given, self._before, self._after = given, before, after
         for items, values, is_new in self._body.appended.values():
@@ -154,6 +183,13 @@ class Appends:
         if not self._seen.isdisjoint(self._taken):
             raise GivenUp("it appends an array twice")
 
+    def _grow(self) -> None:
+        """Makes arrays stand for one of the lists whose length data may decide, if there is one.
+        Raises LoopRefused."""
+        for items, *_ in self._body.appended.values():
+            assert self._trace.loops is not None
+            self._trace.loops.grow(items)
+
     def _are_alike(self, values: list[Any]) -> bool:
         if not all(type(x) is Tracer for x in values):
             return False
@@ -164,6 +200,7 @@ class Appends:
 
     def _check_count(self, values: int, most: int) -> None:
         if self._range.count * values > most:
+            self._grow()
             raise GivenUp(f"it appends more than {most} values to a list")
 
     def _plan_list(self, values: list[Any]) -> list[Any]:

@@ -419,9 +419,15 @@ def _extreme(real: Any, is_better: Any) -> Any:
 
 
 def _convert(kind: Any, x: Any) -> Any:
-    """Python's int(x), float(x) or, in loops, bool(x), also of what is known only when the program
-    runs."""
+    """Python's int(x), float(x) or, in loops, bool(x) and round(x), also of what is known only when
+    the program runs."""
     trace, loops = current_trace(), _loops()
+    if kind is round and trace is not None and loops is not None and is_traced(x):
+        if x.dtype.kind != "f":
+            return round(x)
+        trace.guess()
+        rounded = trace.builder.ufunc("rint", [trace.builder.value(trace.operand(x))])[0]
+        return Tracer(trace, trace.builder.python_number(rounded, True), scalar=True)
     if kind is bool and trace is not None and loops is not None and is_traced(x):
         return _python_bool(trace, trace.builder.ufunc("not_equal", [x._value_in(trace), 0])[0])
     if trace is None or not _may_choose(trace) or kind not in (int, float):

@@ -69,7 +69,7 @@ class Numbers(_Items):
         if dtype is None:
             dtype = np.dtype({"bool": np.bool_, "int": np.int64}.get(str(kinds[0]), np.float64))
         self._array = self._array_of_items(dtype)
-        self._pythons = self._flags() if _are_unsure(kinds) else None
+        self._pythons = self._flags() if are_unsure(kinds) else None
 
     def _small(self, x: Any) -> Any:
         """A number that is no Python integer of unknown size."""
@@ -187,7 +187,7 @@ class Numbers(_Items):
 
     def write(self, at: tuple[Any, ...], value: Any) -> None:
         kinds = kinds_of(self._trace, [value])
-        joined = None if kinds is None else _joined(self._kinds, kinds)
+        joined = None if kinds is None else joined_kinds(self._kinds, kinds)
         if joined is None:
             self._refuse()
         elif repr(joined) != repr(self._kinds):
@@ -260,24 +260,24 @@ def kinds_of(trace: Trace, items: list[Any]) -> Kinds | None:
             None if kind[0] == "NumPy's" else kind[1],
             None if kind[0] == "Python's" else kind[-1],
         )
-        found = of if found is None else _joined(found, of)
+        found = of if found is None else joined_kinds(found, of)
         if found is None:
             return None
     return found
 
 
-def _are_unsure(kinds: Kinds) -> bool:
+def are_unsure(kinds: Kinds) -> bool:
     return kinds[0] is not None and kinds[1] is not None  # (a dtype may be equal to None)
 
 
-def _joined(a: Kinds, b: Kinds) -> Kinds | None:
+def joined_kinds(a: Kinds, b: Kinds) -> Kinds | None:
     """The kinds of what is of one or the other."""
     pythons = {x for x in (a[0], b[0]) if x is not None}
     dtypes = {x for x in (a[1], b[1]) if x is not None}
     if len(pythons) > 1 or len(dtypes) > 1:
         return None
     pair = next(iter(pythons), None), next(iter(dtypes), None)
-    return pair if not _are_unsure(pair) or unsure_pair(pair) else None
+    return pair if not are_unsure(pair) or unsure_pair(pair) else None
 
 
 def stand_in(trace: Trace, loop: int, name: str, items: list[Any]) -> Numbers | None:

@@ -42,6 +42,7 @@ from rune_jit.capture.loops.code_objects import (
     is_same,
 )
 from rune_jit.capture.loops.conditions import Values, condition
+from rune_jit.capture.loops.filters import Filters
 from rune_jit.capture.loops.grids import Grids
 from rune_jit.capture.loops.jumps import RESULT, Jumps, is_flag, limit_of
 from rune_jit.capture.loops.liveness import LiveIf, live_names, loaded, stored
@@ -163,6 +164,7 @@ def _transformed(function: types.FunctionType, is_apart: bool = False) -> types.
         return code
     if any(isinstance(x, (ast.Yield, ast.YieldFrom, ast.Await)) for x in ast.walk(tree)):
         return code
+    Filters().visit(tree)
     calls = _with_apart if is_apart else _with_calls
     return calls(tree, code, function.__qualname__, tree.body)
 

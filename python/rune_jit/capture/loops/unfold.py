@@ -10,7 +10,7 @@ from typing import Any
 from rune_jit.capture.loops.folds import as_loop, is_fold
 
 # The names of functions and methods whose calls are replaced.
-CONVERSIONS = frozenset(("int", "float", "bool"))
+CONVERSIONS = frozenset(("int", "float", "bool", "round"))
 METHODS = frozenset(("append",))
 # The names of what is called to append to a list, and to the list of a comprehension.
 APPEND, COLLECT = ".append", ".collect"
@@ -26,7 +26,7 @@ APPENDED, LAST, LAST_OF, KEPT = ".appended", ".last", ".last_of", ".kept "
 class Unfolder(ast.NodeTransformer):
     """Makes `a if test else b` in a statement an `if` statement with two sides before it, unless
     something is called first; comprehensions and sums of generators loops before it, under the same
-    condition; and calls of int, float, bool and `append`, and `in`, calls of what stands for
+    condition; and calls of int, float, bool, round and `append`, and `in`, calls of what stands for
     them."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Unfolder(ast.NodeTransformer):
                     before += visited if isinstance(visited, list) else [visited]
             else:
                 before += self._loop(choice, name)
-            _Replacer(choice, ast.copy_location(ast.Name(name, ast.Load()), choice)).visit(node)
+            Replacer(choice, ast.copy_location(ast.Name(name, ast.Load()), choice)).visit(node)
         return before
 
     visit_Assign = visit_Return = _visit_statement
@@ -79,7 +79,7 @@ class Unfolder(ast.NodeTransformer):
     def visit_Expr(self, node: ast.Expr) -> Any:
         """items.append(x) is traced in loops."""
         x = node.value
-        if isinstance(x, ast.Call) and _is_append(x):
+        if isinstance(x, ast.Call) and is_append(x):
             assert isinstance(x.func, ast.Attribute)
             of = x.func.value
             name = of.id if isinstance(of, ast.Name) else ""
@@ -158,7 +158,7 @@ class Unfolder(ast.NodeTransformer):
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """int(x), float(x) and bool(x) are traced."""
+        """int(x), float(x), bool(x) and round(x) are traced."""
         self.generic_visit(node)
         is_number = isinstance(node.func, ast.Name) and node.func.id in CONVERSIONS
         is_plain = len(node.args) == 1 and not isinstance(node.args[0], ast.Starred)
@@ -220,7 +220,7 @@ def _extended(loop: ast.For) -> set[str]:
     """The names of lists that a loop appends to, and of which it reads no more than the last
     item."""
     nodes = [x for s in loop.body for x in ast.walk(s)]
-    lists = [x.func.value for x in nodes if isinstance(x, ast.Call) and _is_append(x)]  # type: ignore[attr-defined]
+    lists = [x.func.value for x in nodes if isinstance(x, ast.Call) and is_append(x)]  # type: ignore[attr-defined]
     lists = [x for x in lists if isinstance(x, ast.Name)]
     last = [x for x in nodes if _last_item_of(x) is not None]
     used = {id(x) for x in lists} | {id(x.value) for x in last}  # type: ignore[attr-defined]
@@ -229,7 +229,7 @@ def _extended(loop: ast.For) -> set[str]:
     return ({x.id for x in lists} & {str(_last_item_of(x)) for x in last}) - others
 
 
-def _is_append(x: ast.Call) -> bool:
+def is_append(x: ast.Call) -> bool:
     """Whether a call is `name.append(value)`, or the same of an attribute or item of a name."""
     return (
         isinstance(x.func, ast.Attribute)
@@ -278,7 +278,7 @@ def _lists_of(function: ast.stmt) -> frozenset[str]:
     return frozenset(found)
 
 
-class _Replacer(ast.NodeTransformer):
+class Replacer(ast.NodeTransformer):
     """Puts an expression in the place of another one."""
 
     def __init__(self, old: ast.expr, new: ast.expr) -> None:

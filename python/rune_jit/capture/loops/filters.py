@@ -1,0 +1,125 @@
+"""Comprehensions with conditions as loops that append to a list:
+
+out = np.array([i for i in range(n) if x[i] > 0])
+
+_filtered0 = []
+for _filtered0_i in range(n):
+    if x[_filtered0_i] > 0:
+        _filtered0.append(_filtered0_i)
+out = np.array(_filtered0)"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from rune_jit.capture.loops.unfold import Replacer, at, call
+
+_BLOCKS = ("body", "orelse", "finalbody")
+_SIMPLE = (ast.Assign, ast.AugAssign, ast.Return, ast.Expr)
+_OWN_SCOPES = (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+
+
+class Filters(ast.NodeTransformer):
+    """Makes comprehensions of the statements of functions such loops, where nothing is evaluated
+    before them that they could change or that could change them."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        self._visit_blocks(node)
+        return node
+
+    def _visit_blocks(self, node: Any) -> None:
+        for name in _BLOCKS:
+            block = getattr(node, name, None)
+            if isinstance(block, list):
+                setattr(node, name, [x for s in block for x in self._statements(s)])
+        for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+            self._visit_blocks(part)
+
+    def _statements(self, s: ast.stmt) -> list[ast.stmt]:
+        if isinstance(s, ast.ClassDef):
+            # (What the body of a class reads is not what a loop would.)
+            s.body = [self.visit(x) if isinstance(x, ast.FunctionDef) else x for x in s.body]
+            return [s]
+        if not isinstance(s, _SIMPLE):
+            self._visit_blocks(s)
+            return [s]
+        before: list[ast.stmt] = []
+        while (found := _first(s.value)) is not None:
+            name = f"_filtered{self._count}"
+            self._count += 1
+            before += self._loop(found, name)
+            Replacer(found, ast.copy_location(ast.Name(name, ast.Load()), found)).visit(s)
+        return [*before, s]
+
+    def _loop(self, x: ast.ListComp, name: str) -> list[ast.stmt]:
+        first, *others = x.generators
+        targets = [y for g in x.generators for y in ast.walk(g.target) if isinstance(y, ast.Name)]
+        own = {y.id for y in targets}
+        inner = [part for g in others for part in (g.iter, *g.ifs)]
+        for part in (*(g.target for g in x.generators), *first.ifs, *inner, x.elt):
+            for y in ast.walk(part):
+                if isinstance(y, ast.Name) and y.id in own:
+                    y.id = f"{name}_{y.id}"
+        appended: ast.stmt = ast.Expr(call((name, "append"), x.elt))
+        for generator in reversed(x.generators):
+            for test in reversed(generator.ifs):
+                appended = at(test, ast.If(test, [appended], []))
+            appended = at(generator.iter, ast.For(generator.target, generator.iter, [appended], []))
+        # (Each loop has its place in the source.)
+        made = [ast.Assign([ast.Name(name, ast.Store())], ast.List([], ast.Load())), appended]
+        return [at(x, s) for s in made]
+
+
+def _first(x: ast.expr | None) -> ast.ListComp | None:
+    """The comprehension that can be a loop, if it is what an expression evaluates first."""
+    if isinstance(x, ast.ListComp):
+        return x if _is_loop(x) else None
+    for part in _evaluated(x):
+        if not _is_trivial(part):
+            return _first(part)
+    return None
+
+
+def _evaluated(x: ast.expr | None) -> list[ast.expr]:
+    """The parts of an expression in the order in which they are evaluated, if all of them are."""
+    if isinstance(x, ast.Call):
+        return [x.func, *x.args, *(keyword.value for keyword in x.keywords)]
+    if isinstance(x, ast.BinOp):
+        return [x.left, x.right]
+    if isinstance(x, (ast.Tuple, ast.List)):
+        return x.elts
+    if isinstance(x, ast.UnaryOp):
+        return [x.operand]
+    if isinstance(x, (ast.Attribute, ast.Subscript)):
+        return [x.value]
+    return []
+
+
+def _is_trivial(x: ast.expr) -> bool:
+    """Whether a constant, a name or an attribute of a module."""
+    while isinstance(x, ast.Attribute):
+        x = x.value
+    return isinstance(x, (ast.Name, ast.Constant))
+
+
+def _is_loop(x: ast.ListComp) -> bool:
+    """Whether a comprehension with a condition can be a loop whose names are its own."""
+    if not any(g.ifs for g in x.generators) or any(g.is_async for g in x.generators):
+        return False
+    targets = [
+        y for g in x.generators for y in ast.walk(g.target) if not isinstance(y, ast.expr_context)
+    ]
+    if not all(isinstance(y, (ast.Name, ast.Tuple)) for y in targets):
+        return False
+    own = {y.id for y in targets if isinstance(y, ast.Name)}
+    given = {id(y) for y in targets}
+    return not any(
+        isinstance(y, _OWN_SCOPES)
+        or (isinstance(y, ast.Name) and isinstance(y.ctx, ast.Store) and y.id in own)
+        for y in ast.walk(x)
+        if id(y) not in given
+    )

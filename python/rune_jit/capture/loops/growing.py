@@ -1,0 +1,329 @@
+"""Lists whose length data decide: loops of the program append to them under conditions, or run as
+often as data decide. The program has arrays in the place of such a list, and how many rows of them
+are filled; the list gets its items when the program has run. A loop that is a function of its own
+(apart.py) has such lists:
+
+    for i in range(n):                      out = growing(7, "out")
+        if x[i] > 0:                        for i in range(n):
+            out.append(i)                       if x[i] > 0:
+                                                    out.append(i)
+                                            return filled(out)"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from rune_jit.capture.loops.kinds import kind_of
+from rune_jit.capture.loops.lists import Kinds, are_unsure, joined_kinds, kinds_of
+from rune_jit.errors import UnsupportedOpError
+from rune_jit.tracing.context import current_trace
+from rune_jit.tracing.loops import LoopRefused
+from rune_jit.tracing.segments import SegmentedTrace
+from rune_jit.tracing.sizes import Size
+from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.tracer import Tracer
+
+# How many bytes and rows the arrays of a list have at most before it is known how long it becomes.
+_FIRST_BYTES, _FIRST_ROWS = 2**20, 2**16
+_MOST_BYTES = 2**30
+
+
+class Rows(NamedTuple):
+    """Arrays in the place of items, or of parts of items, that are alike."""
+
+    kind: str  # "Python's", "NumPy's", "unsure" or "array"
+    values: Any
+    pythons: Any = None  # of unsure numbers: which of them are Python's
+
+
+class Filled(NamedTuple):
+    """What a list gets."""
+
+    count: Any
+    items: Any  # Rows, or a tuple or list of such
+
+
+class Capacity:
+    """How many rows a list has room for."""
+
+    def __init__(self) -> None:
+        self.learned = 0  # what is known to be enough
+        self.last = 0  # what the last program has
+        self.before = 0  # how long the list is where no program runs
+
+    def note(self, count: int) -> None:
+        """Notes by how many items a list has become longer when no program ran."""
+        if count > self.last > 0:
+            self.learned = max(self.learned, 2 ** (2 * count - 1).bit_length())
+
+
+Lists = dict[str, tuple[list[Any], Capacity]]
+
+
+class _Given(threading.local):
+    """The lists of the loops that run."""
+
+    def __init__(self) -> None:
+        self.lists: list[Lists] = []
+
+
+_given = _Given()
+
+
+@contextmanager
+def growing_lists(lists: Lists) -> Iterator[None]:
+    """A loop's function is called that makes these lists longer, by name."""
+    _given.lists.append(lists)
+    try:
+        yield
+    finally:
+        _given.lists.pop()
+
+
+def growing(name: str) -> list[Any]:
+    """The list, if the loop's function runs as it is; while it is traced, another one."""
+    items, capacity = _given.lists[-1][name]
+    trace = current_trace()
+    if trace is None or isinstance(trace, SegmentedTrace):
+        capacity.before = len(items)
+        return items
+    new: list[Any] = []
+    if trace.loops is not None:
+        trace.loops.growing[id(new)] = Growing(trace, name, new, capacity)
+    return new
+
+
+def filled(name: str, items: list[Any]) -> Filled | list[Any] | int:
+    """What the list gets; how much longer it is if it has got that."""
+    trace = current_trace()
+    if trace is None or isinstance(trace, SegmentedTrace):
+        return len(items) - _given.lists[-1][name][1].before
+    found = trace.loops.growing.get(id(items)) if trace.loops is not None else None
+    return items if found is None else found.filled()
+
+
+def fill(lists: Lists, found: tuple[Any, ...]) -> None:
+    """Makes the lists longer by what `filled` has returned, in their order."""
+    for (items, capacity), new in zip(lists.values(), found, strict=True):
+        if type(new) is int:
+            capacity.note(new)
+        elif isinstance(new, tuple):
+            items += _items(new[1], int(new[0]))
+        else:
+            items += new
+
+
+def _items(of: Any, count: int) -> list[Any]:
+    if type(of) is not Rows:
+        return list(map(type(of), zip(*[_items(part, count) for part in of], strict=True)))
+    values = of.values[:count]
+    if of.kind == "array":
+        return [x.copy() for x in values]
+    if of.kind == "NumPy's":
+        return list(values)
+    made: list[Any] = values.tolist()
+    if of.kind == "unsure":
+        pythons = of.pythons[:count].tolist()
+        made = [
+            p if is_python else x for p, x, is_python in zip(made, values, pythons, strict=True)
+        ]
+    return made
+
+
+class _Leaf(NamedTuple):
+    """Of which kind a part of all items is."""
+
+    kinds: Kinds | None  # of numbers
+    dtype: Any = None  # of arrays
+    shape: tuple[int, ...] = ()
+
+
+class Plan:
+    """What traces have found out about a list."""
+
+    def __init__(self) -> None:
+        self.sites: dict[Any, int] = {}  # where code appends to it, and how often at most
+        self.structure: Any = None  # of an item
+        self.leaves: list[_Leaf] | None = None
+        self.is_refused = False
+
+
+class Growing:
+    """Such a list in a trace."""
+
+    def __init__(self, trace: Trace, name: str, items: list[Any], capacity: Capacity) -> None:
+        assert trace.loops is not None
+        self._trace, self._loops, self._name, self._items = trace, trace.loops, name, items
+        self._capacity = capacity
+        self._plan: Plan | None = trace.loops.plans.growing.get(name)
+        if self._plan is not None and self.is_wanted and self._plan.leaves is not None:
+            self._make_arrays(self._plan.leaves)
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether arrays stand for the list."""
+        return self._plan is not None and not self._plan.is_refused
+
+    def want(self) -> None:
+        """Makes arrays stand for the list from now on, unless none can. Raises LoopRefused: the
+        trace begins again."""
+        if self._plan is not None:
+            return
+        self._loops.plans.growing[self._name] = Plan()
+        raise LoopRefused
+
+    def _make_arrays(self, leaves: list[_Leaf]) -> None:
+        assert self._plan is not None
+        bound = sum(self._plan.sites.values())
+        width = sum(np.dtype(_dtype(x)).itemsize * int(np.prod(x.shape)) + 1 for x in leaves)
+        first = max(16, min(_FIRST_BYTES // width, _FIRST_ROWS))
+        self._room = self._capacity.last = max(min(bound, first), self._capacity.learned)
+        if self._room * width > _MOST_BYTES:
+            self._refuse("it appends large arrays to a list under a condition")
+        # (The last row takes what there is no room for.)
+        self._arrays = [self._array([self._room + 1, *x.shape], _dtype(x)) for x in leaves]
+        self._pythons = [
+            self._array([self._room + 1], np.dtype(bool)) if _is_unsure(x) else None for x in leaves
+        ]
+        self._count = self._array([], np.dtype(np.int64))
+
+    def _array(self, shape: list[int], dtype: Any) -> Tracer:
+        return Tracer(self._trace, self._trace.builder.full(shape, 0, dtype), scalar=False)
+
+    def append(self, value: Any, site: Any) -> None:
+        """Appends a value."""
+        leaves: list[Any] = []
+        structure = _taken_apart(value, leaves)
+        self._learn(structure, list(map(self._kind, leaves)), site)
+        position = self._part(self._count, ())
+        at = self._trace.builder.clip(position, 0, self._room)
+        row = Tracer(self._trace, at, scalar=True)
+        builder = self._trace.builder
+        for x, array, pythons in zip(leaves, self._arrays, self._pythons, strict=True):
+            operand = self._trace.operand(x)
+            if pythons is not None:
+                flag = builder.value(builder.is_python(operand))
+                pythons[row] = Tracer(self._trace, flag, scalar=True)
+            made = builder.astype(builder.value(operand), array.dtype)
+            array[row] = Tracer(self._trace, made, scalar=not array.ndim > 1)
+        self._count[()] = Tracer(self._trace, builder.ufunc("add", [position, 1])[0], scalar=True)
+
+    def _part(self, array: Tracer, at: tuple[Any, ...]) -> Any:
+        return array[at]._value_in(self._trace)
+
+    def _learn(self, structure: Any, leaves: list[_Leaf], site: Any) -> None:
+        """Notes of which kinds an item is, and where it is appended. If that is not known yet, the
+        trace begins again. Raises LoopRefused."""
+        plan = self._plan
+        assert plan is not None
+        # (Iterations that run apart are not counted.)
+        times = 1 if len(self._loops.open) == len(self._loops.within) > 0 else 2**50
+        for body in self._loops.open:
+            low, high = (x if type(x) is int else 0 for x in (body.counter.low, body.counter.high))
+            times = min(times * max(high - low + 1, 1), 2**50)
+        known = plan.leaves
+        if known is None:
+            new = leaves
+        elif structure != plan.structure:
+            self._refuse("it appends values of different kinds to a list")
+        else:
+            new = [self._joined(a, b) for a, b in zip(known, leaves, strict=True)]
+        # (A dtype may be equal to None.)
+        if repr(new) == repr(known) and plan.sites.get(site, 0) >= times:
+            return
+        plan.structure, plan.leaves = structure, new
+        plan.sites[site] = max(times, plan.sites.get(site, 0))
+        raise LoopRefused
+
+    def _joined(self, a: _Leaf, b: _Leaf) -> _Leaf:
+        if a.kinds is None or b.kinds is None:
+            if a != b:
+                self._refuse("it appends arrays of different shapes to a list")
+            return a
+        kinds = joined_kinds(a.kinds, b.kinds)
+        return _Leaf(self._checked(kinds, "values of different kinds"))
+
+    def _kind(self, x: Any) -> _Leaf:
+        if type(x) is Tracer and not x._storage.scalar:
+            storage = x._storage
+            is_new = not x._steps and all(
+                not body.is_older(storage) and all(storage is not y for y in body.given)
+                for body in self._loops.open[-1:]
+            )
+            if not is_new or any(type(n) is Size for n in x.shape):
+                self._refuse("it appends an array to a list that it has not made")
+            if x.ndim > 1:
+                try:
+                    storage.require_c_order()
+                except UnsupportedOpError:
+                    self._refuse("it appends an array to a list that is not in C order")
+            return _Leaf(None, x.dtype, tuple(x.shape))
+        kinds = kinds_of(self._trace, [x]) if kind_of(self._trace, x) is not None else None
+        return _Leaf(self._checked(kinds, f"a {type(x).__name__} under a condition"))
+
+    def _checked(self, kinds: Kinds | None, what: str) -> Kinds:
+        if kinds is None:
+            self._refuse(f"it appends {what} to a list")
+        if kinds[0] == "int" and kinds[1] is not None and kinds[1].kind != "i":
+            self._refuse("it appends a number to a list that may be an int or a float")
+        return kinds
+
+    def _refuse(self, why: str) -> NoReturn:
+        assert self._plan is not None
+        self._plan.is_refused = True
+        if self._loops.within:
+            self._loops.fail(why)
+        raise LoopRefused
+
+    def filled(self) -> Filled | list[Any]:
+        """What the list gets."""
+        plan, builder = self._plan, self._trace.builder
+        if not self.is_wanted or plan is None or plan.leaves is None:
+            return self._items
+        count = self._part(self._count, ())
+        self._trace.raise_if(builder.ufunc("greater", [count, self._room])[0])
+        rows = iter(
+            Rows(_kind_of_rows(leaf), array, pythons)
+            for leaf, array, pythons in zip(plan.leaves, self._arrays, self._pythons, strict=True)
+        )
+        return Filled(self._count, _put_together(plan.structure, rows))
+
+
+def _taken_apart(value: Any, leaves: list[Any]) -> Any:
+    """The structure of a value of tuples and lists; its parts are added to `leaves`."""
+    if type(value) in (tuple, list):
+        return (type(value), *[_taken_apart(x, leaves) for x in value])
+    leaves.append(value)
+    return None
+
+
+def _put_together(structure: Any, rows: Iterator[Rows]) -> Any:
+    if structure is None:
+        return next(rows)
+    return structure[0]([_put_together(x, rows) for x in structure[1:]])
+
+
+def _dtype(leaf: _Leaf) -> Any:
+    if leaf.kinds is None:
+        return leaf.dtype
+    kind, dtype = leaf.kinds
+    if dtype is not None:
+        return dtype
+    return np.dtype({"bool": np.bool_, "int": np.int64}.get(str(kind), np.float64))
+
+
+def _is_unsure(leaf: _Leaf) -> bool:
+    return leaf.kinds is not None and are_unsure(leaf.kinds)
+
+
+def _kind_of_rows(leaf: _Leaf) -> str:
+    if leaf.kinds is None:
+        return "array"
+    if _is_unsure(leaf):
+        return "unsure"
+    return "NumPy's" if leaf.kinds[0] is None else "Python's"
