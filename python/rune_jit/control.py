@@ -184,24 +184,26 @@ def scan(
         >>> rune_jit.scan(lambda total, x: (total + x, total * x), np.zeros(()), np.arange(4.0))
         (np.float64(6.0), array([0., 0., 2., 9.]))
     """
-    return _run(_scan, f, init, xs, length, reverse)
+    return _run(_scan, "scan", f, init, xs, length, reverse)
 
 
-def _scan(f: Any, init: Any, xs: Any, length: int | None, reverse: bool) -> tuple[Any, Any]:
+def _scan(
+    what: str, f: Any, init: Any, xs: Any, length: int | None, reverse: bool
+) -> tuple[Any, Any]:
     parts, parts_tree = trees.flatten(xs)
-    n = _length("scan", parts, length)
+    n = _length(what, parts, length)
     tree = trees.flatten(init)[1]
     first = n - 1 if reverse else 0
     carry, y = f(init, trees.unflatten(parts_tree, _at(parts, first)))
-    state = trees.leaves_again("scan", carry, tree)
+    state = trees.leaves_again(what, carry, tree)
     ys, ys_tree = trees.flatten(y)
     stacked = [np.empty((n, *np.shape(y)), np.asarray(y).dtype) for y in ys]
     _put(stacked, first, ys)
     for k in range(1, n):
         at = n - 1 - k if reverse else k
         carry, y = f(trees.unflatten(tree, state), trees.unflatten(parts_tree, _at(parts, at)))
-        state = trees.leaves_again("scan", carry, tree)
-        _put(stacked, at, trees.leaves_again("scan", y, ys_tree))
+        state = trees.leaves_again(what, carry, tree)
+        _put(stacked, at, trees.leaves_again(what, y, ys_tree))
     return trees.unflatten(tree, state), trees.unflatten(ys_tree, stacked)
 
 
@@ -229,19 +231,7 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
         array([[0.25, 0.75],
                [0.5 , 0.5 ]])
     """
-    return _run(_map, f, xs)
-
-
-def _map(f: Any, xs: Any) -> Any:
-    parts, parts_tree = trees.flatten(xs)
-    n = _length("map", parts, None)
-    ys, ys_tree = trees.flatten(f(trees.unflatten(parts_tree, _at(parts, 0))))
-    stacked = [np.empty((n, *np.shape(y)), np.asarray(y).dtype) for y in ys]
-    _put(stacked, 0, ys)
-    for k in range(1, n):
-        y = f(trees.unflatten(parts_tree, _at(parts, k)))
-        _put(stacked, k, trees.leaves_again("map", y, ys_tree))
-    return trees.unflatten(ys_tree, stacked)
+    return _run(_scan, "map", lambda none, x: (none, f(x)), (), xs, None, False)[1]
 
 
 def cond(test: Any, then: Callable[..., R], other: Callable[..., R], *operands: Any) -> R:

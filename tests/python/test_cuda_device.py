@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compare import assert_matches
-from node_cases import Graph
+from node_graphs import Graph
 
 import rune_jit
 from rune_jit import ir
@@ -171,7 +171,7 @@ def test_an_access_outside_of_memory_names_the_kernel() -> None:
     program = """
 import numpy as np, sys
 sys.path.insert(0, TESTS)
-from node_cases import Graph
+from node_graphs import Graph
 from rune_jit import ir
 import rune_jit
 g = Graph()

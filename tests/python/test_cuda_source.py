@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from cuda_check import check_cuda, check_many, require_nvrtc
 from node_cases import CASES as NODES
-from node_cases import Graph
+from node_graphs import Graph
 from op_cases import CASES, OpCase
 from test_kernels import ONE_KERNEL
 

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 from compare import assert_matches
-from node_cases import Graph, sample
+from node_graphs import Graph, sample
 
 from rune_jit import UnsupportedOpError, ir
 

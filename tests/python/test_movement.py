@@ -12,7 +12,7 @@ from compare import assert_matches
 from devices import HAS_FLOAT64, devices
 from hypothesis import Phase, given, note, settings
 from hypothesis import strategies as st
-from node_cases import Graph
+from node_graphs import Graph
 
 import rune_jit
 from rune_jit import ir

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from compare import assert_matches, run_graph
 from devices import devices, flushed
-from node_cases import CASES, SPECIAL, Graph, sample
+from node_cases import CASES
+from node_graphs import SPECIAL, Graph, sample
 
 from rune_jit import UnsupportedOpError, ir
 

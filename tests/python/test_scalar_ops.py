@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from devices import devices
-from node_cases import BF16, DTYPES, Graph
+from node_graphs import BF16, DTYPES, Graph
 
 from rune_jit import _core, ir
 

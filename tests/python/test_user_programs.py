@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 
+import data_programs  # noqa: F401
 import numpy as np
 import optree
 import pytest

@@ -8,8 +8,11 @@ import math
 import warnings
 from collections import deque
 
+import checking_programs  # noqa: F401
 import discrete_programs  # noqa: F401
+import graph_programs  # noqa: F401
 import numpy as np
+import optimization_programs  # noqa: F401
 import pytest
 import stateful_programs  # noqa: F401
 from value_programs import PROGRAMS

@@ -109,7 +109,6 @@ class Batcher : public Lifter {
     });
   }
 
-  const Dim& trip() const { return iterations_.count; }
   Value initial(size_t k) const { return map_[end_.inputs[1 + num_carried(end_) + k].id]; }
 
   bool find_writes() {

@@ -50,6 +50,15 @@ class Lifter {
   // The node is a Shrink.
   virtual std::optional<Lifted> lift_part(const Node& node);
   std::optional<Lifted> lift_shrink(const Shrink& shrink, Lifted lifted);
+  std::optional<Lifted> lift_contract(const Contract& contract, const Lifted& a, const Lifted& b);
+  const Dim& trip() const { return iterations_.count; }
+  // Of a lifted value: its axis of the body's axis, and its size there.
+  static int64_t axis_of(const Lifted& lifted, int64_t axis) {
+    return axis + (lifted.by_iteration ? 1 : 0);
+  }
+  const Dim& size_of(const Lifted& lifted, int64_t axis) const {
+    return builder_.shape(lifted.value)[axis_of(lifted, axis)];
+  }
 
   const Graph& graph_;
   const Iterations iterations_;
@@ -68,20 +77,11 @@ class Lifter {
   std::optional<Lifted> lift_permute(const Ints& axes, const Lifted& x);
   std::optional<Lifted> lift_reduce(const Reduce_Axis& reduce, const Lifted& x);
   std::optional<Lifted> lift_view(const View& view, Value x);
-  std::optional<Lifted> lift_contract(const Contract& contract, const Lifted& a, const Lifted& b);
   Value divide(Value x, int64_t axis, int64_t stride);
   std::optional<Value> overlap(const Lifted& lifted, const Ints& walked, const Ints& strides,
                                const Ints& sizes);
 
-  const Dim& trip() const { return iterations_.count; }
   bool decides_sizes(const Node& node) const;
-  // Of a lifted value: its axis of the body's axis, and its size there.
-  static int64_t axis_of(const Lifted& lifted, int64_t axis) {
-    return axis + (lifted.by_iteration ? 1 : 0);
-  }
-  const Dim& size_of(const Lifted& lifted, int64_t axis) const {
-    return builder_.shape(lifted.value)[axis_of(lifted, axis)];
-  }
 
   const std::set<uint32_t> members_;
   std::map<uint32_t, int> users_;  // in the body

@@ -184,9 +184,6 @@ Value from_bits(Value integer) {
                                   bits_of(integer.dtype()) == 32 ? DType::Float32 : DType::Float64);
 }
 
-Value sign_bits(Value x) {
-  return bits(x) & format_of(x).sign_mask();
-}
 Value magnitude_bits(Value x) {
   return bits(x) & (format_of(x).sign_mask() - 1);
 }

@@ -201,7 +201,6 @@ Sum product(Value a, Operand b);
 // A float's bits as a signed integer, and back.
 Value bits(Value x);
 Value from_bits(Value integer);
-Value sign_bits(Value x);
 Value magnitude_bits(Value x);
 Value magnitude(Value x);
 // x with its sign flipped where the sign bit of the integer is set.

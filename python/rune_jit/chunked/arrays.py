@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit.chunked import memory, report
-from rune_jit.chunked.graphs import Source, add_output, tasks_of
+from rune_jit.chunked.graphs import Source, Tasks, add_output
 from rune_jit.chunked.parts import in_numbers, in_parts
 from rune_jit.chunked.plan import Plan
 from rune_jit.chunked.reading import Reader
@@ -135,7 +135,7 @@ class ChunkedProgram:
             dependencies.extend(x for x in again if x is not None)
             return [x.name if x is not None else None for x in again]
 
-        tasks, sources = tasks_of(
+        tasks, sources = Tasks(
             self.plan,
             self._functions,
             self._reader,
@@ -143,8 +143,7 @@ class ChunkedProgram:
             names,
             token,
             self.device,
-            read_again,
-        )
+        ).run(read_again)
         given = [self.plan.arrays[number].argument for number in self.plan.outputs]
         named = [add_output(tasks, s, f"{token}-out{i}") for i, s in enumerate(sources)]
         found = [

@@ -52,27 +52,13 @@ class Source:
 Between = Callable[[int, dict[Any, Any], list[Source]], Sequence[Any]]
 
 
-def tasks_of(
-    plan: Plan,
-    functions: Sequence[Any],
-    reader: Reader,
-    arguments: Sequence[Any],
-    names: Sequence[Any],
-    token: str,
-    device: str,
-    between: Between,
-) -> tuple[dict[Any, Any], list[Source]]:
-    """The tasks, and by output its chunks: one task a block and pass, those that cut edges off
-    chunks, and those that combine parts.
+class Tasks:
+    """One task a block and pass, those that cut edges off chunks, and those that combine parts.
 
     `functions` are those of the host, by the number of the call; `reader` knows what blocks read;
     `arguments` are arrays, or Iotas; `names` the names of those that are dask's, else None.
-    `between` is called before each level but the first.
     """
-    return _Tasks(plan, functions, reader, arguments, names, token, device).run(between)
 
-
-class _Tasks:
     def __init__(
         self,
         plan: Plan,
@@ -96,6 +82,8 @@ class _Tasks:
                 self._sources.append(self._argument(layout, argument, name))
 
     def run(self, between: Between) -> tuple[dict[Any, Any], list[Source]]:
+        """The tasks, and by output its chunks. `between` is called before each level but the
+        first."""
         level = 0
         reduced: list[Source] = []
         for number, one in enumerate(self._plan.passes):

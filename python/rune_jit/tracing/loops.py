@@ -42,8 +42,7 @@ _MOST_ATTEMPTS = 40
 class LoopPlans:
     """The findings of the attempts at one trace about its loops, by the loops' numbers."""
 
-    def __init__(self, is_on: bool = True) -> None:
-        self.is_on = is_on
+    def __init__(self) -> None:
         self._refused: dict[int, str] = {}  # why
         self._peels: dict[int, int] = {}  # positions in _PEELS
         self._attempts = 0

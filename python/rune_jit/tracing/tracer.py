@@ -17,7 +17,7 @@ from rune_jit import _core
 from rune_jit.errors import ConcretizationError, TracerLeakError, UnsupportedOpError
 from rune_jit.methods import ArrayMethods
 from rune_jit.tracing.conditions import decide
-from rune_jit.tracing.context import current_trace, is_own, user_site
+from rune_jit.tracing.context import is_own, user_site
 from rune_jit.tracing.frames import is_of_xarray, is_shuffling
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.storage import Step, Storage, refuse_write_to_numpy
@@ -127,10 +127,6 @@ class Tracer(ArrayMethods, _core.BufferBase):
             if self._steps and not self._writeable:
                 array.flags.writeable = False  # of a view that is new
         return array
-
-    def _is_left_over(self) -> bool:
-        """Whether this is an array made in a trace, met outside of any: it acts as NumPy's then."""
-        return self._storage.array is not None and current_trace() is None
 
     def _check_trace(self, trace: Trace) -> None:
         """Raises TracerLeakError if the array belongs to another trace."""

@@ -151,7 +151,6 @@ class Attempt(Comparison):
             storage.value = builder.carry(self.counter, len(self._initial), now)
             storage.version += 1
             self._initial.append(now)
-        self._values_given = [storage.value for storage in self._storages]
         begin_lists(self._loops, self._lists)
         self._loops.open.append(self._body)
         self._loops.within.append(self._loop.number)

@@ -14,7 +14,7 @@ import ast
 import copy
 from typing import Any
 
-from rune_jit.capture.loops.unfold import at, call
+from rune_jit.capture.loops.nodes import at, call, load
 
 APART = ".apart"
 _RAN = ".ran"
@@ -65,7 +65,7 @@ class Apart(ast.NodeTransformer):
             return node
         ran = ast.Name(_RAN, ast.Store())
         first = ast.Assign([ran], call(APART, ast.Constant(loop.number)))
-        is_none = ast.Compare(ast.Name(_RAN, ast.Load()), [ast.Is()], [ast.Constant(None)])
+        is_none = ast.Compare(load(_RAN), [ast.Is()], [ast.Constant(None)])
         targets = ast.Tuple([ast.Name(x, ast.Store()) for x in loop.results], ast.Store())
-        after = ast.Assign([targets], ast.Name(_RAN, ast.Load())) if loop.results else ast.Pass()
+        after = ast.Assign([targets], load(_RAN)) if loop.results else ast.Pass()
         return [at(node, first), at(node, ast.If(is_none, [node], [after]))]

@@ -16,7 +16,7 @@ class ChangingShape:
     """The shape `first` before the first iteration and `by` more along each axis after each one."""
 
     def __init__(self, first: tuple[int, ...], by: tuple[int, ...], count: int) -> None:
-        self._first, self._by, self._count = first, by, count
+        self._first, self._by = first, by
         self._room = tuple(n + max(0, more * count) for n, more in zip(first, by, strict=True))
 
     def at(self, iteration: Any) -> tuple[Any, ...]:

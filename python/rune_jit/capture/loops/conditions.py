@@ -16,8 +16,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from rune_jit.capture.loops.nodes import at, call, load
 from rune_jit.capture.loops.syntax import Uses, uses_of
-from rune_jit.capture.loops.unfold import at, call
 
 OPERANDS: list[Uses | None] = []  # what second operands read; None: they assign names
 
@@ -86,7 +86,7 @@ def _operands(x: ast.expr) -> tuple[bool, list[ast.expr]] | None:
         else:
             name = f"{_name(x)}.{i}"
             given.append(ast.NamedExpr(ast.Name(name, ast.Store()), operand))
-            read.append(ast.Name(name, ast.Load()))
+            read.append(load(name))
     pairs: list[ast.expr] = [
         at(x, ast.Compare(a, [op], [b])) for a, op, b in zip(read, x.ops, given[1:], strict=False)
     ]
@@ -102,7 +102,7 @@ def _joined(
         first = ast.NamedExpr(ast.Name(name, ast.Store()), value)
         OPERANDS.append(_uses_of(made))
         number = ast.Constant(len(OPERANDS) - 1)
-        needs = call((of, "may"), ast.Name(name, ast.Load()), ast.Constant(is_and), number)
+        needs = call((of, "may"), load(name), ast.Constant(is_and), number)
         made = call((of, method), first, ast.IfExp(needs, made, ast.Constant(None)))
     return made
 

@@ -16,6 +16,7 @@ import ast
 import copy
 
 from rune_jit.capture.loops.jumps import UNSET
+from rune_jit.capture.loops.nodes import assign, load
 
 IS_PYTHONS, BETTER, FOUND = ".is_pythons", ".better", ".found"
 _EXTREMES, _DECISIONS = ("max", "min"), ("any", "all")
@@ -64,11 +65,11 @@ def as_loop(x: ast.Call | ast.BoolOp, name: str) -> list[ast.stmt]:
     if function == "sum":
         begins = x.args[1] if len(x.args) == 2 else ast.Constant(0)
     elif function in _EXTREMES:
-        begins = _load(UNSET)
+        begins = load(UNSET)
     body = _step(function, given.elt, name)
     for i, generator in enumerate(reversed(given.generators)):
         if i and function in _DECISIONS:  # the inner loop may have been left
-            body.append(ast.If(_decided(function, _load(name)), [ast.Break()], []))
+            body.append(ast.If(_decided(function, load(name)), [ast.Break()], []))
         for test in reversed(generator.ifs):
             body = [ast.If(test, body, [])]
         loop = ast.For(generator.target, generator.iter, body, [])
@@ -77,23 +78,23 @@ def as_loop(x: ast.Call | ast.BoolOp, name: str) -> list[ast.stmt]:
         loop.is_comprehension = is_plain  # type: ignore[attr-defined]
         body = [loop]
     if function in _EXTREMES:
-        found = ast.Call(_load(FOUND), [_load(function), _load(name)], [])
-        body.append(_assign(name, found))
+        found = ast.Call(load(FOUND), [load(function), load(name)], [])
+        body.append(assign(name, found))
     x.is_kept = True  # type: ignore[attr-defined]
-    is_pythons = ast.Call(_load(IS_PYTHONS), [_load(function)], [])
-    return [ast.If(is_pythons, [_assign(name, begins), *body], [_assign(name, x)])]
+    is_pythons = ast.Call(load(IS_PYTHONS), [load(function)], [])
+    return [ast.If(is_pythons, [assign(name, begins), *body], [assign(name, x)])]
 
 
 def _as_statements(x: ast.BoolOp, name: str) -> list[ast.stmt]:
     made: list[ast.stmt] = []
     for value in reversed(x.values):
-        step = _assign(name, value)
+        step = assign(name, value)
         if not made:
             made = [step]
         elif isinstance(x.op, ast.And):
-            made = [step, ast.If(_load(name), made, [])]
+            made = [step, ast.If(load(name), made, [])]
         else:
-            made = [step, ast.If(_load(name), [ast.Pass()], made)]
+            made = [step, ast.If(load(name), [ast.Pass()], made)]
     return made
 
 
@@ -113,21 +114,13 @@ def _rename(given: ast.GeneratorExp, suffix: str) -> None:
 
 def _step(function: str, item: ast.expr, name: str) -> list[ast.stmt]:
     if function == "sum":
-        return [_assign(name, ast.BinOp(_load(name), ast.Add(), item))]
+        return [assign(name, ast.BinOp(load(name), ast.Add(), item))]
     if function in _EXTREMES:
-        return [_assign(name, ast.Call(_load(BETTER), [_load(function), _load(name), item], []))]
-    made = _assign(name, ast.Constant(function == "any"))
+        return [assign(name, ast.Call(load(BETTER), [load(function), load(name), item], []))]
+    made = assign(name, ast.Constant(function == "any"))
     return [ast.If(_decided(function, item), [made, ast.Break()], [])]
 
 
 def _decided(function: str, item: ast.expr) -> ast.expr:
     """That an item decides what `any` or `all` is."""
     return item if function == "any" else ast.UnaryOp(ast.Not(), item)
-
-
-def _load(name: str) -> ast.expr:
-    return ast.Name(name, ast.Load())
-
-
-def _assign(name: str, value: ast.expr) -> ast.stmt:
-    return ast.Assign([ast.Name(name, ast.Store())], value)

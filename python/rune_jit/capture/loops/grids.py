@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from rune_jit.capture.loops.unfold import at, call
+from rune_jit.capture.loops.nodes import assign, at, call, load
 
 _NAMES = ("ndindex", "product")
 # How many nested loops stand for a loop whose source does not tell the number of axes.
@@ -35,11 +35,11 @@ class Grids(ast.NodeTransformer):
         made = call(".grid", ast.Constant(count), loop.iter.func, *loop.iter.args)
         assert isinstance(made, ast.Call)
         made.keywords = loop.iter.keywords
-        first = ast.Assign([ast.Name(grid, ast.Store())], made)
+        first = assign(grid, made)
         body = loop.body
         for axis in reversed(range(count)):
-            outer = [ast.Name(name, ast.Load()) for name in names] if axis == count - 1 else []
-            along = call(".along", ast.Name(grid, ast.Load()), ast.Constant(axis), *outer)
+            outer = [load(name) for name in names] if axis == count - 1 else []
+            along = call(".along", load(grid), ast.Constant(axis), *outer)
             target = loop.target
             if axis < count - 1:
                 target = ast.Name(names[axis], ast.Store())

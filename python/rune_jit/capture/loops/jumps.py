@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from rune_jit.capture.loops.liveness import stored
+from rune_jit.capture.loops.nodes import assign, at, load
 
 # The names of flags begin so; no names that source can have.
 STOP, SKIP, RETURNED, RESULT = ".stop", ".skip", ".returned", ".result"
@@ -61,7 +61,7 @@ class Jumps:
         if not self._returns:
             return new
         last: ast.stmt = body[-1]
-        end = [] if isinstance(last, ast.Return) else [_at(last, ast.Return(ast.Constant(None)))]
+        end = [] if isinstance(last, ast.Return) else [at(last, ast.Return(ast.Constant(None)))]
         return [*new, *end]
 
     def _block(self, statements: Sequence[ast.stmt], flags: _Flags | None) -> list[ast.stmt]:
@@ -80,40 +80,40 @@ class Jumps:
                 result += new
                 if returns and flags is None:
                     self._returns = True
-                    leave: ast.stmt = ast.Return(_load(RESULT))
-                    result.append(_at(s, ast.If(_load(RETURNED), [leave], [])))
+                    leave: ast.stmt = ast.Return(load(RESULT))
+                    result.append(at(s, ast.If(load(RETURNED), [leave], [])))
                 elif returns:
                     assert flags is not None
                     flags.returns = True
-                    returned = _at(s, ast.If(_load(RETURNED), [ast.Break()], []))
+                    returned = at(s, ast.If(load(RETURNED), [ast.Break()], []))
                     return result + self._if(returned, rest, flags)
             else:
                 result.append(s)
         return result
 
     def _jump(self, s: ast.stmt, flags: _Flags) -> list[ast.stmt]:
-        made: list[ast.stmt] = [_assign(flags.skip, ast.Constant(True))]
+        made: list[ast.stmt] = [assign(flags.skip, ast.Constant(True))]
         if not isinstance(s, ast.Continue):
             flags.stops = True
-            made.append(_assign(flags.stop, ast.Constant(True)))
+            made.append(assign(flags.stop, ast.Constant(True)))
         if isinstance(s, ast.Return):
             flags.returns = True
-            made.append(_assign(RESULT, s.value or ast.Constant(None)))
-            made.append(_assign(RETURNED, ast.Constant(True)))
-        return [_at(s, x) for x in made]
+            made.append(assign(RESULT, s.value or ast.Constant(None)))
+            made.append(assign(RETURNED, ast.Constant(True)))
+        return [at(s, x) for x in made]
 
     def _if(self, s: ast.If, rest: Sequence[ast.stmt], flags: _Flags) -> list[ast.stmt]:
         """A condition with jumps, and what follows it in its block."""
         then, other = _ends(s.body), _ends(s.orelse)
         body = [*s.body, *([] if then else rest if other else [])]
         orelse = [*s.orelse, *([] if other else rest if then else [])]
-        s.body = self._block(body, flags) or [_at(s, ast.Pass())]
+        s.body = self._block(body, flags) or [at(s, ast.Pass())]
         s.orelse = self._block(orelse, flags)
         if then or other or not rest:
             return [s]
         flags.skips = True
-        behind = ast.If(_load(flags.skip), [ast.Pass()], self._block(rest, flags))
-        return [s, _at(rest[0], behind)]
+        behind = ast.If(load(flags.skip), [ast.Pass()], self._block(rest, flags))
+        return [s, at(rest[0], behind)]
 
     def _loop(self, s: ast.For | ast.While, is_outermost: bool) -> tuple[list[ast.stmt], bool]:
         """The loop without jumps, with what follows it; whether it may return."""
@@ -126,24 +126,24 @@ class Jumps:
         body = self._block(s.body, flags)
         before = []
         if flags.stops:
-            before.append(_assign(flags.stop, ast.Constant(False)))
+            before.append(assign(flags.stop, ast.Constant(False)))
         if flags.skips:
-            before.append(_assign(flags.skip, ast.Constant(False)))
+            before.append(assign(flags.skip, ast.Constant(False)))
         if flags.returns:
-            before += [_assign(RETURNED, ast.Constant(False)), _assign(RESULT, _load(UNSET))]
+            before += [assign(RETURNED, ast.Constant(False)), assign(RESULT, load(UNSET))]
         after = self._block(s.orelse, None)
-        s.body, s.orelse = [*(_at(s, x) for x in before), *body], []
+        s.body, s.orelse = [*(at(s, x) for x in before), *body], []
         if not flags.stops:
             return [s, *after], flags.returns
         self.flags[s] = flags.stop
-        s.body.append(_at(s, ast.If(_load(flags.stop), [ast.Break()], [])))
+        s.body.append(at(s, ast.If(load(flags.stop), [ast.Break()], [])))
         if after:
-            after = [_at(s, ast.If(_load(flags.stop), [ast.Pass()], after))]
+            after = [at(s, ast.If(load(flags.stop), [ast.Pass()], after))]
         # A loop that does not run sets no flags.
-        none = [_assign(flags.stop, ast.Constant(False))]
+        none = [assign(flags.stop, ast.Constant(False))]
         if flags.returns:
-            none += [_assign(RETURNED, ast.Constant(False)), _assign(RESULT, _load(UNSET))]
-        return [*(_at(s, x) for x in none), s, *after], flags.returns
+            none += [assign(RETURNED, ast.Constant(False)), assign(RESULT, load(UNSET))]
+        return [*(at(s, x) for x in none), s, *after], flags.returns
 
 
 def _is_kept(s: ast.For | ast.While, is_outermost: bool) -> bool:
@@ -296,24 +296,5 @@ def _test_within(s: ast.While, steps: dict[str, int]) -> None:
         return
     rest = others[0] if len(others) == 1 else ast.BoolOp(ast.And(), others)
     leave = ast.If(rest, [ast.Pass()], [ast.Break()])
-    s.body = [_at(s.test, leave), *s.body]
+    s.body = [at(s.test, leave), *s.body]
     s.test = limit[0]
-
-
-# What is made.
-
-
-def _load(name: str) -> ast.expr:
-    return ast.Name(name, ast.Load())
-
-
-def _assign(name: str, value: ast.expr) -> ast.stmt:
-    return ast.Assign([ast.Name(name, ast.Store())], value)
-
-
-def _at(place: ast.AST, made: Any) -> Any:
-    """A statement that has been made, at the place of another one."""
-    for x in ast.walk(made):
-        if "lineno" in x._attributes and not hasattr(x, "lineno"):
-            ast.copy_location(x, place)
-    return made

@@ -17,7 +17,7 @@ from typing import Any
 
 from rune_jit.capture.loops.jumps import UNSET
 from rune_jit.capture.loops.liveness import stored
-from rune_jit.capture.loops.unfold import at
+from rune_jit.capture.loops.nodes import assign, assigned, at, load
 
 HIT, LAST = ".hit ", ".last "
 _Loop = (ast.For, ast.While)
@@ -61,22 +61,18 @@ class Optionals(ast.NodeTransformer):
                         names.append((name, none))
             for name, none in names:
                 result.append(_set(none, HIT + name, ast.Constant(False)))
-                result.append(_set(none, LAST + name, _load(UNSET)))
+                result.append(_set(none, LAST + name, load(UNSET)))
                 _Renamer(name).visit(s)
             result.append(s)
             # (What follows a loop must not have its place in the source.)
             for name, none in names:
-                again = _set(none, name, _load(LAST + name))
-                result.append(at(none, ast.If(_load(HIT + name), [again], [])))
+                again = _set(none, name, load(LAST + name))
+                result.append(at(none, ast.If(load(HIT + name), [again], [])))
         return result
 
 
-def _load(name: str) -> ast.expr:
-    return ast.Name(name, ast.Load())
-
-
 def _set(place: ast.stmt, name: str, value: ast.expr) -> ast.stmt:
-    return at(place, ast.Assign([ast.Name(name, ast.Store())], value))  # type: ignore[no-any-return]
+    return at(place, assign(name, value))  # type: ignore[no-any-return]
 
 
 def _read_in(loop: ast.stmt) -> set[str]:
@@ -98,14 +94,10 @@ def _none_before(name: str, before: Sequence[ast.stmt]) -> ast.stmt | None:
     s = next((s for s in reversed(before) if name in stored([s])), None)
     if not isinstance(s, ast.Assign):
         return None
-    for target in s.targets:
-        pairs = [(target, s.value)]
-        if isinstance(target, ast.Tuple) and isinstance(s.value, ast.Tuple):
-            pairs = list(zip(target.elts, s.value.elts, strict=False))
-        for x, value in pairs:
-            is_none = isinstance(value, ast.Constant) and value.value is None
-            if isinstance(x, ast.Name) and x.id == name and is_none:
-                return s
+    for x, value in assigned(s):
+        is_none = isinstance(value, ast.Constant) and value.value is None
+        if isinstance(x, ast.Name) and x.id == name and is_none:
+            return s
     return None
 
 

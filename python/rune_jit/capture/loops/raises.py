@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from rune_jit.capture.loops.unfold import at
+from rune_jit.capture.loops.nodes import at, load
 
 RAISES = ".raise_if"  # the name of what is called with the condition
 _LEAVES = (ast.Return, ast.Break, ast.Continue, ast.Yield, ast.YieldFrom, ast.Await)
@@ -36,7 +36,7 @@ class Raises(ast.NodeTransformer):
     def visit_Assert(self, node: ast.Assert) -> Any:
         if not __debug__:
             return node
-        error = ast.Name("AssertionError", ast.Load())
+        error = load("AssertionError")
         given = [node.msg] if node.msg is not None else []
         return self._hide(node, False, [at(node, ast.Raise(ast.Call(error, given, []), None))])
 

@@ -46,6 +46,7 @@ from rune_jit.capture.loops.filters import Filters
 from rune_jit.capture.loops.grids import Grids
 from rune_jit.capture.loops.jumps import RESULT, Jumps, is_flag, limit_of
 from rune_jit.capture.loops.liveness import LiveIf, live_names, loaded, stored
+from rune_jit.capture.loops.nodes import at, call
 from rune_jit.capture.loops.optionals import Optionals
 from rune_jit.capture.loops.raises import RAISES, Raises, wanted
 from rune_jit.capture.loops.syntax import (
@@ -61,7 +62,7 @@ from rune_jit.capture.loops.syntax import (
     uses_of,
     without_returns,
 )
-from rune_jit.capture.loops.unfold import CONVERSIONS, METHODS, Unfolder, at, call
+from rune_jit.capture.loops.unfold import CONVERSIONS, METHODS, Unfolder
 from rune_jit.tracing.conditions import SIDE
 
 # The global names of what loops and branches call; no names that source can have.

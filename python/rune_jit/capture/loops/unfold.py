@@ -8,6 +8,7 @@ import copy
 from typing import Any
 
 from rune_jit.capture.loops.folds import as_loop, is_fold
+from rune_jit.capture.loops.nodes import assign, assigned, at, call, load
 
 # The names of functions and methods whose calls are replaced.
 CONVERSIONS = frozenset(("int", "float", "bool", "round"))
@@ -60,18 +61,18 @@ class Unfolder(ast.NodeTransformer):
             name = f".choice{self._choices}"
             self._choices += 1
 
-            def assign(value: ast.expr, name: str = name) -> ast.stmt:
-                return ast.Assign([ast.Name(name, ast.Store())], value)
+            def give(value: ast.expr, name: str = name) -> ast.stmt:
+                return assign(name, value)
 
             if isinstance(choice, ast.IfExp):
-                before.append(self._sides(node, choice, assign))
+                before.append(self._sides(node, choice, give))
             elif not isinstance(choice, ast.ListComp):
                 for s in as_loop(choice, name):
                     visited = self.visit(at(choice, s))
                     before += visited if isinstance(visited, list) else [visited]
             else:
                 before += self._loop(choice, name)
-            Replacer(choice, ast.copy_location(ast.Name(name, ast.Load()), choice)).visit(node)
+            Replacer(choice, ast.copy_location(load(name), choice)).visit(node)
         return before
 
     visit_Assign = visit_Return = _visit_statement
@@ -100,7 +101,7 @@ class Unfolder(ast.NodeTransformer):
         if not is_list or not values or not is_plain or _are_starred(values):
             return self._visit_statement(node)
         assert isinstance(x, ast.Name)
-        made = call(EXTENDED, ast.Name(x.id, ast.Load()), node.value)
+        made = call(EXTENDED, load(x.id), node.value)
         return self._visit_statement(at(node, ast.Assign([x], made)))
 
     def visit_For(self, node: ast.For) -> Any:
@@ -114,10 +115,7 @@ class Unfolder(ast.NodeTransformer):
         outer, self._kept = self._kept, self._kept.union(names)
         self._visit_loop(node)
         self._kept = outer
-        before = [
-            ast.Assign([ast.Name(KEPT + name, ast.Store())], call(LAST_OF, ast.Constant(name)))
-            for name in names
-        ]
+        before = [assign(KEPT + name, call(LAST_OF, ast.Constant(name))) for name in names]
         return [*(at(node, x) for x in before), node]
 
     def visit_While(self, node: ast.While) -> Any:
@@ -134,7 +132,7 @@ class Unfolder(ast.NodeTransformer):
         name = _last_item_of(node)
         if name is None or name not in self._kept:
             return self._visit_item(node)
-        return at(node, call(LAST, node.value, ast.Name(KEPT + name, ast.Load())))
+        return at(node, call(LAST, node.value, load(KEPT + name)))
 
     def _visit_item(self, node: ast.Subscript) -> ast.Subscript:
         """An item of a list in a loop, `items[i]`."""
@@ -187,8 +185,8 @@ class Unfolder(ast.NodeTransformer):
             for y in ast.walk(part):
                 if isinstance(y, ast.Name) and y.id in names:
                     y.id = names[y.id]
-        collected = ast.Expr(call(COLLECT, ast.Name(name, ast.Load()), x.elt))
-        first = ast.Assign([ast.Name(name, ast.Store())], ast.List([], ast.Load()))
+        collected = ast.Expr(call(COLLECT, load(name), x.elt))
+        first = assign(name, ast.List([], ast.Load()))
         body = self._visit_statement(at(x.elt, collected))
         loop = ast.For(generator.target, generator.iter, [collected], [])
         loop.body = body if isinstance(body, list) else [body]
@@ -270,11 +268,7 @@ def _lists_of(function: ast.stmt) -> frozenset[str]:
         for s in ast.walk(function):
             if not isinstance(s, ast.Assign):
                 continue
-            for target in s.targets:
-                pairs = [(target, s.value)]
-                if isinstance(target, ast.Tuple) and isinstance(s.value, ast.Tuple):
-                    pairs = list(zip(target.elts, s.value.elts, strict=False))
-                found |= {x.id for x, v in pairs if isinstance(x, ast.Name) and is_list(v)}
+            found |= {x.id for x, v in assigned(s) if isinstance(x, ast.Name) and is_list(v)}
     return frozenset(found)
 
 
@@ -340,19 +334,3 @@ _EVALUATED_IN_PART = (
     *(ast.Lambda, ast.BoolOp, ast.NamedExpr, ast.Dict, ast.JoinedStr),
     *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
 )
-
-
-def call(function: str | tuple[str, str], *arguments: ast.expr) -> ast.expr:
-    """A call of a name, or of a method of one."""
-    called: ast.expr = ast.Name(function if isinstance(function, str) else function[0], ast.Load())
-    if not isinstance(function, str):
-        called = ast.Attribute(called, function[1], ast.Load())
-    return ast.Call(called, list(arguments), [])
-
-
-def at(place: ast.AST, made: Any) -> Any:
-    """A statement or expression that has been made, at the place of another."""
-    for x in ast.walk(made):
-        if "lineno" in x._attributes and not hasattr(x, "lineno"):
-            ast.copy_location(x, place)
-    return made
