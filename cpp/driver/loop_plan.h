@@ -17,7 +17,9 @@ struct Cell {
   Shape shape;
   // Of the nest, if it is one; else the cell is the kernel's own.
   std::optional<size_t> input = std::nullopt, output = std::nullopt;
-  bool is_carried = false;  // by an outermost loop
+  // Of loops around it. It is the memory of an iteration of the innermost of them: what a loop
+  // carries lies outside of it.
+  size_t depth = 0;
 };
 
 // Computes a graph whose Placeholders read cells and whose outputs are stored to other cells. Its

@@ -22,11 +22,17 @@ struct LoopMemory {
 // Launches a kernel on `memory`, by argument. Its first variables are these, its last ones the
 // launch's arguments, as in the schedule.
 struct LoopLaunch {
+  // One of LoopSteps::computes, and an item of its schedule.
+  struct Item {
+    size_t compute = 0, item = 0;
+  };
   size_t kernel = 0;                 // of LoopSteps::kernels
-  size_t compute = 0, item = 0;      // of LoopSteps::computes, and of its schedule
+  std::optional<Item> of;            // nothing: loops, of which each thread runs an iteration
   std::vector<size_t> memory;        // numbers of LoopSteps::memory
   std::vector<SymVar> variables;     // of the program, of the loops, or bound by LoopReads
   std::vector<int64_t> arguments{};  // values
+  double operations = 0;             // of one thread, if one alone does what all do
+  double ns = 0;                     // beyond that of a launch which does little
 };
 
 // Copies all of a memory to another one of the same size.
@@ -70,10 +76,12 @@ struct LoopSteps {
   int64_t arena_bytes = 0;  // of the memory that the steps have for themselves
 };
 
-// Lowers the plan's Computes for a grid. `number` is that of the loops among the program's, which
-// is part of the kernels' names.
+// Lowers the plan's Computes for a grid, and loops whose iterations may run side by side as kernels
+// of which each thread runs an iteration, where that takes less time. `variables` are the
+// program's. `number` is that of the loops among the program's, which is part of the kernels'
+// names.
 LoopSteps lower_steps(LoopPlan plan, const Capabilities& caps, const std::string& device,
-                      size_t number);
+                      std::vector<SymVar> variables, size_t number);
 
 // Estimates of how long all iterations take: with the host running the loops, and in one thread of
 // the grid.

@@ -1,5 +1,4 @@
-// Loops in one kernel, their bodies' kernels one after the other inside of the loops; or, on a
-// grid, as steps of the program.
+// Loops in one kernel (loop_kernel.h); or, on a grid, as steps of the program (loop_steps.h).
 #pragma once
 
 #include "driver/pipeline.h"
@@ -14,8 +13,8 @@ namespace rune::driver {
 // compiles.
 //
 // A single kernel's globals are the item's inputs, in order, and its outputs, which begin as the
-// plan's copies say. It computes bodies for one core. It has several workgroups if iterations of
-// the outermost loop may run side by side and take so long that cores should share them.
+// plan's copies say. It has several workgroups if iterations of the outermost loop may run side by
+// side and take so long that cores should share them.
 //
 // On a grid the loops are steps (loop_steps.h), unless one thread is faster than as many launches.
 void lower_loops(State& state, const schedule::Loop_Nest& item);
