@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cuda_check import check_cuda
 from devices import devices
 
 import rune_jit
@@ -130,6 +131,14 @@ def test_a_thread_runs_a_row(device: str, name: str) -> None:
     text = explained(device, function, *args)
     assert threads_of_rows(text), text
     assert not re.search(r"for \S+ from", text), text  # which the host would run
+
+
+@pytest.mark.parametrize("name", ["simulation", "kalman", "last_axis"])
+def test_cuda_source(name: str) -> None:
+    function, args = CASES[name]
+    source = rune_jit.jit(function, device="cuda").lower(*args).source()
+    assert "rows" in source
+    check_cuda(source)
 
 
 def sweeps(u):
