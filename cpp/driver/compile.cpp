@@ -144,14 +144,12 @@ std::vector<KernelFacts> facts_of(const Lowered& lowered) {
   for (size_t i = 0; i < lowered.schedule.items.size(); ++i) {
     if (!lowered.schedule.items[i].loops()) continue;
     const LoweredLoops& loops = lowered.loops_of(i);
-    size_t first = loops.first_kernel;
+    const size_t first = loops.first_kernel;
     if (!loops.steps)
       facts[first].work_ns = static_cast<double>(lowered.schedule.analysis[i].work_ns);
     else
-      for (const LoweredCompute& compute : loops.steps->computes) {
-        add_facts(compute.schedule, all.subspan(first));
-        first += compute.schedule.kernels.size();
-      }
+      for (const LoweredCompute& compute : loops.steps->computes)
+        add_facts(compute.schedule, all.subspan(first + compute.first_kernel));
   }
   return facts;
 }

@@ -63,8 +63,9 @@ std::vector<runtime::Step> LoopAssembler::assemble(const std::vector<LoopStep>& 
 }
 
 runtime::Step LoopAssembler::assemble(const LoopLaunch& launch) {
-  const schedule::Schedule& schedule = loops_.computes[launch.compute].schedule;
-  info_.steps.push_back(step_info(schedule, caps_, launch.item));
+  info_.steps.push_back(
+      launch.of ? step_info(loops_.computes[launch.of->compute].schedule, caps_, launch.of->item)
+                : about_);
   runtime::Launch step;
   step.program = programs_[launch.kernel];
   for (const size_t memory : launch.memory) step.arguments.push_back(slots_[memory]);

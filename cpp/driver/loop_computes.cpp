@@ -75,7 +75,8 @@ LoweredCompute lower_compute(Compute& compute, LoopPlan& plan, const Capabilitie
   if (compute.offsets && !is_placed(state.schedule, caps, reads_place)) {
     state = lowered(compute.graph, {}, caps, device);
     const graph::Node& part = compute.graph[compute.graph.outputs[0]];
-    plan.cells.push_back({part.dtype(), part.shape(), std::nullopt, std::nullopt});
+    plan.cells.push_back({part.dtype(), part.shape(), std::nullopt, std::nullopt,
+                          plan.cells[compute.outputs[0]].depth});
     store = {compute.outputs[0], *compute.offsets, plan.cells.size() - 1};
     compute.outputs[0] = store->part;
   }

@@ -53,6 +53,7 @@ class Planner {
 
   size_t add_cell(Value v) {
     plan_.cells.push_back({graph_[v].dtype(), graph_[v].shape()});
+    plan_.cells.back().depth = counters_.size();
     held_.emplace_back();
     depths_.push_back(counters_.size());
     return plan_.cells.size() - 1;
@@ -392,10 +393,7 @@ class Planner {
     counters_.push_back(loop.counter);
     const size_t num_bound = bound_.size();
     std::vector<size_t> depths = depths_;
-    for (const size_t cell : cells) {
-      depths_[cell] = counters_.size();
-      if (counters_.size() == 1) plan_.cells[cell].is_carried = true;
-    }
+    for (const size_t cell : cells) depths_[cell] = counters_.size();
     plan(loop.members);
     std::vector<Value> finals;
     for (size_t k = 0; k < count; ++k) finals.push_back(final_of(k));

@@ -17,7 +17,9 @@ struct Cell {
   Shape shape;
   // Set if the cell is an input or output of the nest. Otherwise it belongs to the kernel.
   std::optional<size_t> input = std::nullopt, output = std::nullopt;
-  bool is_carried = false;  // by an outermost loop
+  // Of loops around it. It is the memory of an iteration of the innermost of them: what a loop
+  // carries lies outside of it.
+  size_t depth = 0;
 };
 
 // Computes a graph. Its Placeholders read cells, and its outputs are stored to other cells. Its

@@ -2,14 +2,16 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "base/error.h"
 #include "driver/loop_exchanges.h"
+#include "driver/loop_kernel.h"
+#include "driver/parallel_iterations.h"
 #include "graph/builder.h"
 #include "lower/passes/lower_kernel.h"
-#include "schedule/analysis/loop_cost.h"
 
 namespace rune::driver {
 
@@ -40,8 +42,12 @@ lower::Kernel without_unused_variables(const lower::Kernel& kernel, size_t num_a
 class StepsLowerer {
  public:
   StepsLowerer(LoopPlan plan, const Capabilities& caps, const std::string& device,
-               std::string prefix)
-      : plan_(std::move(plan)), caps_(caps), device_(device), prefix_(std::move(prefix)) {}
+               std::vector<SymVar> variables, std::string prefix)
+      : plan_(std::move(plan)),
+        caps_(caps),
+        device_(device),
+        prefix_(std::move(prefix)),
+        variables_(std::move(variables)) {}
 
   LoopSteps run() {
     for (Statement& statement : plan_.statements) add(statement, steps_.steps);
@@ -55,10 +61,85 @@ class StepsLowerer {
   }
 
   void run(Repeat& repeat, std::vector<LoopStep>& steps) {
+    const std::vector<int64_t> counts = side_by_side(plan_, repeat, depth_);
+    if (counts.empty() || !run_threads(repeat, counts, steps)) run_on_host(repeat, steps);
+  }
+
+  // Runs an iteration in each thread of a kernel, if that takes less time than the host takes.
+  bool run_threads(const Repeat& repeat, const std::vector<int64_t>& counts,
+                   std::vector<LoopStep>& steps) {
+    LoopPlan plan{plan_.cells, {Statement{repeat}}, true, {}};
+    const std::vector<size_t> outside = make_arguments(plan);
+    ThreadsKernel threads = lower_threads_kernel(plan, counts, caps_, device_, variables_);
+    if (threads.threads < 2 || own_bytes(threads.kernel) > kMostOwnBytes ||
+        outside.size() > static_cast<size_t>(caps_.max_buffers) ||
+        threads.kernel.grid > caps_.max_grid)
+      return false;
+    const double at_once =
+        static_cast<double>(caps_.num_cores) * static_cast<double>(caps_.max_threads_per_group);
+    const double of_thread = threads.operations / static_cast<double>(threads.threads);
+    const double ns = caps_.thread_operation_ns * of_thread *
+                      std::max(1.0, static_cast<double>(threads.threads) / at_once);
+    StepsLowerer other(plan_, caps_, device_, variables_, "");
+    other.depth_ = depth_;
+    Repeat copy = repeat;
+    other.run_on_host(copy, other.steps_.steps);
+    if (caps_.launch_ns + ns >= host_ns(other.steps_, caps_)) return false;
+
+    LoopLaunch launch;
+    launch.kernel = steps_.kernels.size();
+    launch.operations = threads.operations;
+    launch.ns = ns;
+    for (const size_t cell : outside) launch.memory.push_back(memory_of(cell));
+    lower::Kernel& kernel =
+        steps_.kernels.emplace_back(without_unused_variables(threads.kernel, 0));
+    kernel.name = concat(prefix_, "rows_", launch.kernel);
+    for (const lower::Instr& instr : kernel.body)
+      if (const auto* define = instr.as<lower::Define_Var>())
+        launch.variables.push_back(define->var);
+    steps.emplace_back().action = std::move(launch);
+    return true;
+  }
+
+  // Bytes that a thread may have for itself: those of all threads that a device runs at once are
+  // set aside together.
+  static constexpr int64_t kMostOwnBytes = 16 << 10;
+  static int64_t own_bytes(const lower::Kernel& kernel) {
+    int64_t bytes = 0;
+    for (const lower::Instr& instr : kernel.body)
+      if (const auto* own = instr.as<lower::Private>())
+        bytes += own->size * size_of(instr.type.dtype);
+    return bytes;
+  }
+
+  // Makes the cells that lie outside of the loop and that it uses inputs and outputs of the plan;
+  // their numbers, in the order of the kernel's arguments.
+  std::vector<size_t> make_arguments(LoopPlan& plan) const {
+    const CellUse used = cells_of(plan.statements);
+    std::vector<size_t> inputs, outputs;
+    for (size_t c = 0; c < plan.cells.size(); ++c) {
+      Cell& cell = plan.cells[c];
+      cell.input = cell.output = std::nullopt;
+      const bool is_stored = used.stored.contains(c);
+      if (cell.depth > depth_ || !(is_stored || used.read.contains(c))) continue;
+      std::vector<size_t>& kind = is_stored ? outputs : inputs;
+      (is_stored ? cell.output : cell.input) = kind.size();
+      kind.push_back(c);
+    }
+    inputs.insert(inputs.end(), outputs.begin(), outputs.end());
+    return inputs;
+  }
+
+  void run_on_host(Repeat& repeat, std::vector<LoopStep>& steps) {
     LoopRepeat result{repeat, {}, {}};
     if (repeat.goes_on) result.goes_on = memory_of(*repeat.goes_on);
     const Exchanges exchanges = find_exchanges(plan_, repeat);
+    const std::vector<SymVar> variables = variables_;
+    variables_.push_back(repeat.counter);
+    ++depth_;
     for (const size_t number : exchanges.statements) add(repeat.body[number], result.body);
+    --depth_;
+    variables_ = variables;
     for (size_t turn = 1; turn < exchanges.num_turns; ++turn)
       result.turns.push_back(turn_of(exchanges.cells, turn, result.body));
     steps.emplace_back().action = std::move(result);
@@ -103,6 +184,7 @@ class StepsLowerer {
   }
 
   void run(const Bind& bind, std::vector<LoopStep>& steps) {
+    variables_.push_back(bind.variable);
     steps.emplace_back().action = LoopRead{bind.variable, memory_of(bind.cell)};
   }
 
@@ -137,7 +219,7 @@ class StepsLowerer {
   void run(Compute& compute, std::vector<LoopStep>& steps) {
     const size_t number = steps_.computes.size();
     LoweredCompute code = lower_compute(compute, plan_, caps_, device_);
-    const size_t first_kernel = steps_.kernels.size();
+    const size_t first_kernel = code.first_kernel = steps_.kernels.size();
     std::vector<std::vector<SymVar>> variables;
     for (size_t k = 0; k < code.kernels.size(); ++k) {
       const size_t num_arguments = code.schedule.kernels[k].arguments.size();
@@ -153,8 +235,12 @@ class StepsLowerer {
     const std::map<Value, size_t> memory = place(compute, code.schedule);
     for (size_t i = 0; i < code.schedule.items.size(); ++i) {
       const schedule::Launch& launch = *code.schedule.items[i].launch();
-      LoopLaunch step{first_kernel + launch.kernel, number,          i, {},
-                      variables[launch.kernel],     launch.arguments};
+      LoopLaunch step;
+      step.kernel = first_kernel + launch.kernel;
+      step.of = {number, i};
+      step.variables = variables[launch.kernel];
+      step.arguments = launch.arguments;
+      step.operations = thread_operations(code.schedule.analysis.at(i));
       for (const Value v : lower::kernel_arguments(launch.inputs, launch.outputs))
         step.memory.push_back(memory.at(v));
       steps.emplace_back().action = std::move(step);
@@ -221,15 +307,13 @@ class StepsLowerer {
   LoopPlan plan_;
   const Capabilities& caps_;
   const std::string device_, prefix_;
+  std::vector<SymVar> variables_;  // of the program, of the loops around, and what Binds have bound
+  size_t depth_ = 0;               // loops around
   LoopSteps steps_;
   std::map<size_t, size_t> cells_;   // by cell: its memory
   std::vector<size_t> temporaries_;  // numbers of memories
   int64_t temporary_bytes_ = 0;      // of the Compute that needs the most
 };
-
-double trips_of(const LoopRange& range) {
-  return schedule::mean_trips(range.start, range.stop, range.step, range.goes_on.has_value());
-}
 
 // The sum over all steps, as often as they run, of what `cost` says of one.
 template <class F>
@@ -237,7 +321,7 @@ double sum(const std::vector<LoopStep>& steps, const F& cost) {
   double result = 0;
   for (const LoopStep& step : steps) {
     const auto* repeat = std::get_if<LoopRepeat>(&step.action);
-    result += repeat ? trips_of(*repeat) * (sum(repeat->body, cost) + cost(step)) : cost(step);
+    result += repeat ? mean_trips(*repeat) * (sum(repeat->body, cost) + cost(step)) : cost(step);
   }
   return result;
 }
@@ -245,16 +329,20 @@ double sum(const std::vector<LoopStep>& steps, const F& cost) {
 }  // namespace
 
 LoopSteps lower_steps(LoopPlan plan, const Capabilities& caps, const std::string& device,
-                      size_t number) {
-  return StepsLowerer(std::move(plan), caps, device, concat("loops_", number, "_")).run();
+                      std::vector<SymVar> variables, size_t number) {
+  return StepsLowerer(std::move(plan), caps, device, std::move(variables),
+                      concat("loops_", number, "_"))
+      .run();
 }
 
 double host_ns(const LoopSteps& steps, const Capabilities& caps) {
   // The host waits for all launches so far, copies a value and goes on.
   constexpr double kWaitOfLaunches = 5;
-  return caps.launch_ns * sum(steps.steps, [](const LoopStep& step) {
+  return caps.launch_ns * sum(steps.steps, [&](const LoopStep& step) {
            if (const auto* repeat = std::get_if<LoopRepeat>(&step.action))
              return repeat->goes_on ? kWaitOfLaunches : 0.0;
+           if (const auto* launch = std::get_if<LoopLaunch>(&step.action))
+             return 1 + launch->ns / caps.launch_ns;
            return std::holds_alternative<LoopRead>(step.action) ? kWaitOfLaunches : 1.0;
          });
 }
@@ -262,12 +350,7 @@ double host_ns(const LoopSteps& steps, const Capabilities& caps) {
 double thread_ns(const LoopSteps& steps, const Capabilities& caps) {
   return caps.thread_operation_ns * sum(steps.steps, [&](const LoopStep& step) {
            const auto* launch = std::get_if<LoopLaunch>(&step.action);
-           if (!launch) return 0.0;
-           const schedule::ItemAnalysis& item =
-               steps.computes[launch->compute].schedule.analysis.at(launch->item);
-           constexpr double kElementBytes = 8;
-           return static_cast<double>(item.flops) +
-                  static_cast<double>(item.bytes_written) / kElementBytes;
+           return launch ? launch->operations : 0.0;
          });
 }
 

@@ -22,11 +22,17 @@ struct LoopMemory {
 // Launches a kernel on `memory`, by argument. The kernel's variables are `variables`, followed by
 // the launch's `arguments`, as in the schedule.
 struct LoopLaunch {
+  // One of LoopSteps::computes, and an item of its schedule.
+  struct Item {
+    size_t compute = 0, item = 0;
+  };
   size_t kernel = 0;                 // of LoopSteps::kernels
-  size_t compute = 0, item = 0;      // of LoopSteps::computes, and of its schedule
+  std::optional<Item> of;            // nothing: loops, of which each thread runs an iteration
   std::vector<size_t> memory;        // numbers of LoopSteps::memory
   std::vector<SymVar> variables;     // of the program or of the loops, or bound by LoopReads
   std::vector<int64_t> arguments{};  // values
+  double operations = 0;             // of one thread, if one alone does what all do
+  double ns = 0;                     // beyond that of a launch which does little
 };
 
 // Copies all of a memory to another one of the same size.
@@ -70,10 +76,11 @@ struct LoopSteps {
   int64_t arena_bytes = 0;  // the size of the steps' own memory
 };
 
-// Lowers the plan's Computes for a grid. `number` is the number of this nest in the program; it is
-// part of the kernels' names.
+// Lowers the plan's Computes for a grid. Loops whose iterations may run side by side become kernels
+// of which each thread runs one iteration, if that takes less time. `variables` are the program's.
+// `number` is the number of this nest in the program; it is part of the kernels' names.
 LoopSteps lower_steps(LoopPlan plan, const Capabilities& caps, const std::string& device,
-                      size_t number);
+                      std::vector<SymVar> variables, size_t number);
 
 // Estimate the time of all iterations: if the host runs the loops, and if one thread of the grid
 // does.

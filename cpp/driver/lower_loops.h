@@ -1,5 +1,5 @@
-// Lowers loops: into one kernel, in which the kernels of the bodies follow one another inside of
-// the loops; or, on a grid, into steps of the program.
+// Lowers loops: into one kernel (loop_kernel.h); or, on a grid, into steps of the program
+// (loop_steps.h).
 #pragma once
 
 #include "driver/pipeline.h"
@@ -12,9 +12,8 @@ namespace rune::driver {
 // the pipeline compiles.
 //
 // As a single kernel: the globals are the item's inputs, in order, followed by its outputs, which
-// begin as the plan's copies say. Bodies are compiled for one core. The kernel has several
-// workgroups if iterations of the outermost loop may run side by side and take so long that cores
-// should share them.
+// begin as the plan's copies say. The kernel has several workgroups if iterations of the outermost
+// loop may run side by side and take so long that cores should share them.
 //
 // On a grid the loops are steps (loop_steps.h), unless one thread is faster than the launches.
 void lower_loops(State& state, const schedule::Loop_Nest& item);

@@ -15,13 +15,21 @@ using graph::Graph;
 using graph::Node;
 using graph::Value;
 
-void collect_stored(std::span<const Statement> statements, std::set<size_t>& stored) {
+void collect(std::span<const Statement> statements, CellUse& cells) {
   for (const Statement& statement : statements) {
-    if (const auto* store = std::get_if<Store>(&statement.action)) stored.insert(store->target);
-    if (const auto* compute = std::get_if<Compute>(&statement.action))
-      stored.insert(compute->outputs.begin(), compute->outputs.end());
-    if (const auto* repeat = std::get_if<Repeat>(&statement.action))
-      collect_stored(repeat->body, stored);
+    if (const auto* store = std::get_if<Store>(&statement.action)) {
+      cells.stored.insert(store->target);
+      cells.read.insert(store->part);
+    }
+    if (const auto* compute = std::get_if<Compute>(&statement.action)) {
+      cells.stored.insert(compute->outputs.begin(), compute->outputs.end());
+      cells.read.insert(compute->inputs.begin(), compute->inputs.end());
+    }
+    if (const auto* bind = std::get_if<Bind>(&statement.action)) cells.read.insert(bind->cell);
+    if (const auto* repeat = std::get_if<Repeat>(&statement.action)) {
+      if (repeat->goes_on) cells.read.insert(*repeat->goes_on);
+      collect(repeat->body, cells);
+    }
   }
 }
 
@@ -38,8 +46,7 @@ bool is_large(const LoopPlan& plan, const Statement& copy) {
   return max_elements(plan.cells[std::get<Store>(copy.action).target].shape) >= kLargeCopy;
 }
 bool fills_own_cells(const LoopPlan& plan, const Statement& statement) {
-  std::set<size_t> stored;
-  collect_stored({&statement, 1}, stored);
+  const std::set<size_t> stored = cells_of({&statement, 1}).stored;
   return std::none_of(stored.begin(), stored.end(),
                       [&](size_t cell) { return plan.cells[cell].output.has_value(); });
 }
@@ -155,23 +162,55 @@ bool is_touched_apart(const LoopPlan& plan, size_t cell, const Repeat& repeat) {
   return true;
 }
 
+// Whether iterations of the loop, with so many loops around it, may run side by side. What belongs
+// to an iteration, each has for itself.
+bool may_run_apart(const LoopPlan& plan, const Repeat& repeat, size_t depth) {
+  if (repeat.goes_on) return false;
+  const std::set<size_t> stored = cells_of(repeat.body).stored;
+  return std::all_of(stored.begin(), stored.end(), [&](size_t cell) {
+    return plan.cells[cell].depth > depth || is_touched_apart(plan, cell, repeat);
+  });
+}
+
 bool are_independent(const LoopPlan& plan) {
   const std::vector<Statement>& statements = plan.statements;
   const auto* repeat =
       statements.empty() ? nullptr : std::get_if<Repeat>(&statements.back().action);
-  if (!repeat || repeat->goes_on) return false;
+  if (!repeat) return false;
   for (size_t s = 0; s + 1 < statements.size(); ++s)
     if (!begins_output(plan, statements[s]) && !fills_own_cells(plan, statements[s])) return false;
-  std::set<size_t> stored;
-  collect_stored(repeat->body, stored);
-  for (const size_t cell : stored) {
-    const bool is_temporary = !plan.cells[cell].is_carried && !plan.cells[cell].output;
-    if (!is_temporary && !is_touched_apart(plan, cell, *repeat)) return false;
-  }
-  return true;
+  return may_run_apart(plan, *repeat, 0);
 }
 
 }  // namespace
+
+CellUse cells_of(std::span<const Statement> statements) {
+  CellUse cells;
+  collect(statements, cells);
+  return cells;
+}
+
+Dim span_of(const LoopRange& range) {
+  return range.step > 0 ? range.stop - range.start : range.start - range.stop;
+}
+
+std::vector<int64_t> side_by_side(const LoopPlan& plan, const Repeat& repeat, size_t depth) {
+  std::vector<int64_t> counts;
+  std::set<std::string> counters;  // of these loops
+  const Repeat* next = &repeat;
+  while (next && may_run_apart(plan, *next, depth + counts.size())) {
+    const Dim span = span_of(*next);
+    const auto depends = [&](const std::string& counter) {
+      return next->start.depends_on(counter) || span.depends_on(counter);
+    };
+    if (std::any_of(counters.begin(), counters.end(), depends)) break;
+    const int64_t step = std::abs(next->step);
+    counts.push_back((std::max<int64_t>(span.bound(), 0) + step - 1) / step);
+    counters.insert(next->counter.name);
+    next = next->body.size() == 1 ? std::get_if<Repeat>(&next->body[0].action) : nullptr;
+  }
+  return counts;
+}
 
 void find_parallel_iterations(LoopPlan& plan) {
   plan.is_parallel = are_independent(plan);

@@ -26,6 +26,10 @@ Var InstrBuilder::local(DType dtype, int64_t size) {
   return place(Local{size}, {}, {dtype, 1, true});
 }
 
+Var InstrBuilder::private_memory(DType dtype, int64_t size) {
+  return place(Private{size}, {}, {dtype, 1, true});
+}
+
 Var InstrBuilder::acc(Var initial) {
   return place(Acc{}, {initial}, type(initial));
 }

@@ -17,6 +17,7 @@ class InstrBuilder {
 
   Var define_global(DType dtype, int64_t index, int64_t size, bool writable);
   Var local(DType dtype, int64_t size);
+  Var private_memory(DType dtype, int64_t size);
   // The value in every lane.
   Var constant(Scalar value, int lanes = 1);
   Var vconst(std::vector<Scalar> values);

@@ -30,6 +30,13 @@ int64_t spread_position(const Ints& strides, int64_t number) {
   return position;
 }
 
+int64_t size_of_memory(const Instr& memory) {
+  if (const auto* local = memory.as<Local>()) return local->size;
+  if (const auto* own = memory.as<Private>()) return own->size;
+  const auto* global = memory.as<Define_Global>();
+  return global ? global->size : 0;
+}
+
 bool is_collective(const Instr& instr) {
   const InstrKind kind = instr.kind();
   return kind == InstrKind::Barrier || kind == InstrKind::Simd_reduce ||

@@ -27,7 +27,7 @@ struct Var {
 struct Type {
   DType dtype = DType::Float32;
   int lanes = 1;
-  bool pointer = false;  // of Local, Define_Global: memory that holds the dtype
+  bool pointer = false;  // of Local, Private, Define_Global: memory that holds the dtype
   bool operator==(const Type&) const = default;
 };
 
@@ -53,6 +53,11 @@ struct NoFields {
 struct Local {
   int64_t size = 0;
   RUNE_FIELDS(Local, f("size", size);)
+};
+// Memory of one thread alone; contents undefined at the start.
+struct Private {
+  int64_t size = 0;
+  RUNE_FIELDS(Private, f("size", size);)
 };
 // A mutable register. Args: (initial value). Reading the Acc gives its current value.
 struct Acc : NoFields {};
@@ -178,6 +183,7 @@ struct Custom {
 // RUNE_INSTR(Kind, text, fewest args, most args (-1: any), has a value)
 #define RUNE_LOWERED_INSTRS(RUNE_INSTR)                  \
   RUNE_INSTR(Local, "local", 0, 0, true)                 \
+  RUNE_INSTR(Private, "private", 0, 0, true)             \
   RUNE_INSTR(Acc, "acc", 1, 1, true)                     \
   RUNE_INSTR(Define_Global, "define_global", 0, 0, true) \
   RUNE_INSTR(Const, "const", 0, 0, true)                 \
@@ -259,6 +265,9 @@ inline bool opens_scope(InstrKind kind) {
 inline bool closes_scope(InstrKind kind) {
   return kind == InstrKind::EndRange || kind == InstrKind::EndIf;
 }
+
+// The elements of what a Local, Private or Define_Global defines.
+int64_t size_of_memory(const Instr& memory);
 
 // Whether all threads of a workgroup execute the instruction together.
 bool is_collective(const Instr& instr);

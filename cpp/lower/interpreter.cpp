@@ -260,15 +260,14 @@ class Runner {
         const Conflict conflict = record(region, index, lane);
         if (conflict.kind != Conflict::Kind::None) fail_race(op, region, index, conflict);
       }
-      access(lane, region.data + index * region.element_bytes);
+      access(lane, region.at(index, moment_.thread));
     }
   }
 
   void load(const Op& op, uint64_t* r) {
     const int64_t first = static_cast<int64_t>(r[op.a]);
     if (const Region* region = whole_access(op, first))
-      return read_elements(op.dtype, region->data + first * region->element_bytes, r + op.dst,
-                           op.lanes);
+      return read_elements(op.dtype, region->at(first, moment_.thread), r + op.dst, op.lanes);
     for (uint32_t lane = 0; lane < op.lanes; ++lane)
       if (is_masked_off(op, r, lane)) r[op.dst + lane] = 0;
     each_lane(
@@ -282,8 +281,7 @@ class Runner {
     if (op.fn) return store_atomic(op, r);
     const int64_t first = static_cast<int64_t>(r[op.a]);
     if (const Region* region = whole_access(op, first))
-      return write_elements(op.dtype, r + op.c, region->data + first * region->element_bytes,
-                            op.lanes);
+      return write_elements(op.dtype, r + op.c, region->at(first, moment_.thread), op.lanes);
     each_lane(
         op, r,
         [&](Region& m, int64_t i, uint32_t lane) {

@@ -71,10 +71,12 @@ class Decoder {
 
   void define_memory(bool global, int64_t size, int64_t index) {
     memories_[id_] = static_cast<uint32_t>(program_.memories.size());
-    program_.memories.push_back({global, instr().type.dtype, size, index, false, id_});
+    const bool is_private = instr().as<Private>() != nullptr;
+    program_.memories.push_back({global, is_private, instr().type.dtype, size, index, false, id_});
   }
 
   void decode(const Local& p) { define_memory(false, p.size, 0); }
+  void decode(const Private& p) { define_memory(false, p.size, 0); }
   void decode(const Define_Global& p) { define_memory(true, p.size, p.index); }
   void decode(const Acc&) {
     const uint32_t dst = define();

@@ -126,7 +126,9 @@ Memories::Memories(const Program& program, std::span<const Memory> globals, bool
       region.data = static_cast<std::byte*>(memory.data);
       region.size = std::min(info.size, memory.size);
     } else {
-      scratch_[i].resize(info.size * region.element_bytes);
+      region.is_private = info.is_private;
+      const int64_t copies = info.is_private ? program.kernel.local : 1;
+      scratch_[i].resize(info.size * copies * region.element_bytes);
       region.data = scratch_[i].data();
     }
     auto& [written, bytes] = by_address[region.data];
@@ -139,7 +141,7 @@ Memories::Memories(const Program& program, std::span<const Memory> globals, bool
   std::map<std::pair<const void*, int>, Shadow*> records;
   for (Region& region : regions) {
     const auto& [written, bytes] = by_address[region.data];
-    if (!written || region.size == 0) continue;
+    if (!written || region.size == 0 || region.is_private) continue;
     Shadow*& record = records[{region.data, region.element_bytes}];
     if (!record) {
       shadows_.emplace_back(bytes / region.element_bytes);
@@ -159,8 +161,8 @@ void Memories::start_group() {
       continue;
     }
     const Scalar nan = Scalar::of(dtype, std::numeric_limits<double>::quiet_NaN());
-    for (int64_t k = 0; k < regions[i].size; ++k)
-      nan.store(bytes.data() + k * regions[i].element_bytes);
+    for (size_t at = 0; at < bytes.size(); at += regions[i].element_bytes)
+      nan.store(bytes.data() + at);
   }
 }
 

@@ -43,8 +43,12 @@ struct Region {
   int element_bytes = 1;
   DType dtype = DType::Float32;
   bool global = false;       // visible to all workgroups
+  bool is_private = false;   // each thread has `size` elements
   Shadow* shadow = nullptr;  // by element; nullptr: not checked
   uint32_t source = 0;       // the instruction that defines it
+  std::byte* at(int64_t index, uint32_t thread) const {
+    return data + (index + (is_private ? thread * size : 0)) * element_bytes;
+  }
 };
 
 // Record an access and return the earlier access with which it conflicts.

@@ -48,7 +48,8 @@ struct Op {
 };
 
 struct MemoryInfo {
-  bool global = false;  // else of a workgroup
+  bool global = false;      // else of a workgroup
+  bool is_private = false;  // of each thread
   DType dtype = DType::Float32;
   int64_t size = 0;
   int64_t index = 0;  // of global memory

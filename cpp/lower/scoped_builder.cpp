@@ -29,7 +29,7 @@ Var ScopedBuilder::emit(int depth, Payload payload, std::vector<Var> args, Type 
 Var ScopedBuilder::place(Payload payload, std::vector<Var> args, Type type) {
   switch (static_cast<InstrKind>(payload.index())) {
     case InstrKind::Local:  // two of one size are two memories
-      return emit(0, std::move(payload), std::move(args), type);
+    case InstrKind::Private: return emit(0, std::move(payload), std::move(args), type);
     case InstrKind::Acc:
     case InstrKind::Assign:
     case InstrKind::Barrier:

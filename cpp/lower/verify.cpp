@@ -148,6 +148,7 @@ class Verifier {
   }
 
   void check(const Local& p) { memory(p.size); }
+  void check(const Private& p) { memory(p.size); }
   void check(const Define_Global& p) { memory(p.size); }
   void check(const Acc&) {
     expect(is_value(arg(0)), "holds memory");
@@ -334,13 +335,6 @@ class Verifier {
     }
   }
 
-  int64_t size_of_memory(Var v) const {
-    const Instr& memory = kernel_[v];
-    if (const Local* p = memory.as<Local>()) return p->size;
-    const Define_Global* p = memory.as<Define_Global>();
-    return p ? p->size : 0;
-  }
-
   void constant_index() {
     const bool store = instr().kind() == InstrKind::Store;
     if (instr().args.size() > (store ? 3u : 2u) || !arg(0).pointer) return;
@@ -348,7 +342,7 @@ class Verifier {
     const Instr& index = kernel_[instr().args[1]];
     if (!index.as<Const>() && !index.as<Vconst>()) return;
     const auto indices = constant_lanes(kernel_, instr().args[1]);
-    const int64_t size = size_of_memory(instr().args[0]);
+    const int64_t size = size_of_memory(kernel_[instr().args[0]]);
     const int64_t adjacent = indices->size() == 1 ? lanes - 1 : 0;
     for (const Scalar& first : *indices)
       for (const int64_t i : {first.as_int64(), first.as_int64() + adjacent})

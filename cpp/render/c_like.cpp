@@ -135,6 +135,14 @@ void KernelRenderer::memory_declarations() {
   int64_t bytes = 0;
   for (uint32_t id = 0; id < kernel_.body.size(); ++id) {
     const Instr& i = kernel_.body[id];
+    const auto declare_array = [&](const std::string& declaration, int64_t size) {
+      const std::string name = "m" + std::to_string(id);
+      line(expand(declaration, {{'T', dialect_.memory_type(i.type.dtype)},
+                                {'n', name},
+                                {'k', std::to_string(size > 0 ? size : 1)}}));
+      memories_[id] = {name, false};
+    };
+    if (const auto* own = i.as<lower::Private>()) declare_array(dialect_.own, own->size);
     if (const auto* local = i.as<lower::Local>()) {
       const int64_t size = local->size;
       bytes = (bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment +
@@ -142,11 +150,7 @@ void KernelRenderer::memory_declarations() {
       if (bytes > dialect_.shared_bytes)
         unsupported(concat("with ", bytes, " bytes of workgroup memory (", dialect_.name,
                            " allows ", dialect_.shared_bytes, ")"));
-      const std::string name = "m" + std::to_string(id);
-      line(expand(dialect_.shared, {{'T', dialect_.memory_type(i.type.dtype)},
-                                    {'n', name},
-                                    {'k', std::to_string(size > 0 ? size : 1)}}));
-      memories_[id] = {name, false};
+      declare_array(dialect_.shared, size);
     }
   }
 }
@@ -337,6 +341,7 @@ void KernelRenderer::instruction(uint32_t id) {
   };
   switch (i.kind()) {
     case InstrKind::Local:
+    case InstrKind::Private:
     case InstrKind::Define_Global: return;  // declared in front
     case InstrKind::Const:
       values_[id].assign(lanes, c_like::literal(dialect_, i.as<lower::Const>()->value));

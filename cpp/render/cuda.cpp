@@ -280,6 +280,7 @@ Dialect make_dialect() {
   d.thread_index = "threadIdx.x";
   d.shared = "__shared__ __align__(16) $T $n[$k];";  // by vectors
   d.shared_bytes = 48 << 10;
+  d.own = "__align__(16) $T $n[$k];";
   d.barrier = "__syncthreads();";
   d.unroll = "#pragma unroll";
   set_literals_and_casts(d);

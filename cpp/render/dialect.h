@@ -74,6 +74,7 @@ struct Dialect {
 
   std::string shared;  // declares $k elements $T $n of a workgroup's memory
   int64_t shared_bytes = 0;
+  std::string own;      // declares $k elements $T $n of a thread's own memory
   std::string barrier;  // a statement
   // The expressions that combine $0 of the SIMD-group's threads, by operation and dtype.
   std::map<std::pair<AluOp, DType>, std::string> simd_reduce;

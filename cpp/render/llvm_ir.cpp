@@ -153,7 +153,8 @@ constexpr int64_t kMaxCellBytes = 256;
 
 bool is_cell(const Instr& instr) {
   const auto* local = instr.as<lower::Local>();
-  return local && local->size * size_of(instr.type.dtype) <= kMaxCellBytes;
+  return instr.as<lower::Private>() ||
+         (local && local->size * size_of(instr.type.dtype) <= kMaxCellBytes);
 }
 
 // Whether a kernel reads what it has written, other than to Locals that are tiles.
@@ -204,6 +205,9 @@ void KernelRenderer::define_memories() {
       const std::string slot = w_.emit("getelementptr ptr, ptr %buffers, i64 ", global->index);
       w_.line(name, " = load ptr, ptr ", slot, ", align 8, !invariant.load !0");
       memories_[id] = {name, global->size, !global->writable};
+    } else if (const auto* own = i.as<lower::Private>()) {
+      w_.line(name, " = alloca [", own->size * size_of(i.type.dtype), " x i8], align 64");
+      memories_[id] = {name, own->size, false};
     } else if (const auto* local = i.as<lower::Local>()) {
       const int64_t offset = offsets[num_locals++];
       if (is_cell(i))
@@ -249,6 +253,7 @@ Value KernelRenderer::instruction(uint32_t id) {
   const auto& [dtype, lanes, pointer] = i.type;
   switch (i.kind()) {
     case InstrKind::Local:
+    case InstrKind::Private:
     case InstrKind::Define_Global:
     case InstrKind::Define_Var: return values_[id];  // in the prologue
     case InstrKind::Barrier: return {};              // a group has one thread

@@ -263,6 +263,7 @@ Dialect make_dialect() {
   d.constant_table = "constant $T $n[$k] = {$x};";
   d.shared = "threadgroup $T $n[$k];";
   d.shared_bytes = 32 << 10;
+  d.own = "thread $T $n[$k];";
   d.barrier = "threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);";
   d.unroll = "#pragma clang loop unroll(full)";
   d.packed_read = "*(device const $V*)($p + $i)";

@@ -30,7 +30,10 @@ struct Axis {
 // of the block axes, linearised, are dealt to threads in order, or, with `points`, so many times a
 // workgroup's threads to each workgroup and round robin to its threads. If two block axes have
 // tiles of three sizes, a workgroup covers a rectangle of the first, whose rectangles of the second
-// are dealt to its SIMD-groups round robin, a point to each thread. The points of an inner axis are
+// are dealt to its SIMD-groups round robin, a point to each thread. `mirrored`: the rectangles are
+// squares of the only block axes, which are of one size, and follow one another by diagonals, (i, i
+// + d) and (i, i - d) for d = 0, 1, 2 ..., so that a square and its mirror image are computed at
+// about the same time. The points of an inner axis are
 // dealt to the threads of the group round robin. `serial`: loops, in this order; an outer axis is
 // listed once for each of its tile sizes within a workgroup, from the largest to the innermost
 // loop's. If the outermost loop is over tiles of a stage's axis, which is listed twice then, the
@@ -41,6 +44,7 @@ struct Mapping {
   int64_t lanes = 1;
   int64_t threads = 1;
   std::optional<int64_t> points;
+  std::optional<bool> mirrored;
   bool operator==(const Mapping&) const = default;
   template <class F>
   void fields(F&& f) {
@@ -51,6 +55,7 @@ struct Mapping {
     f("lanes", lanes);
     f("threads", threads);
     f("points", points);
+    f("mirrored", mirrored);
   }
 };
 

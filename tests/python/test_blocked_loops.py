@@ -205,6 +205,12 @@ def prefixes(x):
     return x
 
 
+def transposed(x):
+    for _ in range(100):
+        x = np.sin(x) * 0.5 + np.tanh(x.T)
+    return x
+
+
 def some_rows(x):
     for _ in range(100):
         x[0] += 1.0
@@ -217,6 +223,7 @@ MIXED: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "sums": (sums, (rows(N) + 2,)),
     "permuted": (permuted, (rows(N), np.random.default_rng(0).permutation(N))),
     "prefixes": (prefixes, (rows(N),)),
+    "transposed": (transposed, (rows(120, 120),)),
     "some_rows": (some_rows, (rows(N),)),
     "reversed_input": (reversed_input, (rows(60, N),)),
 }

@@ -72,7 +72,7 @@ def _left_early(x, y):
 
 def _swapped(x, y):
     for i in range(301):
-        x, y = y * 0.5 + np.tanh(x) * i / 301, x
+        x, y = y.T * 0.5 + np.tanh(x) * i / 301, x
     return x, y
 
 
@@ -89,7 +89,7 @@ def _inner_condition(x, y):
 def _scan_in_a_loop(x, y):
     for i in range(300):
         x = np.cumsum(np.sin(x) * 0.01, axis=1) + y
-        y = np.where(x > y, y * 0.5, -y) + i % 3
+        y = np.where(x > y.T, y * 0.5, -y) + i % 3
     return x, y
 
 

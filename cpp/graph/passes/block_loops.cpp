@@ -22,13 +22,16 @@ struct Blocked {
 
 Graph block_loops(Graph graph, const Capabilities& caps) {
   const auto is_end = [](const Node& node) { return node.as<End_Loop>() != nullptr; };
-  if (caps.model != ExecutionModel::Cores || !any_node(graph, is_end)) return graph;
+  if (!any_node(graph, is_end)) return graph;
   graph = eliminate_dead_code(graph);
   const LoopTree tree(graph);
   std::map<Value, Blocked> blocked;  // by End_Loop
   std::set<uint32_t> members;        // of these loops
-  for (const LoopTree::Loop& loop : tree.loops()) {
-    if (loop.parent) continue;
+  // Outer loops come first: what is in them runs in their blocks.
+  for (size_t i = tree.loops().size(); i-- > 0;) {
+    const LoopTree::Loop& loop = tree.loops()[i];
+    if (loop.parent && (caps.model == ExecutionModel::Cores || members.contains(loop.end.id)))
+      continue;
     RowAxes axes(graph, tree, loop);
     auto choice = choose_blocks(graph, tree, loop, axes, caps);
     if (!choice) continue;
@@ -50,9 +53,9 @@ Graph block_loops(Graph graph, const Capabilities& caps) {
     builder.set_location(node.location);
     if (const auto known = blocked.find({id}); known != blocked.end()) {
       const auto& [axes, choice] = known->second;
-      LoopBlocks blocks(graph, tree.ended_by({id}), axes, choice.group, choice.carried, builder,
+      LoopBlocks blocks(graph, tree.ended_by({id}), axes, choice.groups, choice.carried, builder,
                         map);
-      results[{id}] = blocks.run(choice.size, taken);
+      results[{id}] = blocks.run(taken);
       continue;
     }
     const auto* result = node.as<Loop_Result>();

@@ -1,7 +1,6 @@
 // Loops become Loop_Nests, which are compiled with their loops, or their iterations, one after the
 // other.
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <map>
 #include <set>
@@ -11,6 +10,7 @@
 #include "graph/attribute_dims.h"
 #include "graph/loops.h"
 #include "graph/parallel_work.h"
+#include "graph/passes/iterations.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/rewrite.h"
 
@@ -87,9 +87,9 @@ class Former {
     const LoopTree::Loop& loop = tree_.ended_by(end);
     RUNE_CHECK(!graph_[end].as<End_Loop>()->goes_on,
                "a loop that a condition ends is in what is expanded");
-    if (counters_.empty() && expanded_nodes(loop) > kMostNodes)
-      user_error(ErrorKind::Unsupported, "loop: cannot expand to ", expanded_nodes(loop),
-                 " operations (at most ", kMostNodes, ")",
+    if (counters_.empty() && expanded_nodes(graph_, tree_, loop) > kMostNodes)
+      user_error(ErrorKind::Unsupported, "loop: cannot expand to ",
+                 expanded_nodes(graph_, tree_, loop), " operations (at most ", kMostNodes, ")",
                  graph_[end].location.empty() ? "" : ", at " + graph_[end].location);
     const auto& range = *graph_[end].as<End_Loop>();
     const std::vector<Value>& operands = graph_[end].inputs;
@@ -130,22 +130,9 @@ class Former {
     if (has_condition || has_sizes) return true;  // which are not known before the program runs
     const auto& range = *graph_[end].as<End_Loop>();
     if (!range.start.is_constant() || !range.stop.is_constant()) return true;
-    const double nodes = expanded_nodes(loop);
+    const double nodes = expanded_nodes(graph_, tree_, loop);
     if (caps_.model != ExecutionModel::Cores) return nodes > caps_.max_expanded_nodes;
     return has_inner || nodes > kMostExpandedNodes || elements_of(loop) < kLargeIteration;
-  }
-
-  // Of all iterations, but for those that cost nothing.
-  double expanded_nodes(const LoopTree::Loop& loop) const {
-    double nodes = 0;
-    for (const uint32_t id : loop.members) {
-      const Node& node = graph_.nodes[id];
-      if (node.as<End_Loop>()) nodes += expanded_nodes(tree_.ended_by({id}));
-      if (!is_movement(node.kind()) && !node.as<Carry>() && !node.as<Loop_Result>()) ++nodes;
-    }
-    const auto& range = *graph_[loop.end].as<End_Loop>();
-    const Dim span = range.step > 0 ? range.stop - range.start : range.start - range.stop;
-    return nodes * std::max(0.0, static_cast<double>(span.bound()) / std::abs(range.step));
   }
 
   // That an iteration computes.
@@ -183,11 +170,16 @@ class Former {
 
   // Updates of one array after the other that become selections by masks: on a grid, computing a
   // small array once takes less time than a launch for each of its parts.
-  std::set<uint32_t> selected_updates(const std::set<uint32_t>& nodes) const {
+  std::set<uint32_t> selected_updates(std::set<uint32_t> nodes) const {
     constexpr size_t kFewUpdates = 3;
     constexpr int64_t kMostBytes = 1 << 21;
     std::set<uint32_t> result;
     if (caps_.model != ExecutionModel::Grid) return result;
+    // Iterations that each write parts of their own may run in threads side by side.
+    for (const LoopTree::Loop& loop : tree_.loops()) {
+      if (!nodes.contains(loop.end.id) || !have_own_parts(graph_, tree_, loop)) continue;
+      for (const uint32_t id : nodes_of(loop)) nodes.erase(id);
+    }
     std::map<uint32_t, std::vector<uint32_t>> chains;  // by the value before the first update
     std::map<uint32_t, uint32_t> first;                // by update: that value
     for (const uint32_t id : nodes) {

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/math.h"
+#include "graph/passes/rewrite.h"
 
 namespace rune::graph {
 
@@ -230,6 +231,19 @@ bool have_own_parts(const Graph& graph, const LoopTree& tree, const LoopTree::Lo
     }
   }
   return true;
+}
+
+double expanded_nodes(const Graph& graph, const LoopTree& tree, const LoopTree::Loop& loop) {
+  double nodes = 0;
+  for (const uint32_t id : loop.members) {
+    const Node& node = graph.nodes[id];
+    if (node.as<End_Loop>()) nodes += expanded_nodes(graph, tree, tree.ended_by({id}));
+    if (!is_movement(node.kind()) && !node.as<Carry>() && !node.as<Loop_Result>()) ++nodes;
+  }
+  const auto& range = *graph[loop.end].as<End_Loop>();
+  const Dim span = range.step > 0 ? range.stop - range.start : range.start - range.stop;
+  return nodes * std::max(0.0, static_cast<double>(span.bound()) /
+                                   static_cast<double>(std::abs(range.step)));
 }
 
 }  // namespace rune::graph

@@ -74,4 +74,7 @@ std::optional<std::vector<Value>> values_of_updated(const Graph& graph, const Lo
 // carries, and reads nothing in them that another iteration writes.
 bool have_own_parts(const Graph& graph, const LoopTree& tree, const LoopTree::Loop& loop);
 
+// Nodes of all iterations of a loop, but for those that cost nothing.
+double expanded_nodes(const Graph& graph, const LoopTree& tree, const LoopTree::Loop& loop);
+
 }  // namespace rune::graph

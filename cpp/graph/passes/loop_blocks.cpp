@@ -50,12 +50,12 @@ std::optional<CarriedRows> carried_rows(const Graph& graph, const LoopTree& tree
 }
 
 LoopBlocks::LoopBlocks(const Graph& graph, const LoopTree::Loop& loop, const RowAxes& axes,
-                       size_t group, CarriedRows carried, Builder& builder,
+                       std::vector<GroupBlocks> groups, CarriedRows carried, Builder& builder,
                        const std::vector<Value>& map)
     : graph_(graph),
       loop_(loop),
       axes_(axes),
-      group_(group),
+      groups_(std::move(groups)),
       carried_(std::move(carried)),
       builder_(builder),
       map_(map) {
@@ -73,58 +73,69 @@ LoopBlocks::LoopBlocks(const Graph& graph, const LoopTree::Loop& loop, const Row
       whole_carries_.insert({ends_.at(graph[v].inputs[1]), static_cast<size_t>(carry->index)});
 }
 
-std::vector<Value> LoopBlocks::run(int64_t size, std::set<std::string>& taken) {
+std::vector<Value> LoopBlocks::run(std::set<std::string>& taken) {
   const Node& end = graph_[loop_.end];
   const size_t count = num_carried(end);
-  const auto [first_row, end_row] = *axes_.rows_of(group_);
-  const int64_t num_blocks = (end_row - first_row) / size;
-  const int64_t num_left = (end_row - first_row) % size;
   std::vector<Value> results(count);
   Index with_rows, common;
   for (const size_t k : used_results())
     (carried_.kinds[k] == Carried::Common ? common : with_rows).push_back(k);
+  const auto initial_values = [&] {
+    std::vector<Value> initial(count);
+    for (size_t k = 0; k < count; ++k) initial[k] = map_[end.inputs[1 + count + k].id];
+    return initial;
+  };
 
   if (!with_rows.empty()) {
-    block_ = Block{first_row, size};
+    // An array that blocks change is carried by the loops over blocks, used afterwards or not.
+    for (const GroupBlocks& blocks : groups_) blocks_[blocks.group];
     find_live(with_rows);
-    // An array that blocks change is carried by the loop over blocks, used afterwards or not.
     for (const size_t k : live_carries(loop_.end))
       if (carried_.kinds[k] == Carried::Whole &&
           std::find(with_rows.begin(), with_rows.end(), k) == with_rows.end())
         with_rows.push_back(k);
-    std::vector<Value> initial(count);
-    for (size_t k = 0; k < count; ++k) initial[k] = map_[end.inputs[1 + count + k].id];
-    std::vector<Value> arrays = initial;
-    builder_.set_location(end.location);
-    const SymVar number{loop_.counter.name + unused_suffix("_block", taken), 0, num_blocks - 1};
-    const Value counter = builder_.add(Loop_Counter{number}, {});
-    for (size_t i = 0; i < with_rows.size(); ++i)
-      arrays[with_rows[i]] =
-          builder_.add(Carry{static_cast<int64_t>(i)}, {initial[with_rows[i]], counter});
-    run_rows(with_rows, {Dim(number) * size + first_row, size}, arrays, "");
-    std::vector<Value> operands{counter};
-    for (const size_t k : with_rows) operands.push_back(arrays[k]);
-    for (const size_t k : with_rows) operands.push_back(initial[k]);
-    const Value end_of_blocks =
-        builder_.add(End_Loop{0, num_blocks, 1, std::nullopt}, std::move(operands));
-    for (size_t i = 0; i < with_rows.size(); ++i)
-      arrays[with_rows[i]] =
-          builder_.add(Loop_Result{static_cast<int64_t>(i)}, {end_of_blocks, arrays[with_rows[i]]});
-    if (num_left > 0)
-      run_rows(with_rows, {first_row + num_blocks * size, num_left}, arrays,
-               unused_suffix("_rest", taken));
+    std::vector<Value> arrays = initial_values();
+    run_blocks(0, with_rows, arrays, "", taken);
     for (const size_t k : with_rows) results[k] = arrays[k];
   }
   if (!common.empty()) {
-    block_ = std::nullopt;
+    blocks_.clear();
     find_live(common);
-    std::vector<Value> initial(count);
-    for (size_t k = 0; k < count; ++k) initial[k] = map_[end.inputs[1 + count + k].id];
-    const std::vector<Value> values =
-        run_loop(common, initial, with_rows.empty() ? "" : unused_suffix("_common", taken));
+    const std::vector<Value> values = run_loop(
+        common, initial_values(), with_rows.empty() ? "" : unused_suffix("_common", taken));
     for (size_t i = 0; i < common.size(); ++i) results[common[i]] = values[i];
   }
   return results;
+}
+
+// Runs the loop on the blocks of the groups from number `level` on, and those that are chosen of
+// the others.
+void LoopBlocks::run_blocks(size_t level, const Index& wanted, std::vector<Value>& arrays,
+                            const std::string& suffix, std::set<std::string>& taken) {
+  if (level == groups_.size()) return run_rows(wanted, arrays, suffix);
+  const auto [group, size] = groups_[level];
+  const auto [first_row, end_row] = *axes_.rows_of(group);
+  const int64_t num_blocks = (end_row - first_row) / size;
+  const int64_t num_left = (end_row - first_row) % size;
+  const std::vector<Value> initial = arrays;
+  builder_.set_location(graph_[loop_.end].location);
+  const SymVar number{loop_.counter.name + suffix + unused_suffix("_block", taken), 0,
+                      num_blocks - 1};
+  const Value counter = builder_.add(Loop_Counter{number}, {});
+  for (size_t i = 0; i < wanted.size(); ++i)
+    arrays[wanted[i]] = builder_.add(Carry{static_cast<int64_t>(i)}, {initial[wanted[i]], counter});
+  blocks_[group] = {Dim(number) * size + first_row, size};
+  run_blocks(level + 1, wanted, arrays, suffix, taken);
+  std::vector<Value> operands{counter};
+  for (const size_t k : wanted) operands.push_back(arrays[k]);
+  for (const size_t k : wanted) operands.push_back(initial[k]);
+  const Value end = builder_.add(End_Loop{0, num_blocks, 1, std::nullopt}, std::move(operands));
+  for (size_t i = 0; i < wanted.size(); ++i)
+    arrays[wanted[i]] =
+        builder_.add(Loop_Result{static_cast<int64_t>(i)}, {end, arrays[wanted[i]]});
+  if (num_left == 0) return;
+  blocks_[group] = {first_row + num_blocks * size, num_left};
+  run_blocks(level + 1, wanted, arrays, suffix + unused_suffix("_rest", taken), taken);
 }
 
 // The indices of what is used when the loop has ended, ascending.
@@ -138,10 +149,9 @@ LoopBlocks::Index LoopBlocks::used_results() const {
   return {used.begin(), used.end()};
 }
 
-// Runs the loop on one block, and stores the block's rows to the arrays (by carried index).
-void LoopBlocks::run_rows(const Index& wanted, const Block& block, std::vector<Value>& arrays,
+// Runs the loop on the chosen block, and stores the block's rows to the arrays (by carried index).
+void LoopBlocks::run_rows(const Index& wanted, std::vector<Value>& arrays,
                           const std::string& suffix) {
-  block_ = block;
   find_live(wanted);
   const std::vector<Value> results = run_loop(wanted, initials(arrays), suffix);
   for (size_t i = 0; i < wanted.size(); ++i) {
@@ -315,7 +325,7 @@ Payload LoopBlocks::payload_of(uint32_t id) const {
   for (size_t d = 0; d < node.shape().size(); ++d) {
     const RowAxes::Place place = axes_.of({id}, d);
     if (!is_row(place)) continue;
-    const int64_t size = block_->size;
+    const int64_t size = blocks_.at(place.group).size;
     if (auto* reshape = std::get_if<Reshape>(&payload)) reshape->shape[d] = size;
     if (auto* expand = std::get_if<Expand>(&payload)) expand->shape[d] = size;
     if (auto* pad = std::get_if<Pad>(&payload)) pad->widths[d] = {0, 0};
@@ -367,8 +377,8 @@ Value LoopBlocks::part(Value whole, const std::vector<RowAxes::Place>& places) {
   for (size_t d = 0; d < shape.size(); ++d) {
     limits.emplace_back(0, shape[d]);
     if (!is_row(places[d])) continue;
-    size[d] = block_->size;
-    limits[d] = {first_of(places[d]), first_of(places[d]) + block_->size};
+    size[d] = blocks_.at(places[d].group).size;
+    limits[d] = {first_of(places[d]), first_of(places[d]) + size[d]};
   }
   if (size == shape) return whole;
   const Value root = builder_.splat_root(whole);

@@ -33,16 +33,25 @@ std::optional<CarriedRows> carried_rows(const Graph& graph, const LoopTree& tree
                                         const LoopTree::Loop& loop, const RowAxes& axes,
                                         size_t group);
 
-// Builds the loop over blocks, and a loop for the rows that fill no block.
+// Blocks of `size` rows of a group.
+struct GroupBlocks {
+  size_t group = 0;
+  int64_t size = 0;
+};
+
+// Builds the loops over blocks, and loops for the rows that fill no block.
 class LoopBlocks {
  public:
-  // `map` has the values of the builder's graph that stand for the nodes outside of the loop.
-  LoopBlocks(const Graph& graph, const LoopTree::Loop& loop, const RowAxes& axes, size_t group,
-             CarriedRows carried, Builder& builder, const std::vector<Value>& map);
+  // There is a loop over the blocks of each of these groups, the outermost first; `carried` is
+  // equal for all of them. `map` has the values of the builder's graph that stand for the nodes
+  // outside of the loop.
+  LoopBlocks(const Graph& graph, const LoopTree::Loop& loop, const RowAxes& axes,
+             std::vector<GroupBlocks> groups, CarriedRows carried, Builder& builder,
+             const std::vector<Value>& map);
 
-  // Builds blocks of `size` rows. The results are what the original loop carries at its end, by
-  // index; no value for what is not used. `taken` are the names of variables; new names are added.
-  std::vector<Value> run(int64_t size, std::set<std::string>& taken);
+  // The results are what the original loop carries at its end, by index; no value for what is not
+  // used. `taken` are the names of variables; new names are added.
+  std::vector<Value> run(std::set<std::string>& taken);
 
  private:
   struct Block {
@@ -55,8 +64,9 @@ class LoopBlocks {
   Index live_carries(Value end) const;
   int64_t number_of(Value end, size_t k) const;
   Index used_results() const;
-  void run_rows(const Index& wanted, const Block& block, std::vector<Value>& arrays,
-                const std::string& suffix);
+  void run_blocks(size_t level, const Index& wanted, std::vector<Value>& arrays,
+                  const std::string& suffix, std::set<std::string>& taken);
+  void run_rows(const Index& wanted, std::vector<Value>& arrays, const std::string& suffix);
   std::vector<Value> initials(const std::vector<Value>& arrays);
   std::vector<Value> run_loop(const Index& wanted, const std::vector<Value>& initial,
                               const std::string& suffix);
@@ -67,14 +77,16 @@ class LoopBlocks {
   Value part(Value whole, const std::vector<RowAxes::Place>& places);
   std::vector<RowAxes::Place> places_of(Value v) const;
   std::vector<Dim> offsets_of(Value v) const;
-  bool is_row(const RowAxes::Place& place) const { return block_ && place.group == group_; }
-  bool is_whole(Value v) const { return block_ && carried_.whole.contains(v); }
+  bool is_row(const RowAxes::Place& place) const { return blocks_.contains(place.group); }
+  bool is_whole(Value v) const { return !blocks_.empty() && carried_.whole.contains(v); }
   // Whether the loop of this end carries the whole array as number k.
   bool is_whole_carry(Value end, size_t k) const {
-    return block_ && whole_carries_.contains({end, k});
+    return !blocks_.empty() && whole_carries_.contains({end, k});
   }
   // The first row of a block in terms of an axis.
-  Dim first_of(const RowAxes::Place& place) const { return block_->first - place.shift; }
+  Dim first_of(const RowAxes::Place& place) const {
+    return blocks_.at(place.group).first - place.shift;
+  }
   Dim renamed(const Dim& size) const;
   SymVar renamed(SymVar variable) const;
   std::string unused_suffix(const std::string& wanted, std::set<std::string>& taken) const;
@@ -82,7 +94,7 @@ class LoopBlocks {
   const Graph& graph_;
   const LoopTree::Loop& loop_;
   const RowAxes& axes_;
-  const size_t group_;
+  const std::vector<GroupBlocks> groups_;
   const CarriedRows carried_;
   Builder& builder_;
   const std::vector<Value>& map_;
@@ -94,7 +106,7 @@ class LoopBlocks {
   // Of the loop that is built now.
   std::set<uint32_t> live_;
   std::map<Value, std::set<size_t>> live_carries_;  // by End_Loop
-  std::optional<Block> block_;                      // nothing: all rows
+  std::map<size_t, Block> blocks_;                  // by group; none: all rows
   std::string suffix_;                              // of its variables
   std::map<uint32_t, Value> built_, wholes_;        // `wholes_`: of those the block is built_
   std::map<size_t, Value> initial_;                 // of the outermost loop

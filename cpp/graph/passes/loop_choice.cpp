@@ -29,45 +29,24 @@ constexpr double kWorkOfStream = 20;  // additions an element
 constexpr double kMostRepeated = 0.1;
 // Multiply-adds of a contraction from which on it is better computed by a kernel of its own.
 constexpr double kLargeContraction = 1 << 16;
+// Nodes of all iterations up to which they are compiled one by one, and fuse with what is around.
+constexpr double kMostExpandedNodes = 400;
 // How often a loop that a condition ends may run, for all we know.
 constexpr double kGuessedTrip = 100;
 
+// What is known of a loop's work.
 class Chooser {
  public:
   Chooser(const Graph& graph, const LoopTree& tree, const LoopTree::Loop& loop, const RowAxes& axes,
           const Capabilities& caps)
-      : graph_(graph), loop_(loop), axes_(axes), caps_(caps) {
-    count_iterations(tree, loop, 1);
+      : graph_(graph), tree_(tree), loop_(loop), axes_(axes), caps_(caps) {
+    count_iterations(loop, 1);
     for (const uint32_t id : axes.body()) work_ += work_of(id);
   }
 
-  bool is_worth_it() const {
-    return axes_.is_known() && work_ >= kLeastWork && trip_ >= 2 &&
-           std::none_of(axes_.body().begin(), axes_.body().end(),
-                        [&](uint32_t id) { return is_large_contraction(id); });
-  }
-
-  std::optional<BlockChoice> choose(const LoopTree& tree) const {
-    std::optional<BlockChoice> best;
-    size_t least_position = 0;
-    for (const size_t group : axes_.groups()) {
-      const auto [first, end] = *axes_.rows_of(group);
-      if (end - first < 2) continue;
-      auto carried = carried_rows(graph_, tree, loop_, axes_, group);
-      if (!carried) continue;
-      const int64_t size = rows_of_block(group, *carried, end - first);
-      // Rows that lie behind one another make blocks that do, too.
-      const size_t position = position_of(group, *carried);
-      if (size == 0 || (best && position >= least_position)) continue;
-      best = BlockChoice{group, *std::move(carried), size};
-      least_position = position;
-    }
-    return best;
-  }
-
- private:
+ protected:
   // By node: how often it is computed.
-  void count_iterations(const LoopTree& tree, const LoopTree::Loop& loop, double around) {
+  void count_iterations(const LoopTree::Loop& loop, double around) {
     const auto& range = *graph_[loop.end].as<End_Loop>();
     const Dim span = range.step > 0 ? range.stop - range.start : range.start - range.stop;
     double trip = static_cast<double>(span.bound()) / static_cast<double>(std::abs(range.step));
@@ -77,7 +56,7 @@ class Chooser {
     const double times = around * std::max(trip, 0.0);
     for (const uint32_t id : loop.members) {
       times_[id] = times;
-      if (graph_.nodes[id].as<End_Loop>()) count_iterations(tree, tree.ended_by({id}), times);
+      if (graph_.nodes[id].as<End_Loop>()) count_iterations(tree_.ended_by({id}), times);
     }
   }
 
@@ -92,12 +71,59 @@ class Chooser {
   }
   double work_of(uint32_t id) const { return operations_of(graph_.nodes[id]) * times_.at(id); }
 
+  bool has_rows(uint32_t id, size_t group) const { return axes_.axis_in({id}, group).has_value(); }
+
+  // How far the rows are from being the outermost axis, of what the loop carries.
+  size_t position_of(size_t group, const CarriedRows& carried) const {
+    size_t result = 0;
+    for (size_t k = 0; k < carried.kinds.size(); ++k)
+      if (carried.kinds[k] != Carried::Common)
+        result += *axes_.axis_in(graph_[loop_.end].inputs[1 + k], group);
+    return result;
+  }
+
+  const Graph& graph_;
+  const LoopTree& tree_;
+  const LoopTree::Loop& loop_;
+  const RowAxes& axes_;
+  const Capabilities& caps_;
+  std::map<uint32_t, double> times_;
+  double trip_ = 0, work_ = 0;
+};
+
+// Blocks that cores share, and that stay in a core's first cache.
+class CoreChooser : Chooser {
+ public:
+  using Chooser::Chooser;
+
+  std::optional<BlockChoice> choose() const {
+    if (work_ < kLeastWork || trip_ < 2 ||
+        std::any_of(
+            axes_.body().begin(), axes_.body().end(),
+            [&](uint32_t id) { return is_large_contraction(id); }))
+      return std::nullopt;
+    std::optional<BlockChoice> best;
+    size_t least_position = 0;
+    for (const size_t group : axes_.groups()) {
+      const auto [first, end] = *axes_.rows_of(group);
+      if (end - first < 2) continue;
+      auto carried = carried_rows(graph_, tree_, loop_, axes_, group);
+      if (!carried) continue;
+      const int64_t size = rows_of_block(group, *carried, end - first);
+      // Rows that lie behind one another make blocks that do, too.
+      const size_t position = position_of(group, *carried);
+      if (size == 0 || (best && position >= least_position)) continue;
+      best = BlockChoice{{{group, size}}, *std::move(carried)};
+      least_position = position;
+    }
+    return best;
+  }
+
+ private:
   bool is_large_contraction(uint32_t id) const {
     const Node& node = graph_.nodes[id];
     return node.as<Contract>() && operations_of(node) >= kLargeContraction;
   }
-
-  bool has_rows(uint32_t id, size_t group) const { return axes_.axis_in({id}, group).has_value(); }
 
   // That reading the value takes: movement has no memory of its own.
   int64_t bytes_of(Value v) const {
@@ -210,22 +236,110 @@ class Chooser {
         if (rows % size == 0 && rows / size >= cores) return size;
     return even;
   }
+};
 
-  // How far the rows are from being the outermost axis, of what the loop carries.
-  size_t position_of(size_t group, const CarriedRows& carried) const {
-    size_t result = 0;
-    for (size_t k = 0; k < carried.kinds.size(); ++k)
-      if (carried.kinds[k] != Carried::Common)
-        result += *axes_.axis_in(graph_[loop_.end].inputs[1 + k], group);
+// A thread for each row.
+class ThreadChooser : Chooser {
+ public:
+  using Chooser::Chooser;
+
+  std::optional<BlockChoice> choose() const {
+    if (!stays_loop()) return std::nullopt;
+    // All groups of which the loop carries the same arrays: the more rows, the shorter each is.
+    struct Candidate {
+      CarriedRows carried;
+      std::vector<std::pair<size_t, size_t>> groups;  // (position, group)
+      double rows = 1;
+    };
+    std::map<std::vector<Carried>, Candidate> candidates;
+    for (const size_t group : axes_.groups()) {
+      const auto [first, end] = *axes_.rows_of(group);
+      if (end - first < 2) continue;
+      auto carried = carried_rows(graph_, tree_, loop_, axes_, group);
+      if (!carried) continue;
+      Candidate& candidate = candidates[carried->kinds];
+      candidate.groups.emplace_back(position_of(group, *carried), group);
+      candidate.rows *= static_cast<double>(end - first);
+      candidate.carried = *std::move(carried);
+    }
+    std::optional<BlockChoice> best;
+    double least_ns = ns_of_launches();
+    for (auto& [kinds, candidate] : candidates) {
+      std::sort(candidate.groups.begin(), candidate.groups.end());
+      // All iterations of few rows may be so few that they are expanded.
+      if (candidate.rows * kMostExpandedNodes < caps_.max_expanded_nodes) continue;
+      const double ns = ns_of_threads(candidate.groups, candidate.rows);
+      if (ns >= least_ns) continue;
+      least_ns = ns;
+      best = BlockChoice{{}, std::move(candidate.carried)};
+      // Neighbours in memory are neighbouring threads.
+      for (const auto& [position, group] : candidate.groups) best->groups.push_back({group, 1});
+    }
+    return best;
+  }
+
+ private:
+  // Whether the loop is better not expanded, with the outermost one in which it lies.
+  bool stays_loop() const {
+    const LoopTree::Loop* outermost = &loop_;
+    while (outermost->parent) outermost = &tree_.loops()[*outermost->parent];
+    const auto has_known_count = [&](const Node& end) {
+      const auto& range = *end.as<End_Loop>();
+      return !range.goes_on && range.start.is_constant() && range.stop.is_constant();
+    };
+    if (!has_known_count(graph_[outermost->end])) return true;
+    for (const uint32_t id : tree_.body_of(*outermost)) {
+      const Node& node = graph_.nodes[id];
+      if (node.as<Loop_Size>() || (node.as<End_Loop>() && node.as<End_Loop>()->goes_on))
+        return true;
+    }
+    return expanded_nodes(graph_, tree_, *outermost) > kMostExpandedNodes;
+  }
+
+  // At least one kernel for each iteration, and more where elements are combined.
+  double ns_of_launches() const {
+    double result = 0;
+    for (const uint32_t id : axes_.body()) {
+      const Node& node = graph_.nodes[id];
+      if (node.as<Loop_Counter>() || node.as<Reduce_Axis>() || node.as<Contract>() ||
+          node.as<Scan>() || node.as<Scatter>())
+        result += times_.at(id) * caps_.launch_ns;
+    }
+    // What is carried goes through memory.
+    const Node& end = graph_[loop_.end];
+    for (size_t k = 0; k < num_carried(end); ++k) {
+      const Node& last = graph_[end.inputs[1 + k]];
+      if (values_of_updated(graph_, tree_, loop_, k) || !is_constant(last.shape())) continue;
+      const double bytes = static_cast<double>(max_elements(last.shape()) * size_of(last.dtype()));
+      if (bytes > static_cast<double>(caps_.last_level_bytes))
+        result += 2 * trip_ * bytes / caps_.bandwidth_bytes_per_ns;
+    }
     return result;
   }
 
-  const Graph& graph_;
-  const LoopTree::Loop& loop_;
-  const RowAxes& axes_;
-  const Capabilities& caps_;
-  std::map<uint32_t, double> times_;
-  double trip_ = 0, work_ = 0;
+  // A thread does the operations of its row one after the other; so many threads run at once.
+  double ns_of_threads(const std::vector<std::pair<size_t, size_t>>& groups, double rows) const {
+    // An operation that takes as long as so many additions is worth the loads of another one.
+    constexpr double kAdditions = 5;
+    double operations = 0;
+    for (const uint32_t id : axes_.body()) {
+      const double work = work_of(id);
+      if (work == 0) continue;
+      const Node& node = graph_.nodes[id];
+      const double elements =
+          static_cast<double>(max_elements(node.shape())) * reduced_elements(graph_, node);
+      if (elements == 0) continue;
+      const double cost = work / (elements * times_.at(id));
+      double own = elements;
+      for (const auto& [position, group] : groups)
+        if (const auto axis = axes_.axis_in({id}, group))
+          own /= static_cast<double>(node.shape()[*axis].bound());
+      operations += own * times_.at(id) * std::max(1.0, cost / kAdditions);
+    }
+    const double at_once =
+        static_cast<double>(caps_.num_cores) * static_cast<double>(caps_.max_threads_per_group);
+    return caps_.launch_ns + caps_.thread_operation_ns * operations * std::max(1.0, rows / at_once);
+  }
 };
 
 }  // namespace
@@ -233,9 +347,10 @@ class Chooser {
 std::optional<BlockChoice> choose_blocks(const Graph& graph, const LoopTree& tree,
                                          const LoopTree::Loop& loop, const RowAxes& axes,
                                          const Capabilities& caps) {
-  const Chooser chooser(graph, tree, loop, axes, caps);
-  if (!chooser.is_worth_it() || have_own_parts(graph, tree, loop)) return std::nullopt;
-  return chooser.choose(tree);
+  if (!axes.is_known() || have_own_parts(graph, tree, loop)) return std::nullopt;
+  if (caps.model == ExecutionModel::Grid)
+    return ThreadChooser(graph, tree, loop, axes, caps).choose();
+  return CoreChooser(graph, tree, loop, axes, caps).choose();
 }
 
 }  // namespace rune::graph

@@ -286,6 +286,19 @@ void RowAxes::connect_indexed(uint32_t id) {
 
 void RowAxes::collect_rows() {
   std::set<size_t> mixed;
+  // An element of a value two of whose axes are in a group is in two rows, as of x and x.T together.
+  const auto mix_twice = [&](size_t first, size_t rank) {
+    std::set<size_t> groups;
+    for (size_t d = 0; d < rank; ++d) {
+      const size_t group = find(first + d).group;
+      if (!groups.insert(group).second) mixed.insert(group);
+    }
+  };
+  for (const auto& [id, first] : values_) mix_twice(first, graph_.nodes[id].shape().size());
+  for (const auto& [use, first] : others_) {
+    const Value v = graph_.nodes[use.first].inputs[use.second];
+    mix_twice(first, graph_[v].shape().size());
+  }
   for (size_t i = 0; i < axes_.size(); ++i) {
     const Place place = find(i);
     if (axes_[i].is_mixed || !axes_[i].size.is_constant()) {

@@ -10,7 +10,11 @@ using sym::Expr;
 using sym::Mask;
 
 LoopNest::LoopNest(ScopedBuilder& builder, IndexEmitter& index, const schedule::Kernel& kernel)
-    : builder_(builder), index_(index), iter_(kernel.iter), threads_(kernel.iter.mapping.threads) {}
+    : builder_(builder),
+      index_(index),
+      kernel_(kernel),
+      iter_(kernel.iter),
+      threads_(kernel.iter.mapping.threads) {}
 
 bool LoopNest::is_vector(int64_t axis) const {
   return contains(iter_.mapping.vec, axis);
@@ -31,6 +35,36 @@ bool LoopNest::open_within_sizes(const Ints& axes, const Point& point) {
   if (inside.is_true()) return false;
   builder_.open_if(index_.emit(inside));
   return true;
+}
+
+std::vector<Expr> LoopNest::workgroup_tiles() {
+  if (iter_.mapping.mirrored) return by_diagonals();
+  Ints counts;
+  int64_t total = 1;
+  for (const int64_t axis : iter_.mapping.block) {
+    const int64_t tile = kernel_.workgroup_tile(axis);
+    counts.push_back(ceil_div(extent(axis), tile));
+    total *= counts.back();
+  }
+  if (counts.empty()) return {};
+  const Var group = builder_.special(SpecialKind::Workgroup_idx, total, index_.dtype());
+  return sym::unflatten_index(index_.bind(group, {0, total - 1}), counts);
+}
+
+std::vector<Expr> LoopNest::by_diagonals() {
+  const int64_t axis = iter_.mapping.block[0];
+  const int64_t side = ceil_div(extent(axis), kernel_.workgroup_tile(axis));
+  const Var group = builder_.special(SpecialKind::Workgroup_idx, side * side, index_.dtype());
+  const Expr number = index_.bind(group, {0, side * side - 1});
+  const Expr row = index_.emit_and_bind(mod(number, side), side);
+  const Expr next = index_.emit_and_bind(floordiv(number, side) + 1, side + 1);
+  // 0, 1, -1, 2, -2 ... diagonals from the main one.
+  const Var odd = index_.emit(mod(next + 1, 2));
+  const Var distance = builder_.alu(AluOp::Sub, {builder_.alu(AluOp::Mul, {odd, index_.emit(next)}),
+                                                 index_.emit(floordiv(next, 2))});
+  const int64_t most = side / 2 + 1;
+  const Expr column = row + index_.bind(distance, {-most, most}) + side;
+  return {row, index_.emit_and_bind(mod(column, side), side)};
 }
 
 Points LoopNest::extend(const Points& points, int64_t axis, const Expr& base, int64_t count,

@@ -51,6 +51,9 @@ class LoopNest {
   // The thread's number in its group, of which only the first `used` matter.
   sym::Expr thread_number(int64_t used);
 
+  // Which tile of each block axis the workgroup has.
+  std::vector<sym::Expr> workgroup_tiles();
+
   // Opens an If around what follows if the point may lie beyond the symbolic size of one of these
   // axes. Returns whether it has opened one.
   bool open_within_sizes(const Ints& axes, const Point& point);
@@ -76,12 +79,15 @@ class LoopNest {
   Ints order_of(const schedule::Stage& stage) const;
 
  private:
+  // By diagonals: (i, i), (i, i + 1), (i, i - 1), (i, i + 2) ... for all i.
+  std::vector<sym::Expr> by_diagonals();
   void symbolic_range(int64_t axis, const sym::Expr& from, const sym::Expr& end,
                       const Points& points, bool into_slots, const Body& body);
   void thread_axis(int64_t axis, const Points& points, const Body& body);
 
   ScopedBuilder& builder_;
   IndexEmitter& index_;
+  const schedule::Kernel& kernel_;
   const schedule::IterSpace& iter_;
   const int64_t threads_;
   std::map<int64_t, sym::Expr> thread_;  // by how many of the threads matter

@@ -55,7 +55,7 @@ class KernelLowerer {
     } else if (kernel_.deals_points_to_threads()) {
       deal_to_threads(start);
     } else {
-      const std::vector<Expr> groups = block_tiles();
+      const std::vector<Expr> groups = nest_.workgroup_tiles();
       // Block axes of one point a group have no loop.
       Ints fixed;
       for (size_t i = 0; i < mapping_.block.size(); ++i) {
@@ -128,7 +128,7 @@ class KernelLowerer {
   // Each workgroup computes a rectangle of two axes, patch by patch of a SIMD-group; one that
   // reaches beyond their ends, point by point.
   void deal_squares(Point point) {
-    const std::vector<Expr> groups = block_tiles();
+    const std::vector<Expr> groups = nest_.workgroup_tiles();
     Ints sides, patch;
     std::vector<int64_t> axes;
     std::vector<Expr> corner;
@@ -180,24 +180,10 @@ class KernelLowerer {
 
   // Each SIMD-group computes a rectangle of matrix tiles.
   void deal_to_simd_groups(Point group) {
-    const std::vector<Expr> blocks = block_tiles();
+    const std::vector<Expr> blocks = nest_.workgroup_tiles();
     for (size_t i = 0; i < mapping_.block.size(); ++i) group.axes[mapping_.block[i]] = blocks[i];
     matrix_.emplace(context_);
     run_stages(matrix_->points(group));
-  }
-
-  // Which tile of each block axis this workgroup has.
-  std::vector<Expr> block_tiles() {
-    Ints counts;
-    int64_t total = 1;
-    for (const int64_t axis : mapping_.block) {
-      const int64_t tile = kernel_.workgroup_tile(axis);
-      counts.push_back(ceil_div(nest_.extent(axis), tile));
-      total *= counts.back();
-    }
-    if (counts.empty()) return {};
-    const Var group = builder_.special(SpecialKind::Workgroup_idx, total, index_.dtype());
-    return sym::unflatten_index(index_.bind(group, {0, total - 1}), counts);
   }
 
   // The loops over outer axes, or if sums are carried along an axis, these for each of its tiles.

@@ -231,9 +231,7 @@ class Partitioner {
       if (!loads && !stores) continue;
       if (kernel_[instr.args[1]].type.lanes > 1) continue;
       const int lanes = loads ? instr.type.lanes : kernel_[instr.args[2]].type.lanes;
-      const Instr& memory = kernel_[instr.args[0]];
-      const auto* local = memory.as<Local>();
-      if (lanes > (local ? local->size : memory.as<Define_Global>()->size)) return true;
+      if (lanes > size_of_memory(kernel_[instr.args[0]])) return true;
     }
     return false;
   }

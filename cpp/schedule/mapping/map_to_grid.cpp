@@ -238,7 +238,32 @@ class GridMapper {
     for (const int64_t axis : {axes->first, axes->second}) s_.block_tile[axis] = side;
     s_.patch[axes->first] = height;
     s_.patch[axes->second] = kPatchWidth;
+    if (reads_mirror_images(*axes)) mapping.mirrored = true;
     return true;
+  }
+
+  // Whether squares of the axes and their mirror images read the same of an array that no cache
+  // holds until then.
+  bool reads_mirror_images(const std::pair<int64_t, int64_t>& axes) const {
+    const auto [row, column] = axes;
+    if (s_.kernel.iter.mapping.block.size() != 2 || s_.extent(row) != s_.extent(column))
+      return false;
+    const std::vector<sym::Expr> variables = axis_variables(s_.kernel.iter);
+    const auto mirrored = [&](const sym::Expr& position) {
+      return position.substitute([&](uint32_t variable) -> std::optional<sym::Expr> {
+        if (variable == static_cast<uint32_t>(row)) return variables[column];
+        if (variable == static_cast<uint32_t>(column)) return variables[row];
+        return std::nullopt;
+      });
+    };
+    const std::vector<MemoryAccess> accesses = memory_accesses(s_.graph, s_.kernel);
+    for (const MemoryAccess& a : accesses)
+      for (const MemoryAccess& b : accesses)
+        if (&a != &b && !a.is_store && !b.is_store && a.value == b.value &&
+            bytes_of(s_.graph, a.value) > s_.caps.last_level_bytes / 2 &&
+            mirrored(a.position) == b.position)
+          return true;
+    return false;
   }
 
   // The axis along which neighbours of an operand lie, and that of the results', if they differ.

@@ -127,6 +127,8 @@ class KernelVerifier : KernelChecks {
       report("threads have ", *mapping_.points,
              " points each, in a kernel that does not deal points to threads");
     if (!iter_.tiles.empty() && kernel_.deals_squares()) check_squares();
+    if (mapping_.mirrored && !has_mirrored_squares())
+      report("squares and their mirror images follow one another, but there are no such squares");
     if (mapping_.threads > 1 && mapping_.thread.empty())
       report("workgroups have ", mapping_.threads, " threads, but no axis is mapped to threads");
   }
@@ -142,6 +144,13 @@ class KernelVerifier : KernelChecks {
         divided[0][0] * divided[1][0] % mapping_.threads != 0)
       report("workgroups of ", mapping_.threads,
              " threads cover rectangles that they cannot share evenly by patches of two axes");
+  }
+
+  bool has_mirrored_squares() const {
+    const Ints& block = mapping_.block;
+    return !iter_.tiles.empty() && kernel_.deals_squares() && block.size() == 2 &&
+           iter_.extent(block[0]) == iter_.extent(block[1]) &&
+           iter_.tiles[block[0]].front() == iter_.tiles[block[1]].front();
   }
 
   void check_tiles() {

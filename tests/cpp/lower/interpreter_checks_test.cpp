@@ -238,6 +238,30 @@ TEST(InterpreterRace, BetweenThreadsOfAGroup) {
     }
 }
 
+// Each thread finds in its memory what it has stored, at the same indices as the others.
+TEST(InterpreterRace, NoneInMemoryOfEachThread) {
+  for (const bool reverse : {false, true}) {
+    Builder b;
+    const Var out = b.define_global(DType::Int64, 0, 8, true);
+    const Var own = b.private_memory(DType::Int64, 2);
+    const Var task = b.special(SpecialKind::Global_task_idx, 8, DType::Int64);
+    const Var one = b.constant(i64(1));
+    b.store(own, one, task);
+    b.barrier();
+    b.store(out, task, b.load(own, one));
+    Array a(DType::Int64, 8);
+    EXPECT_EQ(error_of(launched(b, 2, 4), {&a}, {}, {.reverse_order = reverse}), "no error");
+    for (size_t i = 0; i < 8; ++i) EXPECT_EQ(a.at(i).as_int64(), static_cast<int64_t>(i));
+  }
+}
+
+TEST(InterpreterBounds, OfMemoryOfEachThread) {
+  Builder b;
+  const Var own = b.private_memory(DType::Int64, 2);
+  b.store(own, b.special(SpecialKind::Local_thread_idx, 4, DType::Int64), b.constant(i64(1)));
+  expect_part(error_of(launched(b, 1, 4), {}, {}), "cannot write element 2 of %0 (it has 2");
+}
+
 TEST(InterpreterRace, NamesTheThreads) {
   const std::string error = race_error(Space::Local, false, write_own, read_first);
   expect_part(error, "load: cannot read element 0 of %0: thread 0 wrote it");

@@ -16,6 +16,7 @@ Kernel every_kind() {
   Builder b;
   const Var g = b.define_global(DType::Float32, 0, 64, true);
   const Var local = b.local(DType::Float32, 8);
+  b.private_memory(DType::Float32, 2);
   const Var zero = b.constant(Scalar::of(DType::Int64, 0));
   const Var v = b.vconst({Scalar::of(DType::Float32, -0.0), Scalar::of(DType::Float32, 0.1)});
   const Var group = b.special(SpecialKind::Global_task_idx, 4, DType::Int32);

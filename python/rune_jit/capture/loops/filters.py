@@ -13,7 +13,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from rune_jit.capture.loops.unfold import Replacer, at, call
+from rune_jit.capture.loops.nodes import at, call
+from rune_jit.capture.loops.unfold import Replacer
 
 _BLOCKS = ("body", "orelse", "finalbody")
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.Return, ast.Expr)
