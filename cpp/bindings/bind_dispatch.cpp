@@ -37,10 +37,10 @@ DispatcherObject& as_dispatcher(PyObject* self) {
 
 // Calls a method of the subclass with what a vectorcall was given, and what follows.
 template <class... More>
-py::object call_method(PyObject* self, const char* name, std::span<const py::handle> args,
+py::object call_method(PyObject* self, const char* name, std::span<PyObject* const> args,
                        PyObject* const* values, PyObject* names, const More&... more) {
   py::tuple positional(args.size());
-  for (size_t i = 0; i < args.size(); ++i) positional[i] = args[i];
+  for (size_t i = 0; i < args.size(); ++i) positional[i] = py::handle(args[i]);
   py::dict named;
   for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i)
     named[PyTuple_GET_ITEM(names, i)] = py::handle(values[i]);
@@ -115,7 +115,7 @@ py::object function_with(PyObject* self, const py::object& code) {
 }
 
 // The result of a call; null if the user's function has set an error.
-py::object dispatch(PyObject* self, std::span<const py::handle> args, PyObject* const* values,
+py::object dispatch(PyObject* self, std::span<PyObject* const> args, PyObject* const* values,
                     PyObject* names) {
   Dispatcher& dispatcher = *as_dispatcher(self).dispatcher;
   const auto slow = [&] { return call_method(self, "_slow_call", args, values, names); };
@@ -236,8 +236,7 @@ PyObject* vectorcall(PyObject* self, PyObject* const* args, size_t flags, PyObje
   const auto count = static_cast<size_t>(PyVectorcall_NARGS(flags));
   const CallTimer timer(self);
   try {
-    const std::vector<py::handle> positional(args, args + count);
-    if (py::object result = dispatch(self, positional, args + count, names))
+    if (py::object result = dispatch(self, {args, count}, args + count, names))
       return result.release().ptr();
   } catch (...) {
     raise_current_exception();
@@ -262,7 +261,7 @@ void dealloc(PyObject* self) {
 }
 
 KeyedCall key_call(py::handle self, const py::tuple& args, const py::dict& kwargs) {
-  const std::vector<py::handle> positional(args.begin(), args.end());
+  const std::span<PyObject* const> positional(PySequence_Fast_ITEMS(args.ptr()), args.size());
   const auto names = py::reinterpret_steal<py::tuple>(PySequence_Tuple(kwargs.ptr()));
   std::vector<PyObject*> values;
   for (const auto& item : kwargs) values.push_back(item.second.ptr());

@@ -5,6 +5,7 @@
 namespace rune::bindings {
 
 Dim to_dim(py::handle size, const std::shared_ptr<const void>& trace) {
+  if (PyLong_CheckExact(size.ptr())) return size.cast<int64_t>();
   if (py::isinstance<PySize>(size)) {
     const auto& symbolic = size.cast<const PySize&>();
     if (symbolic.trace == trace) return symbolic.dim;

@@ -312,8 +312,11 @@ void Parameters::append(py::handle argument, size_t position, KeyedCall& call) c
   writer.append_tree(argument.ptr());
 }
 
-bool Parameters::key_of(std::span<const py::handle> args, PyObject* const* values, PyObject* names,
+bool Parameters::key_of(std::span<PyObject* const> args, PyObject* const* values, PyObject* names,
                         KeyedCall& call) const {
+  constexpr size_t kKey = 32;  // bytes of most arguments' keys, at most
+  call.leaves.reserve(args.size());
+  call.key.text.reserve(args.size() * kKey);
   for (size_t i = 0; i < args.size(); ++i) append(args[i], std::min(i, star_), call);
   const Py_ssize_t count = names ? PyTuple_GET_SIZE(names) : 0;
   if (count == 0) return true;

@@ -51,7 +51,7 @@ class Parameters {
   // Makes the key of a call. `names` are the names of the arguments that the call gives by name,
   // `values` their values. Returns false if an argument is given twice. Raises Python's error for a
   // value without a hash.
-  bool key_of(std::span<const py::handle> args, PyObject* const* values, PyObject* names,
+  bool key_of(std::span<PyObject* const> args, PyObject* const* values, PyObject* names,
               KeyedCall& call) const;
 
  private:

@@ -178,6 +178,13 @@ void bind_context(py::module_& m) {
       [](const py::tuple& folders) { Py_XSETREF(own_folders, py::tuple(folders).release().ptr()); },
       py::arg("folders"),
       "Names the folders, with a separator at the end, of code that is not the user's.");
+  m.def(
+      "user_frame",
+      []() -> py::object {
+        py::object frame = user_frame(&is_own);
+        return frame ? frame : py::none();
+      },
+      "The innermost Python frame outside of the own folders, or None.");
   m.def("user_site", &user_site,
         "File and line of the innermost Python frame outside of the own folders.");
   m.def(

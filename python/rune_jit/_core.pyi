@@ -83,6 +83,7 @@ __all__: list[str] = [
     "to_host",
     "trace_began",
     "trace_ended",
+    "user_frame",
     "user_line",
     "user_site",
     "write_array",
@@ -1146,6 +1147,11 @@ def trace_began(trace: typing.Any) -> None:
     """
 
 def trace_ended() -> None: ...
+def user_frame() -> typing.Any:
+    """
+    The innermost Python frame outside of the own folders, or None.
+    """
+
 def user_line() -> str:
     """
     Its file's name and line: `file.py:12`.

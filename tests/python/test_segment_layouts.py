@@ -5,6 +5,7 @@ import pytest
 from segment_checks import check, never_numpy, segmented, x
 
 import rune_jit
+from rune_jit.tracing.programs import Programs
 
 __all__ = ["never_numpy"]  # a fixture of all tests here
 
@@ -19,8 +20,9 @@ def test_flags_and_strides_of_computed_arrays(turn):
     def f(x):
         x = turn(x)
         x[0, 0].item()
-        columns = np.zeros(x.shape, order="F")
-        return lie(x, x + 1, (x + 1).T, x.copy("K"), np.zeros_like(x), columns + x[0, 0], x @ x.T)
+        columns, rows = np.zeros(x.shape, order="F") + x[0, 0], np.ones(x.shape) * x[0, 0]
+        made = [x, x + 1, (x + 1).T, x.copy("K"), np.zeros_like(x), columns, x @ x.T]
+        return lie(*made, columns + rows, (columns + 1) * rows)
 
     segmented(f, np.arange(6.0).reshape(2, 3))
     segmented(f, np.asfortranarray(np.arange(6.0).reshape(2, 3)))
@@ -85,3 +87,25 @@ def test_out_of_memory_that_is_not_traced(tmp_path, monkeypatch):
         )
 
     segmented(f, x())
+
+
+@pytest.mark.parametrize("part", [slice(None), slice(1, None)])
+def test_what_is_computed_on_the_way_is_not_stored(part, monkeypatch):
+    """How a result lies in memory follows from its operands: where that is C order, nothing must
+    hold them until the result is used."""
+    stored = []
+
+    def run(self, segment, memory):
+        stored.append(len(segment.outputs))
+        return run_segment(self, segment, memory)
+
+    run_segment = Programs.run
+    monkeypatch.setattr(Programs, "run", run)
+
+    def f(x):
+        y = np.sqrt(np.where(x[part] > 2, x[part] * 3, 1.0) + 1) * 2
+        y.sum().item()
+        return y - 1
+
+    segmented(f, np.arange(12.0).reshape(3, 4))
+    assert stored[0] == 2  # y and its sum

@@ -332,7 +332,7 @@ def outside(trace: SegmentedTrace, result: Any) -> Any:
 def _replaced(x: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> Any:
     """x with everything in it replaced, in place where that is possible."""
     new = replace(x)
-    if new is not x:
+    if new is not x or type(x) is Tracer:
         return new
     if id(x) in seen:
         return seen[id(x)]

@@ -76,11 +76,9 @@ class Function(StandIn):
         self._make_array = make_array
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        for x in args:
+        for x in (*args, *kwargs.values()) if kwargs else args:
             if (type(x) is list or type(x) is tuple) and contains_tracer(x):
                 return self._call_with_lists(args, kwargs)
-        if kwargs and any(map(contains_tracer, kwargs.values())):
-            return self._call_with_lists(args, kwargs)
         return self._real(*args, **kwargs)
 
     def _call_with_lists(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

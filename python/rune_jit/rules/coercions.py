@@ -88,9 +88,18 @@ def as_flag(keepdims: Any) -> bool:
 def laid_out_as(result: Tracer, operands: Any) -> Tracer:
     """A result that NumPy may lay out in memory as its operands of more than one dimension."""
     if len(result._shape) > 1:
-        arrays = [x for x in operands if type(x) is Tracer and len(x._shape) > 1]
-        result._storage.order_from = tuple(arrays)
+        result._storage.order_from = _orders(operands)
     return result
+
+
+def _orders(operands: Any) -> tuple[Tracer, ...]:
+    """The operands that decide the order of a result in memory: none if all lie in C order.
+    (Segments store what is referred to.)"""
+    arrays = [x for x in operands if type(x) is Tracer and len(x._shape) > 1]
+    for x in arrays:
+        if not x._storage.is_c_ordered(x._steps):
+            return tuple(arrays)
+    return ()
 
 
 # What NumPy lays out in C order, whatever its operands.
@@ -106,15 +115,13 @@ _IN_ORDER_OF_THEIR_OWN = {np.einsum, np.apply_along_axis}
 
 def as_laid_out(function: Any, result: Any, operands: Any) -> Any:
     """A function's result, whose new arrays are noted to be laid out as its operands."""
-    arrays = [x for x in tracers_in(operands) if len(x._shape) > 1]
-    if arrays and function not in _IN_C_ORDER:
+    made = [x._storage for x in tracers_in(result) if len(x._shape) > 1]
+    if made and function not in _IN_C_ORDER:
+        arrays = [x for x in tracers_in(operands) if len(x._shape) > 1]
         given = [x._storage for x in arrays]
-        for x in tracers_in(result):
-            storage = x._storage
-            if storage.value is None or storage in given:
-                continue
-            if len(x._shape) > 1:
-                storage.order_from += tuple(arrays)
+        for storage in made if arrays else ():
+            if storage.value is not None and storage not in given:
+                storage.order_from += _orders(arrays)
                 storage.order_known = function not in _IN_ORDER_OF_THEIR_OWN
     return result
 

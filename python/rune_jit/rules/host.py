@@ -309,8 +309,8 @@ def or_numpy(
 
     @functools.wraps(rule)
     def call(*args: Any, **kwargs: Any) -> Any:
-        trace = current_trace()
-        if not isinstance(trace, SegmentedTrace):
+        trace: Any = current_trace()
+        if trace is None or not trace.is_segmented:
             return rule(*args, **kwargs)
         try:
             result = rule(*args, **kwargs)

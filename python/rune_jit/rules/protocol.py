@@ -71,11 +71,12 @@ def _is_operand(kind: type) -> bool:
 
 def operator(ufunc: str, operands: tuple[Any, ...]) -> Any:
     """A Python operator on tracers and numbers."""
-    is_traced = False
+    is_traced = has_array = False
     for x in operands:
         kind = type(x)
         if kind is Tracer:
             is_traced = is_traced or x._storage.array is None
+            has_array = has_array or bool(x._shape)
         elif kind is Selection:
             return getattr(np, ufunc)(*operands)
         elif issubclass(kind, (list, tuple)):
@@ -88,6 +89,25 @@ def operator(ufunc: str, operands: tuple[Any, ...]) -> Any:
         return run_known(function, operands, {})
     trace = require_trace()
     values = [x._value_in(trace) if type(x) is Tracer else trace.operand(x) for x in operands]
+    if not has_array or ufunc == "power":
+        return _operator_of_numbers(trace, ufunc, operands, values)
+    try:
+        result = Tracer(trace, trace.builder.operator(ufunc, values))
+    except UnsupportedOpError as error:
+        return _operator_on_host(ufunc, operands, error)
+    return laid_out_as(result, operands)
+
+
+def _operator_on_host(ufunc: str, operands: tuple[Any, ...], error: UnsupportedOpError) -> Any:
+    forgive(error)
+    result = ufuncs.run_on_host(getattr(np, ufunc), "__call__", operands, {})
+    return as_laid_out(ufunc, result, operands)
+
+
+def _operator_of_numbers(
+    trace: Trace, ufunc: str, operands: tuple[Any, ...], values: list[Any]
+) -> Any:
+    """The same where traced operands may be numbers."""
     if _is_python_complex(values[0]) and len(values) == 2 and _is_float64(operands[1], values[1]):
         values[1] = trace.builder.python_number(values[1], False)
         operands = operands[0], Tracer(trace, values[1])
@@ -106,9 +126,7 @@ def operator(ufunc: str, operands: tuple[Any, ...]) -> Any:
         if all(v.weak for v in numbers):  # Python's own arithmetic
             trace.need_numbers(numbers)
             raise
-        forgive(error)
-        result = ufuncs.run_on_host(getattr(np, ufunc), "__call__", operands, {})
-        return as_laid_out(ufunc, result, operands)
+        return _operator_on_host(ufunc, operands, error)
     return laid_out_as(result, operands)
 
 
@@ -184,12 +202,11 @@ def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwa
     trace = require_trace()
     where = kwargs.pop("where", True)
     given = {k: v for k, v in kwargs.items() if k in ("dtype", "casting")}
-    if ufunc.signature is None:
-        dtypes = [None if target is None else target.dtype for target in out]
-        writes.check_cast(trace, ufunc, inputs, *dtypes, **given)
     results = ufuncs.call(ufunc, method, inputs, kwargs)
-    results = results if isinstance(results, tuple) else (results,)
+    results = results if ufunc.nout > 1 else (results,)
     values = [trace.operand(result) for result in results]
+    if ufunc.signature is None:
+        writes.check_cast(trace, ufunc, inputs, values, out, **given)
     for target, value in zip(out, values, strict=True):
         if target is not None:
             if ufunc.signature is not None:
@@ -259,7 +276,7 @@ def _array_function(
         else:
             raise
     if out is None:
-        return as_laid_out(func, result, (args, kwargs))
+        return as_laid_out(func, result, (*args, *kwargs.values()))
     if func in _BROADCAST_TO_OUT:
         result = np.broadcast_to(result, out.shape)
     if func in (np.argmax, np.argmin):
@@ -330,8 +347,9 @@ def _apply_in_place(name: str, x: Tracer, other: Any) -> Any:
         trace.loops.before_known_write(trace, x._storage)
     if x._storage.array is not None and not contains_traced(other):
         return ufunc(x, other, out=(x,))
-    writes.check_cast(trace, ufunc, (x, other), x._dtype)
-    writes.ufunc_write(trace, x, trace.operand(operator(_UFUNCS[name], (x, other))))
+    value = trace.operand(operator(_UFUNCS[name], (x, other)))
+    writes.check_cast(trace, ufunc, (x, other), [value], [x])
+    writes.ufunc_write(trace, x, value)
     return x
 
 

@@ -98,9 +98,9 @@ def _with_elements(trace: Trace, name: str, a: Any, axes: Any) -> Any:
 
 def _is_of_ones(a: Any, axes: Any) -> bool:
     """Whether each sum over these axes is of one element."""
-    shape = np.shape(a)
+    shape = a._shape if type(a) is Tracer else np.shape(a)
     summed = shape if axes is None else [shape[axis] for axis in axes]
-    return all(type(n) is int and n == 1 for n in summed)
+    return all([type(n) is int and n == 1 for n in summed])
 
 
 def _may_be_negative_zero(x: Any) -> bool:

@@ -72,7 +72,7 @@ def _reshaped(a: Any, shape: list[int]) -> Any:
         if now is None or not is_viewed(now, wanted):
             a = a.copy()
         return make_view("reshape", wanted, a)
-    base.reshaped += (base,)
+    base.note_reshaped()
     views = can_view(base.shape, a.dtype, a._steps, wanted)
     if base.array is not None:  # in an order of its own
         views = is_viewed(plain(a), wanted)
@@ -105,7 +105,7 @@ def _ravel(a: Any, order: str = "C") -> Any:
         now = laid_out_now(a)
         is_view = now is not None and now.flags.c_contiguous
         return _reshaped(a if is_view else a.copy(), shape)
-    a._storage.reshaped += (a._storage,)
+    a._storage.note_reshaped()
     if is_contiguous(a._storage.shape, a.dtype, a._steps):
         return _reshaped(a, shape)
     result = _reshaped(a.copy(), shape)

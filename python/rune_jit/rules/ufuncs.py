@@ -32,7 +32,7 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
     """ufunc.method(*inputs, **kwargs) without out=. Elements at which `where` is false are 0."""
     try:
         if method == "__call__" and ufunc.signature is None:
-            return _elementwise(ufunc, *inputs, **kwargs)
+            return _elementwise(ufunc, *inputs, **kwargs)  # laid out already
         native: Callable[..., Any] = _METHODS.get(method, _no_method)
         result = native(ufunc, *inputs, **kwargs)
     except UnsupportedOpError as error:

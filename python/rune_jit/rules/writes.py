@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -114,12 +115,17 @@ def check_cast(
     trace: Trace,
     ufunc: np.ufunc,
     inputs: tuple[Any, ...],
-    *outputs: np.dtype[Any] | None,
+    results: Sequence[Any],
+    targets: Sequence[Any],
     **kwargs: Any,
 ) -> None:
-    """Raises NumPy's own errors if it would not cast the results to these dtypes."""
+    """Raises NumPy's own errors if it would not cast the results, which are values, to the dtypes
+    of the targets (None: it is not written)."""
+    dtypes = [None if target is None else target.dtype for target in targets]
+    if not kwargs and [value.dtype for value in results] == dtypes:
+        return  # none is cast
     kinds = tuple([_kind(trace, x) for x in inputs])
-    _check_cast(ufunc, kinds, outputs, tuple(kwargs.items()))
+    _check_cast(ufunc, kinds, tuple(dtypes), tuple(kwargs.items()))
 
 
 @functools.lru_cache(maxsize=1024)

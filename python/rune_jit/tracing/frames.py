@@ -8,6 +8,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from rune_jit import _core
 from rune_jit.tracing.context import is_own
 
 
@@ -20,12 +21,8 @@ def callers(end: types.CodeType) -> Iterator[types.FrameType]:
         frame = frame.f_back
 
 
-def user_frame() -> types.FrameType | None:
-    """The innermost frame outside rune_jit and NumPy."""
-    frame: types.FrameType | None = sys._getframe(2)
-    while frame is not None and is_own(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame
+# The innermost frame outside rune_jit and NumPy.
+user_frame: Callable[[], types.FrameType | None] = _core.user_frame
 
 
 def is_of_xarray(frame: types.FrameType) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from rune_jit.errors import StateChangedError
 from rune_jit.tracing.context import ValuesNeeded
 from rune_jit.tracing.identities import Identities
-from rune_jit.tracing.storage import Step, Storage
+from rune_jit.tracing.storage import Step, Storage, next_serial
 
 if TYPE_CHECKING:
     from rune_jit.tracing.trace import Trace
@@ -120,8 +120,8 @@ class Body:
         self.loop = loop
         self.counter = counter
         self.bounds = bounds  # the counter's least and greatest value, of outer counters
-        self.oldest = Storage.serials  # storages that were made later are the body's own
-        self._began = Storage.serials  # when the body was traced before
+        self.oldest = next_serial()  # storages that were made later are the body's own
+        self._began = self.oldest  # when the body was traced before
         self.given: list[Storage] = []  # of names that the body carries, at its start
         self.decides = False  # whether it has an `if` whose condition is not known
         self.raises = False  # whether it has a `raise` under such a condition
@@ -259,7 +259,7 @@ class Loops:
         self._end_condition(builder)
 
     def _begin_condition(self, builder: Any, condition: Any) -> None:
-        self._conditions.append((condition, Storage.serials))
+        self._conditions.append((condition, next_serial()))
         builder.begin_condition()
 
     def _end_condition(self, builder: Any) -> None:

@@ -168,7 +168,8 @@ class SegmentedTrace(Trace):
         the segment, which stores whatever later ones may read.
 
         Raises what the checks of the segment find: IndexError, ValueError."""
-        if wanted and not self.has_checks and all(value.id in self._memory for value in wanted):
+        is_new = not wanted and len(self.builder) > self._cut_at
+        if not (is_new or self.has_checks) and all(v.id in self._memory for v in wanted):
             return [self._memory[value.id] for value in wanted]
         checks: list[tuple[Any, tuple[Any, ...]]] = [
             (value, ("index", axis, size)) for value, axis, size, _ in self.builder.take_checks()

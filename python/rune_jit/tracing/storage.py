@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -144,7 +145,7 @@ class Step(NamedTuple):
 
 def same_steps(a: tuple[Step, ...], b: tuple[Step, ...]) -> bool:
     """Whether two series of views certainly are of the same elements."""
-    return _is_same([tuple(step) for step in a], [tuple(step) for step in b])
+    return _is_same(a, b)
 
 
 def _is_same(a: Any, b: Any) -> bool:
@@ -181,6 +182,11 @@ def reshaped_view(array: np.ndarray, shape: Any) -> np.ndarray:
         return view
 
 
+# A number that is greater than those of all storages so far. (An attribute of the class would make
+# Python forget at each storage what it has found out about the class.)
+next_serial: Callable[[], int] = itertools.count().__next__
+
+
 class Storage:
     """The memory behind a traced array and its views.
 
@@ -202,7 +208,6 @@ class Storage:
     of_counters: bool = False  # whether it is a comparison of counters of loops
     flag_of: int | None = None  # the loop that has set it, if it tells how that has ended
     is_exposed: bool = False  # whether others may write to `array`
-    serials: int = 0  # how many storages there have been
 
     def __init__(
         self,
@@ -216,8 +221,7 @@ class Storage:
         self.array = array
         self.captured = captured  # the caller's array, which is no argument
         self.fill = fill  # what all elements of `array` are, where known
-        Storage.serials += 1
-        self.serial = Storage.serials  # a later storage has a greater one
+        self.serial = next_serial()  # a later storage has a greater one
 
     def current(self, trace: Trace) -> Any:
         """The value of the current version."""
@@ -278,6 +282,22 @@ class Storage:
         self.value = _put(trace, old, steps, part)
         self.array = None
         self.version += 1
+
+    def is_c_ordered(self, steps: tuple[Step, ...]) -> bool:
+        """Whether NumPy surely lays out in C order what it computes element by element of the view
+        through `steps`."""
+        if self.leaf is not None or self.order_from or not self.order_known:
+            return False
+        for step in steps:
+            if step.kind not in ("index", "element"):  # these keep the order of what is left
+                return False
+        known = self.captured if self.array is None else self.array
+        return known is None or (isinstance(known, np.ndarray) and known.flags.c_contiguous)
+
+    def note_reshaped(self) -> None:
+        """Notes that whether a reshaped array is a view of this one depends on its own layout."""
+        if self not in self.reshaped:
+            self.reshaped += (self,)
 
     def require_c_order(self) -> None:
         """Notes that the trace is right only if the array is C-contiguous; raises

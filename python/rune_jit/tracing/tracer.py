@@ -144,7 +144,7 @@ class Tracer(ArrayMethods, _core.BufferBase):
             if self._trace.is_segmented and storage.array is not None:
                 return trace.capture(self._array())  # what an earlier call has kept
             self._check_trace(trace)
-        if self._version != storage.version or self._value is None or storage.is_exposed:
+        if self._version != storage.version or storage.is_exposed:
             value = storage.current(trace)
             for step in self._steps:
                 value = step.of(trace.builder, value)
@@ -423,22 +423,23 @@ def are_atomic(items: Iterable[Any]) -> bool:
 
 def contains_tracer(x: Any) -> bool:
     """Whether x is a tracer or a nested list or tuple that holds one."""
-    if isinstance(x, (list, tuple)):
-        return any(contains_tracer(item) for item in x if type(item) not in ATOMIC)
-    return isinstance(x, Tracer)
+    kind = type(x)  # asking isinstance about a tracer takes longer
+    if kind is Tracer:
+        return True
+    return issubclass(kind, (list, tuple)) and any(
+        contains_tracer(item) for item in x if type(item) not in ATOMIC
+    )
 
 
 def tracers_in(x: Any) -> list[Tracer]:
     """The tracers in nested lists, tuples and dicts."""
-    if type(x) is Tracer:
+    kind = type(x)
+    if kind is Tracer:
         return [x]
     found: list[Tracer] = []
-    if isinstance(x, (list, tuple, dict)):
-        for item in x.values() if isinstance(x, dict) else x:
-            if type(item) is Tracer:
-                found.append(item)
-            elif isinstance(item, (list, tuple, dict)):
-                found += tracers_in(item)
+    if issubclass(kind, (list, tuple, dict)):
+        for item in x.values() if issubclass(kind, dict) else x:
+            found += tracers_in(item)
     return found
 
 
@@ -456,7 +457,7 @@ def is_data_integer(x: Any) -> bool:
 
 def contains_traced(x: Any) -> bool:
     """Whether x is or holds a tracer or size whose value is not known while tracing."""
-    kind = type(x)  # asking isinstance about a tracer takes longer
+    kind = type(x)
     if kind is Tracer:
         return x._storage.array is None
     if issubclass(kind, (list, tuple)):

@@ -27,7 +27,7 @@ from rune_jit.capture.loops.structures import Structures
 from rune_jit.capture.loops.syntax import Loop
 from rune_jit.tracing.loops import Body, Integer
 from rune_jit.tracing.sizes import Size, same_size
-from rune_jit.tracing.storage import Storage
+from rune_jit.tracing.storage import next_serial
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, tracers_in
 
@@ -91,7 +91,7 @@ class Attempt(Comparison):
             name in self._loops.data_sizes for x in bounds for name in x.names
         )
         self._lists = [x for x in effects.stand_ins if id(x.items) not in trace.loops.lists]
-        self._serial = Storage.serials
+        self._serial = next_serial()
         self._integers_before = len(trace.loops.integers)
 
     def begin(self, low: int, high: int) -> tuple[Any, ...]:

@@ -94,6 +94,8 @@ def _index_item(trace: Trace, item: Any) -> Any:
     if isinstance(item, slice):
         return _slice(item)
     kind = type(item)  # isinstance would say of a traced number what it says of a known one
+    if kind is int and -(2**63) <= item < 2**63:
+        return item
     if issubclass(kind, (bool, np.bool_)):
         raise UnsupportedOpError("getitem: cannot trace a bool index")
     if issubclass(kind, numbers.Integral):
@@ -140,6 +142,13 @@ def basic_view(
         x, items = bound_items(trace, trace.loops, x, items)
     has_positions = trace.is_segmented and x._storage.array is None
     for item in items:
+        part: Any
+        if type(item) is slice:
+            part = _slice(item)
+            untraced.append(part)
+            known_items.append(part)
+            axis, of_x = axis + 1, of_x + 1
+            continue
         if type(item) is Tracer and item.ndim == 0 and item.dtype.kind in "iu":
             if item._storage.array is None and not item._storage.scalar:
                 return None

@@ -17,7 +17,7 @@ from rune_jit.rules.writes import _check_writeable, converted, write
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.frames import is_shuffling, user_frame
 from rune_jit.tracing.sizes import Size, check_fits
-from rune_jit.tracing.storage import same_steps
+from rune_jit.tracing.storage import Step, same_steps
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced, is_number
 
@@ -80,8 +80,7 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
         trace.loops.before_known_write(trace, x._storage)
         is_known = x._storage.array is not None
     is_selection = type(value) is Selection
-    traced = is_selection or contains_traced(index) or contains_traced(value)
-    if is_known and not traced:
+    if is_known and not (is_selection or contains_traced(index) or contains_traced(value)):
         plain(x)[plain(index)] = plain(value)
         x._storage.touched()
         return
@@ -92,13 +91,15 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
         return
     if is_selection:
         raise value.refusal("setitem")
+    of_same_array = type(value) is Tracer and value._storage is x._storage
+    if of_same_array and same_steps(value._steps, (*x._steps, Step("index", items))):
+        return  # the end of x[index] += ..., which wrote through the view
     view = basic_view(trace, x, items, is_read=False)
     if view is None:
         scatter(trace, x, items, value)
         return
-    of_same_array = type(value) is Tracer and value._storage is view._storage
     if of_same_array and same_steps(value._steps, view._steps):
-        return  # the end of x[index] += ..., which wrote through the view
+        return
     if not view._shape and not any(item is Ellipsis for item in items):
         _check_element(view.dtype, value)
     assume_fits(trace, value, view.dtype)

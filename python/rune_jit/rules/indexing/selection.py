@@ -110,7 +110,7 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         if out[0] is not self:
             raise self.refusal(ufunc.__name__)
         full = [x.full if isinstance(x, Selection) else x for x in inputs]
-        writes.check_cast(require_trace(), ufunc, tuple(full), self.full.dtype)
+        writes.check_cast(require_trace(), ufunc, tuple(full), [result.full], [self.full])
         self.full = result.full.astype(self.full.dtype)
         return self
 
