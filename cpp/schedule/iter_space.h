@@ -37,8 +37,9 @@ struct Axis {
 // dealt to the threads of the group round robin. `serial`: loops, in this order; an outer axis is
 // listed once for each of its tile sizes within a workgroup, from the largest to the innermost
 // loop's. If the outermost loop is over tiles of a stage's axis, which is listed twice then, the
-// sums along it are carried from tile to tile in the kernel's output. `vec`: the axes that carry
-// the lanes of vectors, `lanes` elements each. A workgroup has `threads` threads.
+// sums along it are carried from tile to tile in the kernel's output; the axes of stages that keep
+// operands' tiles, whose first tile is as long, follow it. `vec`: the axes that carry the lanes of
+// vectors, `lanes` elements each. A workgroup has `threads` threads.
 struct Mapping {
   Ints block, thread, vec, serial;
   int64_t lanes = 1;

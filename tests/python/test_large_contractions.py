@@ -51,6 +51,58 @@ def test_sizes(dtype: Any) -> None:
         assert _is_packed(product, a, b)
 
 
+def _tiles_of_terms(function: Callable[..., Any], *arguments: np.ndarray) -> list[str]:
+    lines = rune_jit.jit(function, device="cpu").lower(*arguments).explain().splitlines()
+    reduced = next(line for line in lines if " reduced, tiles [" in line)
+    return reduced.split("tiles [")[1].split("]")[0].split(",")
+
+
+def _carries_sums(function: Callable[..., Any], *arguments: np.ndarray) -> bool:
+    return len(_tiles_of_terms(function, *arguments)) == 2
+
+
+def test_long_sums_are_carried_in_the_result() -> None:
+    def scaled(a: Any, b: Any, c: Any) -> Any:
+        return np.maximum(2 * (a @ b) + 3 * c, 0)
+
+    def assigned(a: Any, b: Any, c: Any) -> Any:
+        c[:] = 2 * a @ b + 3 * c
+        return c
+
+    def turned(a: Any, b: Any) -> Any:
+        return a.T @ b.T
+
+    terms = 20011
+    for dtype in (np.float32, np.float64, np.int64):
+        a, b = _array(200, terms, dtype=dtype), _array(terms, 67, dtype=dtype)
+        c = _array(200, 67, dtype=dtype)
+        assert _carries_sums(product, a, b)
+        _check(product, a, b)
+        assert _carries_sums(scaled, a, b, c)
+        _check(scaled, a, b, c)
+        _check(turned, a.T.copy(), b.T.copy())
+        expected = assigned(a, b, c.copy())
+        np.testing.assert_array_equal(rune_jit.jit(assigned, fallback="error")(a, b, c), expected)
+        np.testing.assert_array_equal(c, expected)
+
+
+def test_long_sums_of_several_products() -> None:
+    def both(a: Any, b: Any) -> Any:
+        return np.einsum("gik,gkj->gij", a, b) + 1
+
+    a, b = _array(2, 180, 12001), _array(2, 12001, 66)
+    assert _carries_sums(both, a, b)
+    _check(both, a, b)
+
+
+def test_sums_have_the_same_bits_however_they_are_divided() -> None:
+    a, b = _rng.random((200, 20011)), _rng.random((20011, 67))
+    assert _tiles_of_terms(product, a, b) != _tiles_of_terms(product, a[:28], b)
+    compiled = rune_jit.jit(product)
+    parts = [compiled(a[i : i + 28], b) for i in range(0, 196, 28)]
+    np.testing.assert_array_equal(compiled(a, b)[:196], np.concatenate(parts))
+
+
 def test_products_with_itself() -> None:
     for function in (lambda a: a @ a, lambda a: a.T @ a, lambda a: a @ a.T):
         _check(function, _array(150, 150))

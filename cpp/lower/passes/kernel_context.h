@@ -16,6 +16,9 @@ struct CarriedTile {
   sym::Expr first;
   int64_t size;
   bool begins, ends;  // whether it is the first tile, the last one
+  // Of a loop over all tiles: which one it is. Whether that is the first or the last one is decided
+  // there, and the last one may be shorter.
+  std::optional<Tile> of_loop = std::nullopt;
 };
 
 struct KernelContext {

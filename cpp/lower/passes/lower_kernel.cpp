@@ -12,6 +12,7 @@
 #include "base/math.h"
 #include "lower/passes/kernel_context.h"
 #include "lower/passes/matrix_stage.h"
+#include "lower/passes/mirrored_store.h"
 #include "lower/passes/reduce_stage.h"
 #include "lower/passes/sequential_stages.h"
 #include "schedule/structure.h"
@@ -187,11 +188,20 @@ class KernelLowerer {
   }
 
   // The loops over outer axes, or if sums are carried along an axis, these for each of its tiles.
+  // If tiles of operands are kept, the loops are long: they are emitted once.
   void carry_sums(const Point& start) {
     const std::optional<int64_t> axis = kernel_.carried_axis();
     if (!axis) return outer_loops(0, {start});
     const int64_t size = nest_.extent(*axis), tile = iter_.tiles[*axis].front();
     const int64_t last = (ceil_div(size, tile) - 1) * tile;
+    if (keeps_tiles()) {
+      nest_.loop(ceil_div(size, tile), [&](const Expr& number) {
+        context_.carried = {*axis, number * tile, tile, false, false, Tile{number, tile}};
+        outer_loops(0, {start});
+      });
+      context_.carried.reset();
+      return;
+    }
     context_.carried = {*axis, Expr(0), tile, true, false};
     outer_loops(0, {start});
     nest_.loop(last / tile - 1, [&](const Expr& i) {
@@ -246,6 +256,11 @@ class KernelLowerer {
     builder_.close_range();
   }
 
+  bool keeps_tiles() const {
+    return std::any_of(kernel_.stages().begin(), kernel_.stages().end(),
+                       [](const Stage& stage) { return stage.depth.has_value(); });
+  }
+
   void keep_tiles(size_t depth, const Points& points) {
     for (const Stage& stage : kernel_.stages())
       if (stage.depth == static_cast<int64_t>(depth)) keep_tile(stage, points);
@@ -258,12 +273,22 @@ class KernelLowerer {
     Ints tiled;
     for (const int64_t axis : context_.outer)
       if (!is_point(axis, *stage.depth) && kept.strides[axis] != 0) tiled.push_back(axis);
-    const Index origin =
-        context_.kept_index(kept, start_of_tiles(*stage.depth, points.front()).axes);
-    tile_nest(tiled, points, [&](const Points& outer) {
-      nest_.nest(nest_.order_of(stage), outer, false,
-                 [&](const Points& all) { context_.keep_points(stage, origin, all); });
-    });
+    Point start = start_of_tiles(*stage.depth, points.front());
+    if (context_.carried)
+      for (const int64_t axis : stage.axes) start.axes[axis] = context_.carried->first;
+    const Index origin = context_.kept_index(kept, start.axes);
+    const Body keep = [&](const Points& all) { context_.keep_points(stage, origin, all); };
+    const auto own_axes = [&](const Points& outer, const Body& body) {
+      if (!context_.carried) return nest_.nest(nest_.order_of(stage), outer, false, body);
+      nest_.tiled_axis(stage.axes.front(), *context_.carried->of_loop, outer, false, body);
+    };
+    // Long runs of memory are read from end to end.
+    const bool along_tiles = std::any_of(tiled.begin(), tiled.end(),
+                                         [&](int64_t axis) { return kept.strides[axis] == 1; });
+    if (along_tiles)
+      own_axes(points, [&](const Points& inner) { tile_nest(tiled, inner, keep); });
+    else
+      tile_nest(tiled, points, [&](const Points& outer) { own_axes(outer, keep); });
     memory_.hold(kept.value, origin);
   }
 
@@ -337,18 +362,21 @@ class KernelLowerer {
   }
 
   void run_stages(const Points& points) {
+    bool in_if = false;
     for (const Stage& stage : kernel_.stages()) {
       if (stage.depth) continue;
-      if (stage.kind == StageKind::Map && context_.carried && !context_.carried->ends) continue;
+      if (stage.kind == StageKind::Map && context_.carried && !context_.carried->ends && !in_if)
+        continue;
       memory_.take(stage.takes.value_or(std::vector<Value>{}));
       memory_.prefetch_for(stage);
       switch (stage.kind) {
-        case StageKind::Reduce: reduce_stage(stage, points); break;
+        case StageKind::Reduce: in_if = reduce_stage(stage, points); break;
         case StageKind::Map: map_stage(stage, points); break;
         case StageKind::Scan: lower_scan_stage(context_, stage, points); break;
         case StageKind::Scatter: lower_scatter_stage(context_, stage, points); break;
       }
     }
+    if (in_if) builder_.close_if();
   }
 
   void map_stage(const Stage& stage, const Points& outer) {
@@ -368,7 +396,7 @@ class KernelLowerer {
               {schedule::value_position(stage, value, point.axes), results[i++], mask});
         }
         if (const schedule::Mirror* mirror = kernel_.mirror()) {
-          store_mirrored(stage, value, points, elements, *mirror);
+          store_mirrored(context_, stage, value, points, std::move(elements), *mirror);
         } else if (kernel_.is_atomic()) {
           combine_atomically(value.value, elements);
         } else {
@@ -376,45 +404,6 @@ class KernelLowerer {
         }
       }
     });
-  }
-
-  // Stores the points with row >= column, and those with row > column at their mirror images: what
-  // rows have side by side in one lane.
-  void store_mirrored(const Stage& stage, const StageValue& value, const Points& points,
-                      std::vector<MemoryEmitter::Element>& elements,
-                      const schedule::Mirror& mirror) {
-    const int lanes = index_.lanes();
-    std::vector<bool> done(points.size(), false);
-    for (size_t first = 0; first < points.size(); ++first) {
-      const Expr column = points[first].axes[mirror.columns], row = points[first].axes[mirror.rows];
-      elements[first].mask.require_nonnegative(row - column);
-      memory_.store(value.value, elements[first], false);
-      if (done[first]) continue;
-      std::vector<Var> vectors;
-      for (size_t i = first; i < points.size() && vectors.size() < static_cast<size_t>(lanes);
-           ++i) {
-        const auto count = static_cast<int64_t>(vectors.size());
-        if (points[i].axes[mirror.columns] != column ||
-            points[i].axes[mirror.rows] != row + Expr(count))
-          continue;
-        done[i] = true;
-        vectors.push_back(builder_.splat(elements[i].value, lanes));
-      }
-      const auto rows = static_cast<int64_t>(vectors.size());
-      vectors.resize(lanes, vectors.back());
-      for (int64_t lane = 0; lane < lanes; ++lane) {
-        Point image = points[first];
-        image.axes[mirror.rows] = with_lane(column, Expr(lane));
-        image.axes[mirror.columns] = row + index_.lane(lanes);
-        image.mask = with_lane(image.mask, Expr(lane));
-        image.mask.require_nonnegative(Expr(rows - 1) - index_.lane(lanes));
-        image.mask.require_nonnegative(image.axes[mirror.columns] - image.axes[mirror.rows] - 1);
-        memory_.store(value.value,
-                      {schedule::value_position(stage, value, image.axes),
-                       transposed(builder_, vectors, lane, lanes / 2), image.mask},
-                      false);
-      }
-    }
   }
 
   // What a Map stage stores; of reductions that the kernel does not reduce, the identities.
@@ -438,9 +427,11 @@ class KernelLowerer {
       memory_.update(v, element, {}, {schedule::reduction_op(context_.graph[v]), true});
   }
 
-  void reduce_stage(const Stage& stage, const Points& points) {
-    if (matrix_) return matrix_->run(stage, points);
-    lower_reduce_stage(context_, stage, points);
+  // Returns whether it has opened an If around what follows.
+  bool reduce_stage(const Stage& stage, const Points& points) {
+    if (!matrix_) return lower_reduce_stage(context_, stage, points);
+    matrix_->run(stage, points);
+    return false;
   }
 
   // Where all threads of a group have one result, one stores it.

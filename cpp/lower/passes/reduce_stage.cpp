@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "alu/eval.h"
+#include "base/math.h"
 #include "lower/passes/combine.h"
 
 namespace rune::lower {
@@ -25,7 +26,7 @@ class ReduceStage : Lowering {
  public:
   ReduceStage(KernelContext& context, const Stage& stage) : Lowering(context), stage_(stage) {}
 
-  void run(const Points& outer) {
+  bool run(const Points& outer) {
     Ints loops = nest_.order_of(stage_);
     std::erase_if(loops, [&](int64_t axis) { return is_of_groups(axis); });
     int64_t slots = 1;
@@ -38,15 +39,31 @@ class ReduceStage : Lowering {
                                            [&](int64_t axis) { return nest_.is_vector(axis); });
     const int lanes = lanes_inside || lanes_outside ? index_.lanes() : 1;
     std::vector<Accumulation> sums = open_accumulators(outer, slots, lanes);
+    const bool in_loop = context_.carried && context_.carried->of_loop;
+    if (in_loop) load(sums);
     reduce_nest(loops, sums);
-    if (context_.carried && !context_.carried->ends) return store(sums);
+    if (in_loop) {
+      const Var is_last = builder_.alu(AluOp::Cmpeq, {number_of_tile(), last_tile()});
+      builder_.open_if(negated(is_last));
+      store(sums);
+      builder_.close_if();
+      builder_.open_if(is_last);
+    } else if (context_.carried && !context_.carried->ends) {
+      store(sums);
+      return false;
+    }
     if (stage_.keeps)
       memory_.hold(stage_.keeps->value, context_.kept_index(*stage_.keeps, outer.front().axes));
     const bool in_threads = !loops.empty() && nest_.is_thread(loops.back());
-    for (const Accumulation& sum : sums)
-      values_.define(
-          sum.value->value, schedule::value_position(stage_, *sum.value, sum.point->axes),
-          combine(context_, {sum.slots, lanes_inside, in_threads}, reduce_op(sum.value->value)));
+    for (const Accumulation& sum : sums) {
+      const Var result =
+          combine(context_, {sum.slots, lanes_inside, in_threads}, reduce_op(sum.value->value));
+      // A register of the If's own keeps what is computed from it there.
+      values_.define(sum.value->value,
+                     schedule::value_position(stage_, *sum.value, sum.point->axes),
+                     in_loop ? builder_.acc(result) : result);
+    }
+    return in_loop;
   }
 
  private:
@@ -62,9 +79,33 @@ class ReduceStage : Lowering {
   }
 
   Var initial(const StageValue& value, const Point& point, int lanes) {
-    if (!context_.carried || context_.carried->begins) return identity_of(value.value, lanes);
+    const auto& tile = context_.carried;
+    if (!tile || tile->begins || tile->of_loop) return identity_of(value.value, lanes);
+    return carried(value, point);
+  }
+
+  // The sum of the tiles before this one.
+  Var carried(const StageValue& value, const Point& point) {
     return memory_.load_stored(context_.kernel.outputs.front(),
                                schedule::value_position(stage_, value, point.axes), point.mask);
+  }
+
+  Var negated(Var condition) {
+    return builder_.alu(AluOp::Cmpeq, {condition, builder_.constant(Scalar::of(DType::Bool, 0))});
+  }
+
+  Var number_of_tile() { return index_.emit(context_.carried->of_loop->number); }
+  Var last_tile() {
+    const auto& [axis, first, size, begins, ends, of_loop] = *context_.carried;
+    return index_.constant(ceil_div(nest_.extent(axis), size) - 1);
+  }
+
+  // Takes the sums of the tiles before a loop's tile, if that is not the first one.
+  void load(const std::vector<Accumulation>& sums) {
+    builder_.open_if(negated(builder_.alu(AluOp::Cmpeq, {number_of_tile(), index_.constant(0)})));
+    for (const Accumulation& sum : sums)
+      builder_.assign(sum.slots.front(), carried(*sum.value, *sum.point));
+    builder_.close_if();
   }
 
   // Carries the sums in the kernel's output.
@@ -90,11 +131,15 @@ class ReduceStage : Lowering {
 
   // Long sums restart, so that no accumulator adds too many terms one by one.
   void reduce_nest(const Ints& loops, std::vector<Accumulation>& sums) {
-    if (const auto& tile = context_.carried)
-      return nest_.unrolled(tile->size, [&](const Expr& i) {
-        const Expr at = index_.emit_and_bind(tile->first + i, nest_.extent(tile->axis));
-        accumulate(sums, nest_.extend({nest_.origin()}, tile->axis, at, 1, true));
+    if (const auto& part = context_.carried) {
+      if (part->of_loop)
+        return nest_.tiled_axis(part->axis, *part->of_loop, {nest_.origin()}, true,
+                                [&](const Points& points) { accumulate(sums, points); });
+      return nest_.unrolled(part->size, [&](const Expr& i) {
+        const Expr at = index_.emit_and_bind(part->first + i, nest_.extent(part->axis));
+        accumulate(sums, nest_.extend({nest_.origin()}, part->axis, at, 1, true));
       });
+    }
     const int64_t last = loops.empty() ? -1 : loops.back();
     const bool blocked =
         last >= 0 && !nest_.is_thread(last) && context_.kernel.iter.tiles[last].size() > 1;
@@ -226,8 +271,8 @@ class ReduceStage : Lowering {
 
 }  // namespace
 
-void lower_reduce_stage(KernelContext& context, const Stage& stage, const Points& outer) {
-  ReduceStage(context, stage).run(outer);
+bool lower_reduce_stage(KernelContext& context, const Stage& stage, const Points& outer) {
+  return ReduceStage(context, stage).run(outer);
 }
 
 }  // namespace rune::lower

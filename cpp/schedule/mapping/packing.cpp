@@ -1,6 +1,7 @@
 #include "schedule/mapping/packing.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <set>
 
@@ -18,13 +19,21 @@ constexpr int64_t kOtherRegisters = 4;
 // Smaller contractions run from cache as they are.
 constexpr double kLeastMultiplies = 1 << 21;
 constexpr int64_t kLeastReduced = 32;
+// With fewer register tiles in a block of rows, the columns that run past it come too often from
+// the last-level cache: the reduced axis is divided, into parts of at least so many terms.
+constexpr int64_t kLeastRowTiles = 12;
+constexpr int64_t kLeastKeptTerms = 192;
 // Of operands that are widened: those that are not copied are widened anew for each use.
 constexpr double kLeastWidened = 1 << 15;
-// Columns of a workgroup for which copying the rows takes a few percent of the time.
-constexpr int64_t kColumnsPerGroup = 256;
-constexpr int64_t kGroupsPerCore = 2;
-// The same of products of which half is computed: more groups, since they differ in work.
-constexpr int64_t kMirroredColumnsPerGroup = 64;
+// Multiply-adds in the time that copying an operand's element takes.
+constexpr double kCopyMultiplies = 25;
+// Copies of columns fill the second-level cache, not memory further away, unless these are fewer
+// columns.
+constexpr int64_t kLeastMostColumns = 256;
+// The time that a core may be late, in workgroups: another thread has it for a while. Of products
+// of which half is computed also since workgroups differ in work.
+constexpr double kLate = 0.5, kMirroredLate = 1;
+constexpr int64_t kMostGroupsPerCore = 16;
 constexpr int64_t kCacheLineBytes = 64;
 
 // An operand as a matrix over one free axis of the kernel and the reduced one.
@@ -192,46 +201,81 @@ class Packer {
       for (const int64_t axis : others_) multiplies *= static_cast<double>(extent(axis));
     if (multiplies < (is_widened(rows_) || is_widened(columns_) ? kLeastWidened : kLeastMultiplies))
       return false;
+    kept_terms_ = reduced;
     if (around_) {
       row_group_ = around_->iter.tiles[rows_.axis].front();
       row_block_ = around_->iter.tiles[rows_.axis].back();
       column_block_ = round_up(columns, column_tile_);
       return true;
     }
-    const int64_t row_bytes = reduced * bytes(rows_.value);
-    const int64_t column_bytes = reduced * bytes(columns_.value);
-    // The block of rows and the panel of columns that runs past it stay in the second-level cache.
-    const int64_t fitting_rows =
-        (caps_.l2_bytes * 3 / 4 - column_bytes * column_tile_) / row_bytes / row_tile_;
     const int64_t row_tiles = ceil_div(rows, row_tile_);
-    const int64_t blocks = ceil_div(row_tiles, std::max<int64_t>(1, fitting_rows));
+    if (can_carry())
+      for (int64_t parts = 2; fitting_tiles() < std::min(row_tiles, kLeastRowTiles) &&
+                              reduced / parts >= kLeastKeptTerms;
+           ++parts)
+        kept_terms_ = round_up(ceil_div(reduced, parts), lanes_);
+    const int64_t column_bytes = kept_terms_ * bytes(columns_.value);
+    const int64_t blocks = ceil_div(row_tiles, std::max<int64_t>(1, fitting_tiles()));
     row_block_ = ceil_div(row_tiles, blocks) * row_tile_;
-    const int64_t fitting_columns =
-        std::max(caps_.l2_bytes, caps_.last_level_bytes / (4 * caps_.num_cores)) / column_bytes;
-    const int64_t most_columns =
-        std::max(column_tile_, fitting_columns / column_tile_ * column_tile_);
+    const int64_t most_columns = std::max(kLeastMostColumns, caps_.l2_bytes / column_bytes);
     split_between_groups(rows, columns, most_columns);
     return true;
   }
 
-  // Columns are split before rows: each workgroup copies its own columns, and all rows it needs.
+  // Register tiles of a block of rows which, with the panel of columns that runs past it, stays in
+  // the second-level cache.
+  int64_t fitting_tiles() const {
+    const int64_t panel = kept_terms_ * bytes(columns_.value) * column_tile_;
+    return (caps_.l2_bytes * 3 / 4 - panel) / (kept_terms_ * bytes(rows_.value)) / row_tile_;
+  }
+
+  // Whether sums can be carried in the output: it has a place of the same dtype for each of them,
+  // which nothing else is written to.
+  bool can_carry() const {
+    const std::vector<Stage>& stages = kernel_.stages();
+    if (around_ || mirrored_ || stages.size() != 2 || stages[1].values.size() != 1) return false;
+    const StageValue &sum = stages[0].values[0], &stored = stages[1].values[0];
+    if (stored.offset || graph_[stored.value].dtype() != graph_[sum.value].dtype()) return false;
+    const auto along_one = [&](const Operand& operand) {
+      return std::count_if(operand.index.begin(), operand.index.end(), [&](const sym::Expr& i) {
+               return i.depends_on(static_cast<uint32_t>(reduced_));
+             }) == 1;
+    };
+    return along_one(rows_) && along_one(columns_) &&
+           std::all_of(outer_.begin(), outer_.end(),
+                       [&](int64_t axis) { return stored.strides[axis] == sum.strides[axis]; });
+  }
+
+  // Divides rows and columns so that the cores are done soonest. Each workgroup copies its own rows
+  // and columns, so pieces cost copies; but few pieces leave cores without work at the end.
   void split_between_groups(int64_t rows, int64_t columns, int64_t most_columns) {
-    int64_t groups = kGroupsPerCore * caps_.num_cores;
-    for (const int64_t axis : others_) groups = ceil_div(groups, extent(axis));
-    const int64_t panels = ceil_div(columns, column_tile_);
+    const int64_t panels = ceil_div(columns, column_tile_), row_tiles = ceil_div(rows, row_tile_);
+    int64_t batch = 1;
+    for (const int64_t axis : others_) batch *= extent(axis);
+    const int64_t most_groups = kMostGroupsPerCore * caps_.num_cores;
+    const double late = caps_.num_cores == 1 ? 0 : mirrored_ ? kMirroredLate : kLate;
+    double least_time = std::numeric_limits<double>::infinity();
+    const auto consider = [&](int64_t pieces, int64_t row_pieces) {
+      const int64_t width = ceil_div(panels, pieces) * column_tile_;
+      const int64_t height = ceil_div(row_tiles, row_pieces) * row_tile_;
+      const int64_t groups = batch * ceil_div(columns, width) * ceil_div(rows, height);
+      const double of_group = static_cast<double>(width * height) / (mirrored_ ? 2 : 1) +
+                              kCopyMultiplies * static_cast<double>(width + height);
+      const double time =
+          (static_cast<double>(ceil_div(groups, caps_.num_cores)) + late) * of_group;
+      if (time >= least_time) return;
+      least_time = time;
+      column_block_ = width;
+      row_group_ = height;
+    };
     const int64_t least = ceil_div(columns, most_columns);
-    const int64_t least_columns = mirrored_ ? kMirroredColumnsPerGroup : kColumnsPerGroup;
-    int64_t pieces = std::clamp<int64_t>(columns / least_columns, 1, groups);
-    // Enough for every core, though the copies cost more.
-    if (pieces < caps_.num_cores && groups >= caps_.num_cores)
-      pieces = std::min<int64_t>(caps_.num_cores, ceil_div(columns, 4 * column_tile_));
-    pieces = std::max(pieces, least);
-    column_block_ = ceil_div(panels, pieces) * column_tile_;
-    const int64_t row_pieces = std::clamp<int64_t>(ceil_div(groups / kGroupsPerCore, pieces), 1,
-                                                   ceil_div(rows, row_tile_));
-    const int64_t piece = round_up(ceil_div(rows, row_pieces), row_tile_);
-    row_block_ = std::min(row_block_, piece);
-    row_group_ = round_up(piece, row_block_);
+    for (int64_t pieces = least; pieces <= std::max(least, std::min(panels, most_groups)); ++pieces)
+      for (int64_t row_pieces = 1; row_pieces == 1 || (!mirrored_ && row_pieces <= row_tiles &&
+                                                       pieces * row_pieces * batch <= most_groups);
+           ++row_pieces)
+        consider(pieces, row_pieces);
+    row_block_ = ceil_div(row_group_ / row_tile_, ceil_div(row_group_, row_block_)) * row_tile_;
+    row_group_ = round_up(row_group_, row_block_);
   }
 
   // How an operand's index along a dimension counts in an axis's coordinate.
@@ -276,6 +320,10 @@ class Packer {
     }
     mapping.vec = {columns_.axis};
     mapping.lanes = lanes_;
+    if (carries()) {
+      mapping.serial.insert(mapping.serial.begin(), reduced_);
+      kernel_.iter.tiles[reduced_] = {kept_terms_, 1};
+    }
     const auto depth = static_cast<int64_t>(others_.size());
     for (const int64_t axis : {rows_.axis, columns_.axis, rows_.axis, reduced_})
       mapping.serial.push_back(axis);
@@ -291,6 +339,7 @@ class Packer {
     }
   }
 
+  bool carries() const { return kept_terms_ < extent(reduced_); }
   bool rows_in_scratch() const { return around_ && around_->scratch_of(rows_.value); }
   int64_t num_shared() const { return static_cast<int64_t>(around_->iter.axes.size()); }
 
@@ -301,6 +350,7 @@ class Packer {
     const auto own = static_cast<int64_t>(iter.axes.size());
     iter.axes.push_back({"p" + std::to_string(own), extent(reduced_)});
     iter.tiles.push_back({lanes * copies});
+    if (carries()) iter.tiles.back().insert(iter.tiles.back().begin(), kept_terms_);
     iter.mapping.serial.push_back(own);
     if (lanes > 1) iter.mapping.vec.push_back(own);
     for (Stage& stage : kernel_.mutable_stages()) {
@@ -328,9 +378,8 @@ class Packer {
     for (size_t d = 0; d < weights.size(); ++d) {
       const auto [axis, factor] = weights[d];
       const bool in_tile = axis == operand.axis;
-      info.shape.push_back(axis < 0  ? 1
-                           : in_tile ? std::min(shape[d], ceil_div(tile, factor))
-                                     : shape[d]);
+      const int64_t part = in_tile ? ceil_div(tile, factor) : kept_terms_;
+      info.shape.push_back(axis < 0 ? 1 : std::min(shape[d], part));
       info.strides.push_back(axis < 0 ? 0 : factor * (in_tile ? along_axis : along_reduced));
     }
     return info;
@@ -340,12 +389,12 @@ class Packer {
     if (rows_in_scratch()) return;
     // An odd number of cache lines: elements of a tile's rows then fall into different cache sets.
     const int64_t line = kCacheLineBytes / bytes(rows_.value);
-    const int64_t row = (ceil_div(extent(reduced_), line) | 1) * line;
+    const int64_t row = (ceil_div(kept_terms_, line) | 1) * line;
     kernel_.scratch.push_back(scratch(rows_, weights, row_block_ * row, row_block_, row, 1));
   }
 
   void keep_columns(const std::vector<Weight>& weights) {
-    const int64_t panel = extent(reduced_) * column_tile_;
+    const int64_t panel = kept_terms_ * column_tile_;
     Scratch info = scratch(columns_, weights, column_block_ / column_tile_ * panel, column_block_,
                            panel, column_tile_);
     for (size_t d = 0; d < weights.size(); ++d)
@@ -368,6 +417,7 @@ class Packer {
   const int64_t row_tile_;  // of the registers
   int64_t column_tile_ = 1;
   int64_t row_block_ = 1;                     // rows kept at once
+  int64_t kept_terms_ = 0;                    // of the reduced axis, kept at once
   int64_t row_group_ = 1, column_block_ = 1;  // of a workgroup
 };
 
