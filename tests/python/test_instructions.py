@@ -182,6 +182,26 @@ THREADS = """kernel @threads grid=2 local=4 {
   %9 = load %1 %8 : f32
   store nontemporal=false %0 %2 %9
 }"""
+PRIVATE = """kernel @reversed grid=2 local=4 {
+  %0 = define_global index=0 size=16 writable=true : ptr f32
+  %1 = private size=2 : ptr f32
+  %2 = special Global_task_idx bound=8 : i64
+  %3 = const i64(0) : i64
+  %4 = const i64(1) : i64
+  %5 = const i64(2) : i64
+  %6 = alu mul %2 %5 : i64
+  %7 = alu add %6 %4 : i64
+  %8 = load %0 %6 : f32
+  %9 = load %0 %7 : f32
+  store nontemporal=false %1 %3 %8
+  store nontemporal=false %1 %4 %9
+  %12 = range %5 : i64
+    %13 = alu sub %4 %12 : i64
+    %14 = load %1 %13 : f32
+    %15 = alu add %6 %12 : i64
+    store nontemporal=false %0 %15 %14
+  endrange
+}"""
 SIMD = """kernel @simd grid=2 local=4 {
   %0 = define_global index=0 size=8 writable=true : ptr f32
   %1 = special Global_task_idx bound=8 : i64
@@ -233,6 +253,12 @@ def test_instruction(name: str, device: str) -> None:
 def test_threads() -> None:
     (result,) = ir.Kernel(THREADS, "interpreter").run(X)
     np.testing.assert_array_equal(result, X.reshape(2, 4)[:, ::-1].ravel())
+
+
+def test_memory_of_a_thread() -> None:
+    pairs = np.arange(16, dtype=np.float32)
+    (result,) = ir.Kernel(PRIVATE, "interpreter").run(pairs)
+    np.testing.assert_array_equal(result, pairs.reshape(8, 2)[:, ::-1].ravel())
 
 
 def test_simd_reduce() -> None:
@@ -289,7 +315,14 @@ def test_custom() -> None:
 
 
 def test_every_instruction_has_a_case() -> None:
-    texts = [case()[0] for case in CASES.values()] + [THREADS, SIMD, SIMD_SHUFFLE, WMMA, CUSTOM]
+    texts = [case()[0] for case in CASES.values()] + [
+        THREADS,
+        PRIVATE,
+        SIMD,
+        SIMD_SHUFFLE,
+        WMMA,
+        CUSTOM,
+    ]
     tested = set(re.findall(r"^\s*(?:%\d+ = )?([a-z_]+)", "\n".join(texts), re.MULTILINE))
     assert set(ir.instruction_kinds()) <= tested
 

@@ -286,7 +286,8 @@ void RowAxes::connect_indexed(uint32_t id) {
 
 void RowAxes::collect_rows() {
   std::set<size_t> mixed;
-  // An element of a value two of whose axes are in a group is in two rows, as of x and x.T together.
+  // An element of a value two of whose axes are in a group is in two rows, as of x and x.T
+  // together.
   const auto mix_twice = [&](size_t first, size_t rank) {
     std::set<size_t> groups;
     for (size_t d = 0; d < rank; ++d) {

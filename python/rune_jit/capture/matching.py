@@ -295,7 +295,7 @@ def function_of(raw: Any) -> types.FunctionType | None:
 def members_of(klass: type) -> tuple[dict[str, Any], dict[str, Any]]:
     """What a class itself holds: functions, and what else code can read."""
     functions, others = {}, {}
-    for name, raw in vars(klass).items():
+    for name, raw in dict(vars(klass)).items():  # reading an attribute may make others
         if function_of(raw):
             functions[name] = raw
         elif isinstance(raw, types.MemberDescriptorType) or not hasattr(type(raw), "__get__"):

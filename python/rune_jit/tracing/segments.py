@@ -375,10 +375,10 @@ class SegmentedTrace(Trace):
             storage.array = np.array(array) if is_shared else array
             storage.is_exposed = True
             taken.add(id(storage.array))
-        numbers = {}
-        for x, value, array in zip(scalars, values, found, strict=False):
-            number = np.asarray(array)[()]
-            numbers[id(x)] = number if value.weak is None else number.item()
+        numbers = {
+            id(x): as_number(value, array)
+            for x, value, array in zip(scalars, values, found, strict=False)
+        }
         return [self._outside(x, numbers) if isinstance(x, Tracer) else x for x in leaves]
 
     def _owned(self, storage: Storage) -> Any:
@@ -388,6 +388,9 @@ class SegmentedTrace(Trace):
     def _outside(self, x: Tracer, numbers: dict[int, Any]) -> Any:
         if id(x) in numbers:
             return numbers[id(x)]
+        if x._storage.scalar:  # of a loop's trace that has ended
+            number: Any = x._array()
+            return number[()] if x._value is None else as_number(x._value, number)
         owner = self._owned(x._storage)
         if owner is not None and not x._steps:
             return owner
@@ -410,6 +413,12 @@ _SHORTEST_LOOP, _LONGEST_SEGMENT = 100, 1000
 _VARIES = object()
 # How many elements are copied rather than read by a segment.
 _SMALL_PART = 64
+
+
+def as_number(value: Any, found: Any) -> Any:
+    """The number that was found for a value: Python's or NumPy's, as the value says."""
+    number = np.asarray(found)[()]
+    return number if value.weak is None else number.item()
 
 
 def _user_line() -> str:

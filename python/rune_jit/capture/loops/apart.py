@@ -30,7 +30,7 @@ from rune_jit.capture.loops.source import LOOPS, code_of
 from rune_jit.capture.loops.syntax import Loop
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.tracing.context import current_trace
-from rune_jit.tracing.segments import SegmentedTrace
+from rune_jit.tracing.segments import SegmentedTrace, as_number
 from rune_jit.tracing.tracer import Tracer
 
 # Makes a jitted function of a function, for a device: calls/jit.py sets it.
@@ -217,7 +217,9 @@ class _Memory:
                 self._storages[id(storage)] = storage, known, storage.is_exposed
                 trace.expose(x)
         found = trace.values([x._value_in(trace) for x in scalars])
-        numbers = {id(x): _number(trace, x, v) for x, v in zip(scalars, found, strict=True)}
+        numbers = {
+            id(x): as_number(x._value_in(trace), v) for x, v in zip(scalars, found, strict=True)
+        }
 
         self.values = {name: _outside(x, numbers) for name, x in self._given.items()}
         return self
@@ -260,11 +262,6 @@ def _outside(x: Any, numbers: dict[int, Any]) -> Any:
     if type(x) is not Tracer:
         return x
     return numbers[id(x)] if id(x) in numbers else x._array()
-
-
-def _number(trace: SegmentedTrace, x: Tracer, found: Any) -> Any:
-    number = np.asarray(found)[()]
-    return number if x._value_in(trace).weak is None else number.item()
 
 
 def _function(

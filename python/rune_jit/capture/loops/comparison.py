@@ -136,8 +136,8 @@ class Comparison:
         }
 
     def _sharing_after(self, name: str, after: Any) -> list[Any]:
-        """What the array of a name may be the same memory as when the loop ends: also what that of
-        another name may be that gave it its array, as w in `u, w = w, x[i] if x[i, 0] > 0 else u`."""
+        """The storages that the array of a name may share memory with when the loop ends. Those of
+        another name that gave it its array count, too, as w's in `u, w = w, x[i] if b else u`."""
         givers = self._givers()
         found: dict[int, Any] = {}
         met = {id(after[name]._storage): after[name]._storage}
