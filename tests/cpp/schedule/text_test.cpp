@@ -20,7 +20,7 @@ Schedule everything() {
   k.inputs = {Value{0}, Value{0}};
   k.outputs = {Value{1}};
   k.iter.axes = {{"o0", 4}, {"r1", Dim(SymVar{"n", 1, 9}) * 2 - 1}};
-  k.iter.mapping = {{0}, {1}, {0}, {0}, 4, 32, std::nullopt};
+  k.iter.mapping = {{0}, {1}, {0}, {0}, 4, 32, std::nullopt, true};
   k.iter.tiles = {{4, 2}, {}};
   Scratch scratch{Value{0}, {4}, {1}, 0};
   scratch.run = 4;
