@@ -80,7 +80,7 @@ TEST(ScheduleText, EachDecisionHasALine) {
            "    inputs=[%0,%0]\n",
            "    axis name=\"o0\" size=4\n",
            "    axis name=\"r1\" size=2*n-1\n",
-           "    mapping block=[0] thread=[1] vec=[0] serial=[0] lanes=4 threads=32\n",
+           "    mapping block=[0] thread=[1] vec=[0] serial=[0] lanes=4 threads=32 mirrored=true\n",
            "    tiles=[[4,2],[]]\n",
            "    scratch %0 shape=[4] strides=[1] run_axis=0 run=4 elements=16\n",
            "    prefetch %0 axis=1 ahead=64\n",
