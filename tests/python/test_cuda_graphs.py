@@ -163,7 +163,7 @@ def sweeps(x: np.ndarray, n: int) -> np.ndarray:
     """Too many iterations for one graph, of which each has a loop."""
     for _ in range(n):
         for i in range(100):
-            x = x - x.mean(axis=0) / (i + 2)
+            x = x - (x.mean(axis=0) + x.mean(axis=1, keepdims=True)) / (i + 2)
     return x
 
 
