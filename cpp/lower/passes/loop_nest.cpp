@@ -38,7 +38,7 @@ bool LoopNest::open_within_sizes(const Ints& axes, const Point& point) {
 }
 
 std::vector<Expr> LoopNest::workgroup_tiles() {
-  if (iter_.mapping.mirrored) return by_diagonals();
+  if (iter_.mapping.mirrored == true) return by_diagonals();
   Ints counts;
   int64_t total = 1;
   for (const int64_t axis : iter_.mapping.block) {

@@ -26,6 +26,7 @@ from rune_jit.capture.loops.aliases import Aliases, appended_only, assigned_alwa
 from rune_jit.capture.loops.effects import Effects, Refused, global_value
 from rune_jit.capture.loops.growing import Capacity, Lists, fill, filled, growing, growing_lists
 from rune_jit.capture.loops.liveness import loaded, stored
+from rune_jit.capture.loops.nodes import assign, call, load
 from rune_jit.capture.loops.source import LOOPS, code_of
 from rune_jit.capture.loops.syntax import Loop
 from rune_jit.rules.indexing.selection import Selection
@@ -273,20 +274,12 @@ def _function(
     code: types.CodeType,
 ) -> types.FunctionType:
     """The loop as a function of names; `elements` are integers that come as elements of arrays."""
-    body: list[ast.stmt] = [
-        ast.Assign(
-            [ast.Name(name, ast.Store())],
-            ast.Call(ast.Name("int", ast.Load()), [ast.Name(name, ast.Load())], []),
-        )
-        for name in sorted(elements)
-    ]
-    results: ast.expr = ast.Tuple([ast.Name(x, ast.Load()) for x in loop.results], ast.Load())
+    body = [assign(name, call("int", load(name))) for name in sorted(elements)]
+    results: ast.expr = ast.Tuple([load(x) for x in loop.results], ast.Load())
     filling: list[ast.expr] = []
     for item in lists:
-        new = ast.Call(ast.Name(_GROWING, ast.Load()), [ast.Constant(item)], [])
-        body.append(ast.Assign([ast.Name(item, ast.Store())], new))
-        given = [ast.Constant(item), ast.Name(item, ast.Load())]
-        filling.append(ast.Call(ast.Name(_FILLED, ast.Load()), given, []))
+        body.append(assign(item, call(_GROWING, ast.Constant(item))))
+        filling.append(call(_FILLED, ast.Constant(item), load(item)))
     if lists:
         results = ast.Tuple([results, ast.Tuple(filling, ast.Load())], ast.Load())
     original = copy.deepcopy(loop.original)

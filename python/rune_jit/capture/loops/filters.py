@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from rune_jit.capture.loops.nodes import at, call
+from rune_jit.capture.loops.nodes import assign, at, call, load
 from rune_jit.capture.loops.unfold import Replacer
 
 _BLOCKS = ("body", "orelse", "finalbody")
@@ -53,7 +53,7 @@ class Filters(ast.NodeTransformer):
             name = f"_filtered{self._count}"
             self._count += 1
             before += self._loop(found, name)
-            Replacer(found, ast.copy_location(ast.Name(name, ast.Load()), found)).visit(s)
+            Replacer(found, ast.copy_location(load(name), found)).visit(s)
         return [*before, s]
 
     def _loop(self, x: ast.ListComp, name: str) -> list[ast.stmt]:
@@ -71,7 +71,7 @@ class Filters(ast.NodeTransformer):
                 appended = at(test, ast.If(test, [appended], []))
             appended = at(generator.iter, ast.For(generator.target, generator.iter, [appended], []))
         # (Each loop has its place in the source.)
-        made = [ast.Assign([ast.Name(name, ast.Store())], ast.List([], ast.Load())), appended]
+        made = [assign(name, ast.List([], ast.Load())), appended]
         return [at(x, s) for s in made]
 
 
