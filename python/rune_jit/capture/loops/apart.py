@@ -23,12 +23,14 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.capture.loops.aliases import Aliases, appended_only, assigned_always
+from rune_jit.capture.loops.drawing import Drawing, Drawn, can_be_restored, restoring
+from rune_jit.capture.loops.draws import Draws, draws_of
 from rune_jit.capture.loops.effects import Effects, Refused, global_value
 from rune_jit.capture.loops.growing import Capacity, Lists, fill, filled, growing, growing_lists
 from rune_jit.capture.loops.liveness import loaded, stored
 from rune_jit.capture.loops.nodes import assign, call, load
 from rune_jit.capture.loops.source import LOOPS, code_of
-from rune_jit.capture.loops.syntax import Loop
+from rune_jit.capture.loops.syntax import Loop, uses_of
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.segments import SegmentedTrace, as_number
@@ -59,12 +61,18 @@ class LoopApart:
     """A loop of a function whose calls run in segments."""
 
     def __init__(self, loop: Loop, device: str) -> None:
-        self._loop, self._device = loop, device
+        self._device = device
         self._functions: dict[Any, Any] = {}  # by parameters, and which are elements of arrays
         self._values: dict[str, set[int]] = {}  # of integers, by name
         self._misses: dict[int, int] = {}  # by function: how often it has been traced
         self._calls = 0
         self.is_refused = loop.original is None or any(x[:1] == "." for x in loop.results)
+        self._draws: Draws | None = None
+        self._drawing: Drawing | None = None
+        self._use(loop)
+
+    def _use(self, loop: Loop) -> None:
+        self._loop = loop
         original = [loop.original] if loop.original is not None else []
         self._names = sorted(loaded(original) | stored(original))
         self._assigned = assigned_always(loop.original)
@@ -83,11 +91,21 @@ class LoopApart:
         if self.is_refused or compiler is None or trace.gave_up:
             return None
         held = frame.f_locals
-        given = {name: _settled(held[name]) for name in self._names if name in held}
-        if any(x not in given and x not in self._assigned for x in self._loop.results):
-            return None
         module = getattr(frame.f_globals, "real", frame.f_globals)
         if module is not frame.f_globals and frame.f_globals.assigned():
+            return None
+        if not self._calls and self._draws is None:
+            self._draws = draws_of(self._loop.original, held, module)
+            if self._draws is not None:
+                self._drawing = Drawing(self._draws)
+                loop = self._draws.loop
+                self._use(self._loop._replace(original=loop, uses=uses_of([loop])))
+        names = self._names if self._draws is None else sorted({*self._names, *self._draws.names})
+        given = {name: _settled(held[name]) for name in names if name in held}
+        if any(x not in given and x not in self._assigned for x in self._loop.results):
+            return None
+        methods = [] if self._draws is None else self._draws.methods(held, module)
+        if methods is None:
             return None
         try:
             lists = {n: x for n, x in given.items() if n in self._appended and type(x) is list}
@@ -105,41 +123,98 @@ class LoopApart:
             self.is_refused = True
             return None
         growing = {name: (given.pop(name), self._capacities[name]) for name in sorted(lists)}
-        return self._call(trace, given, growing, module, frame.f_code)
+        with _Memory(trace, given) as memory:
+            if self._draws is None:
+                return memory.inside(
+                    self._call(trace, memory.values, growing, module, frame.f_code)
+                )
+            return self._call_drawn(trace, methods, memory, growing, module, frame.f_code)
+
+    def _call_drawn(
+        self,
+        trace: SegmentedTrace,
+        methods: list[Any],
+        memory: _Memory,
+        lists: Lists,
+        module: dict[str, Any],
+        code: types.CodeType,
+    ) -> tuple[Any, ...] | None:
+        """Draws the loop's random numbers, and runs it. None if it has to run as it is."""
+        draws, drawing = self._draws, self._drawing
+        assert draws is not None and drawing is not None
+        values = memory.values
+        drawn = drawing.draw(methods, values, module) if can_be_restored(values) else None
+        if drawn is None:
+            self.is_refused = True
+            return None
+        given = {name: x for name, x in values.items() if name in self._names}
+        restore = restoring(values)
+        try:
+            results = self._call(trace, given, lists, module, code, drawn)
+        except BaseException as error:
+            # The loop runs again as it is, and raises at its place.
+            restore()
+            drawn.restore()
+            if not isinstance(error, Exception):
+                raise
+            return None
+        if draws.may_end_early:
+            drawn.stop(int(results[-1]) + 1)
+            results = results[:-1]
+        return memory.inside(results)
 
     def _call(
         self,
         trace: SegmentedTrace,
         given: dict[str, Any],
         lists: Lists,
-        module: Any,
+        module: dict[str, Any],
         code: types.CodeType,
+        drawn: Drawn | None = None,
     ) -> tuple[Any, ...]:
+        """Runs the loop with these values."""
         elements = frozenset(name for name, x in given.items() if self._varies(name, x))
         learned = tuple([(name, capacity.learned) for name, (_, capacity) in lists.items()])
-        key = (*given, elements, learned)
+        kinds = drawn.kinds if drawn is not None else ()
+        key = (*given, elements, learned, kinds)
         function = self._functions.get(key)
         if function is None:
-            made = _function(self._loop, [*given], elements, [*lists], module, code)
+            made = self._function([*given], elements, [*lists], module, code, kinds)
             assert compiler is not None
             function = self._functions[key] = compiler(made, self._device)
-        with _Memory(trace, given) as memory:
-            arguments = [
-                np.array(x) if name in elements else x for name, x in memory.values.items()
-            ]
-            began = time.thread_time()
-            _core.suspend_traces()
-            try:
-                with growing_lists(lists):
-                    results = function(*arguments)
-            finally:
-                _core.resume_traces()
-                trace.note_apart(time.thread_time() - began)
-            self._note(trace, function)
-            if lists:
-                results, filled = results
-                fill(lists, filled)
-            return memory.inside(results)
+        arguments = [np.array(x) if name in elements else x for name, x in given.items()]
+        began = time.thread_time()
+        _core.suspend_traces()
+        try:
+            with growing_lists(lists):
+                results = function(*arguments, *(drawn.arrays if drawn is not None else ()))
+        finally:
+            _core.resume_traces()
+            trace.note_apart(time.thread_time() - began)
+        self._note(trace, function)
+        if lists:
+            results, filled = results
+            fill(lists, filled)
+        return tuple(results)
+
+    def _function(
+        self,
+        names: list[str],
+        elements: frozenset[str],
+        lists: list[str],
+        module: dict[str, Any],
+        code: types.CodeType,
+        kinds: tuple[str, ...],
+    ) -> types.FunctionType:
+        """The loop as a function of names; `elements` are integers that come as elements of
+        arrays, `kinds` are those of random numbers."""
+        loop: list[Any] = [self._loop.original]
+        results = [*self._loop.results]
+        if self._draws is not None:
+            loop = self._draws.replaced(kinds)
+            names = [*names, *self._draws.parameters()]
+            results += [self._draws.iteration] if self._draws.may_end_early else []
+        return _function(loop, results, names, elements, lists, module, code)
 
     def _look(self, given: dict[str, Any], module: dict[str, Any]) -> None:
         """Raises Refused unless all that the loop reaches is what it is given, numbers, modules and
@@ -266,34 +341,34 @@ def _outside(x: Any, numbers: dict[int, Any]) -> Any:
 
 
 def _function(
-    loop: Loop,
+    loop: list[ast.stmt],
+    results: list[str],
     names: list[str],
     elements: frozenset[str],
     lists: list[str],
     module: dict[str, Any],
     code: types.CodeType,
 ) -> types.FunctionType:
-    """The loop as a function of names; `elements` are integers that come as elements of arrays."""
+    """The statements of a loop as a function of names; `elements` are integers that come as
+    elements of arrays."""
     body = [assign(name, call("int", load(name))) for name in sorted(elements)]
-    results: ast.expr = ast.Tuple([load(x) for x in loop.results], ast.Load())
+    returned: ast.expr = ast.Tuple([load(x) for x in results], ast.Load())
     filling: list[ast.expr] = []
     for item in lists:
         body.append(assign(item, call(_GROWING, ast.Constant(item))))
         filling.append(call(_FILLED, ast.Constant(item), load(item)))
     if lists:
-        results = ast.Tuple([results, ast.Tuple(filling, ast.Load())], ast.Load())
-    original = copy.deepcopy(loop.original)
-    assert original is not None
-    body += [original, ast.Return(results)]
+        returned = ast.Tuple([returned, ast.Tuple(filling, ast.Load())], ast.Load())
+    body += [*copy.deepcopy(loop), ast.Return(returned)]
     own = [ast.arg(name) for name in (_GROWING, _FILLED)] if lists else []
     nothing: list[Any] = [ast.Constant(None)] * len(own)
     positional = [ast.arg(name) for name in names]
     arguments = ast.arguments([], positional, None, own, nothing, None, [])
-    name = f"loop_{original.lineno}"
+    name = f"loop_{loop[-1].lineno}"
     definition = ast.FunctionDef(name, arguments, body, [])
     for x in ast.walk(definition):
         if "lineno" in x._attributes and not hasattr(x, "lineno"):
-            ast.copy_location(x, original)
+            ast.copy_location(x, loop[-1])
     made = types.FunctionType(code_of(definition, code), module, name)
     if lists:
         made.__kwdefaults__ = {_GROWING: growing, _FILLED: filled}

@@ -16,6 +16,7 @@ import numpy as np
 
 from rune_jit.capture.loops.bodies import Attempt
 from rune_jit.capture.loops.branches import Conditions, is_traced
+from rune_jit.capture.loops.draws import draws_of
 from rune_jit.capture.loops.effects import Effects, Refused, scope_of
 from rune_jit.capture.loops.iterables import Counted, bound_in, counted, numbers_of
 from rune_jit.capture.loops.kinds import GivenUp, Unsettled, Unstable, any_value
@@ -25,6 +26,7 @@ from rune_jit.capture.loops.plain import PLAIN, Plain
 from rune_jit.capture.loops.ranges import UNLIMITED, Range, limited
 from rune_jit.capture.loops.source import LOOPS
 from rune_jit.capture.loops.syntax import Loop
+from rune_jit.errors import ConcretizationError
 from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.loops import LoopRefused
 from rune_jit.tracing.trace import Trace
@@ -37,6 +39,8 @@ _FEW_ITEMS = 16
 _MOST_PASSES = 12
 # How many items and attributes a loop carries at most.
 _MOST_PLACES = 200
+# So many iterations that draw random numbers are too many for one program.
+_MANY = 100
 # How many iterations run apart at most until a queue is full.
 _MOST_FILLED = 16
 # What makes an iterable whose arguments tell what it is.
@@ -251,7 +255,7 @@ class _Rolling:
         low, high = rest.bounds
         if low >= high:
             raise GivenUp("it runs once or not at all")
-        effects, held = self._effects(self._before)
+        effects, held = self._effects(self._before, high - low)
         places: list[Place] = []
         replaced: set[str] = set()
         self._zeros: dict[str, Any] = {}  # that of Attempt
@@ -312,16 +316,29 @@ class _Rolling:
         made.is_settled = self._num_peeled >= Unsettled.most_peeled
         return made
 
-    def _effects(self, before: dict[str, Any]) -> tuple[Effects, Held]:
-        """What the body can change, by what names stand for before it, and what that holds. Raises
-        GivenUp."""
+    def _effects(self, before: dict[str, Any], count: Any = 0) -> tuple[Effects, Held]:
+        """What the body can change, by what names stand for before it, and what that holds.
+        `count` is how many iterations there are at most. Raises GivenUp."""
         loop = self._loop
         values = {k: v for k, v in before.items() if k not in loop.assigned or k in loop.carried}
         make = functools.partial(stand_in, self._trace, self._loop.number)
         try:
             return Effects.of_body(self._loop.uses, values, scope_of(self._frame), make)
         except Refused as error:
+            self._leave_draws_to_segments(before, count)
             raise GivenUp(str(error)) from None
+
+    def _leave_draws_to_segments(self, before: dict[str, Any], count: Any) -> None:
+        """Raises ConcretizationError for a loop of many iterations that draws random numbers: in
+        segments it is a program of its own."""
+        if type(count) is not int or count < _MANY or not self._trace.builder.must_pay:
+            return
+        module = getattr(self._frame.f_globals, "real", self._frame.f_globals)
+        if draws_of(self._loop.original, before, module) is not None:
+            why = f"cannot trace the random numbers of a loop ({self._loop.where})"
+            self._loops.plans.apart = why
+            self._report("is a program of its own: it draws random numbers")
+            raise ConcretizationError(f"{self._trace.name}: {why}")
 
 
 def _unstable(error: Exception) -> Exception:

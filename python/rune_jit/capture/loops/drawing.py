@@ -1,0 +1,285 @@
+"""Draws the random numbers of all iterations of a loop (draws.py)."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import copy
+import math
+import random
+import types
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rune_jit.capture.loops.draws import DRAW, KEEP, NOTE, Draws, Unsuitable
+from rune_jit.capture.loops.liveness import loaded
+from rune_jit.capture.loops.nodes import at
+
+# Methods of NumPy's generators of which one call for n numbers gives what n calls give, with how
+# many parameters they have before the size.
+AT_ONCE = {
+    name: count
+    for count, names in enumerate(
+        (
+            "rand randn random random_sample standard_cauchy standard_exponential standard_normal",
+            "chisquare exponential geometric pareto poisson power rayleigh standard_gamma"
+            " standard_t weibull",
+            "beta binomial gamma gumbel integers laplace logistic lognormal normal randint"
+            " uniform vonmises wald",
+            "triangular",
+        )
+    )
+    for name in names.split()
+}
+_MOST_ITERATIONS = 2**20  # of a loop
+# How many bytes the numbers take together at most, and the arrays that may have to be restored.
+_MOST_BYTES = 2**26
+
+
+class _Enough(Exception):
+    """The loop has drawn so many numbers."""
+
+
+class Drawn(NamedTuple):
+    """The numbers of all iterations."""
+
+    arrays: list[Any]  # by site; an axis for each loop, the outermost first
+    kinds: tuple[str, ...]  # by site, what a number is: "float", "int", "NumPy's" or "array"
+    restore: Callable[[], None]  # sets the generators to the state before
+    stop: Callable[[int], None]  # to the one after so many iterations of the outermost loop
+
+
+class Drawing:
+    """What draws the numbers."""
+
+    def __init__(self, draws: Draws) -> None:
+        self._draws = draws
+        self._codes: dict[Any, types.CodeType] = {}  # of functions, by name and parameters
+        self._kinds: tuple[str, ...] = ()  # of the numbers of the last run, by site
+
+    def draw(
+        self, methods: list[Any], values: Mapping[str, Any], module: dict[str, Any]
+    ) -> Drawn | None:
+        """Draws the numbers of all iterations. `values` are those of `names` that are local
+        variables. None if they cannot be drawn before; the generators are as before then."""
+        from rune_jit.capture.generators import set_state, state_of  # not before: it loads numpy's
+
+        if not self._are_kept(values):
+            return None
+        sources = {id(x.__self__): x.__self__ for x in methods}.values()
+        states = [(x, state_of(x)) for x in sources]
+
+        def restore() -> None:
+            for source, state in states:
+                set_state(source, state)
+
+        def stop(count: int) -> None:
+            each = sum(math.prod(lengths[i] for i in around[1:]) for _, around in self._draws.sites)
+            if count < lengths[0]:
+                restore()
+                self._run(methods, values, module, {}, count * each)
+
+        lengths: dict[int, int] = {}
+        try:
+            at_once = self._at_once(methods, values, module, lengths)
+            if at_once is not None:
+                return Drawn(at_once, self._kinds, restore, stop)
+            lengths.clear()
+            lists = self._run(methods, values, module, lengths, None)
+            drawn = [
+                _stacked(items, [lengths[i] for i in around])
+                for items, (_, around) in zip(lists, self._draws.sites, strict=True)
+            ]
+        except Exception:
+            # (Python's own run of the loop raises what there is to raise.)
+            restore()
+            return None
+        except BaseException:
+            restore()
+            raise
+        self._kinds = tuple(kind for _, kind in drawn)
+        return Drawn([x for x, _ in drawn], self._kinds, restore, stop)
+
+    def _at_once(
+        self,
+        methods: list[Any],
+        values: Mapping[str, Any],
+        module: dict[str, Any],
+        lengths: dict[int, int],
+    ) -> list[Any] | None:
+        """The numbers by one call of the method, if the sites call the same one with the same
+        arguments, in the innermost of the loops. None if that is not so, or if the kinds of the
+        numbers are not known yet."""
+        method, (first, around) = methods[0], self._draws.sites[0]
+        most = AT_ONCE.get(method.__name__)
+        if not self._kinds or most is None or isinstance(method.__self__, random.Random):
+            return None
+        if any(x != method or self._draws.sites[i][1] != around for i, x in enumerate(methods)):
+            return None
+        if len({ast.dump(x) for x, _ in self._draws.sites}) > 1 or len(around) < len(
+            self._draws.loops
+        ):
+            return None
+        if self._draws.targets & loaded(
+            [*first.args, *first.keywords, *(x.iter for x in self._draws.loops)]
+        ):
+            return None
+        args, kwargs, iterables = self._evaluated(first, values, module)
+        for i, x in enumerate(iterables):
+            lengths[i] = len(x if hasattr(x, "__len__") else list(x))
+        size: Any = ()
+        if method.__name__ in ("rand", "randn"):
+            args, size = [], tuple(args)
+        elif len(args) > most:
+            *args, size = args
+        elif "size" in kwargs:
+            size = kwargs.pop("size")
+        numbers = (int, float, np.integer, np.floating)
+        if len(args) > most or not all(isinstance(x, numbers) for x in (*args, *kwargs.values())):
+            return None
+        shape = [lengths[i] for i in around]
+        if (size is None or size == ()) == (self._kinds[0] == "array"):
+            return None
+        size = () if size is None else (size,) if isinstance(size, (int, np.integer)) else size
+        whole = (*shape, len(methods), *size)
+        if math.prod(whole) * 8 > _MOST_BYTES:
+            raise Unsuitable
+        if method.__name__ in ("rand", "randn"):
+            drawn = method(*whole)
+        else:
+            drawn = method(*args, **kwargs, size=whole)
+        return [drawn[(*(slice(None),) * len(shape), i)] for i in range(len(methods))]
+
+    def _evaluated(
+        self, x: ast.Call, values: Mapping[str, Any], module: dict[str, Any]
+    ) -> tuple[list[Any], dict[str, Any], list[Any]]:
+        """The arguments of a call, and what the loops iterate over."""
+        keys: list[Any] = [ast.Constant(y.arg) for y in x.keywords]
+        named = ast.Dict(keys, [y.value for y in x.keywords])
+        iterables = ast.List([y.iter for y in self._draws.loops], ast.Load())
+        made = [ast.List(list(x.args), ast.Load()), named, iterables]
+        returned = ast.Return(ast.Tuple(made, ast.Load()))
+        names, function = self._function("evaluate", returned, values, [], module)
+        found: tuple[list[Any], dict[str, Any], list[Any]] = function(*(values[y] for y in names))
+        return found
+
+    def _are_kept(self, values: Mapping[str, Any]) -> bool:
+        """Whether the loop surely changes no array or list of which the calls need the elements."""
+        for name in self._draws.names & values.keys():
+            x = values[name]
+            if not isinstance(x, (np.ndarray, list)):
+                continue
+            if isinstance(x, np.ndarray) and name in self._draws.described:
+                continue
+            if name in self._draws.used:
+                return False
+            others = (y for other, y in values.items() if other != name)
+            if isinstance(x, np.ndarray) and any(
+                isinstance(y, np.ndarray) and np.may_share_memory(x, y) for y in others
+            ):
+                return False
+        return True
+
+    def _run(
+        self,
+        methods: list[Any],
+        values: Mapping[str, Any],
+        module: dict[str, Any],
+        lengths: dict[int, int],
+        most: int | None,
+    ) -> list[list[Any]]:
+        """Draws the numbers of all iterations, or as many as `most`. `lengths` gets the numbers of
+        iterations of the loops."""
+        lists: list[list[Any]] = [[] for _ in self._draws.sites]
+        left = _MOST_BYTES if most is None else most
+
+        def note(number: int, iterable: Any) -> Any:
+            iterable = iterable if hasattr(iterable, "__len__") else list(iterable)
+            length = lengths.setdefault(number, len(iterable))
+            if length != len(iterable) or length > _MOST_ITERATIONS:
+                raise Unsuitable
+            return iterable
+
+        def keeping(items: list[Any]) -> Callable[[Any], None]:
+            def keep(x: Any) -> None:
+                nonlocal left
+                items.append(x)
+                left -= 1 if most is not None else getattr(x, "nbytes", 8)
+                if left <= 0:
+                    raise _Enough if most is not None else Unsuitable
+
+            return keep
+
+        own: dict[str, Any] = {NOTE: note}
+        for i, (method, items) in enumerate(zip(methods, lists, strict=True)):
+            is_small = most is None and self._kinds[i : i + 1] not in ((), ("array",))
+            own[DRAW.format(i)] = method
+            own[KEEP.format(i)] = items.append if is_small else keeping(items)
+        assert self._draws.skeleton is not None
+        names, function = self._function("draw", self._draws.skeleton, values, [*own], module)
+        if most != 0:
+            with contextlib.suppress(_Enough):
+                function(*(values[x] for x in names), *own.values())
+        return lists
+
+    def _function(
+        self,
+        name: str,
+        body: ast.stmt,
+        values: Mapping[str, Any],
+        own: list[str],
+        module: dict[str, Any],
+    ) -> tuple[tuple[str, ...], Callable[..., Any]]:
+        """A function with this body, and the names among `values` that are its parameters, before
+        its `own`."""
+        names = tuple(sorted(self._draws.names & values.keys() - self._draws.targets))
+        code = self._codes.get((name, names))
+        if code is None:
+            parameters = [ast.arg(x) for x in (*names, *own)]
+            arguments = ast.arguments([], parameters, None, [], [], None, [])
+            definition = ast.FunctionDef(name, arguments, [copy.deepcopy(body)], [])
+            tree = ast.fix_missing_locations(ast.Module([at(self._draws.original, definition)], []))
+            made = compile(tree, "<random numbers of a loop>", "exec")
+            code = next(x for x in made.co_consts if isinstance(x, types.CodeType))
+            self._codes[name, names] = code
+        return names, types.FunctionType(code, module)
+
+
+def can_be_restored(values: Mapping[str, Any]) -> bool:
+    """Whether the arrays among the values are small enough to be copied at each call."""
+    return sum(int(x.nbytes) for x in _arrays(values)) <= _MOST_BYTES
+
+
+def restoring(values: Mapping[str, Any]) -> Callable[[], None]:
+    """Makes the arrays among the values what they are now."""
+    kept = [(x, x.copy()) for x in _arrays(values) if x.flags.writeable]
+
+    def restore() -> None:
+        for array, before in kept:
+            array[...] = before
+
+    return restore
+
+
+def _arrays(values: Mapping[str, Any]) -> Iterator[Any]:
+    for x in values.values():
+        yield from (y for y in (x if type(x) is tuple else (x,)) if isinstance(y, np.ndarray))
+
+
+def _stacked(items: list[Any], lengths: list[int]) -> tuple[Any, str]:
+    """The numbers of a site as an array, and of which kind they are. Raises Unsuitable."""
+    kinds = set(map(type, items))
+    if len(kinds) != 1 or len(items) != math.prod(lengths):
+        raise Unsuitable
+    kind = kinds.pop()
+    if kind in (float, int):
+        array = np.array(items, np.float64 if kind is float else np.int64)
+        return array.reshape(lengths), kind.__name__
+    if not issubclass(kind, np.generic) and kind is not np.ndarray:
+        raise Unsuitable
+    if len({(x.dtype, x.shape) for x in items}) != 1 or items[0].dtype.kind not in "biuf":
+        raise Unsuitable
+    array = np.array(items).reshape(*lengths, *items[0].shape)
+    return array, "array" if kind is np.ndarray else "NumPy's"

@@ -1,0 +1,331 @@
+"""Random numbers in loops that are programs of their own (apart.py). Before such a loop runs, the
+numbers of all its iterations are drawn, in the order in which the iterations would draw them:
+
+    for i in range(n):                       for i in range(n):
+        step = s * rng.normal()                  a.append(rng.normal())
+        if rng.random() < p(x, step):            b.append(rng.random())
+            x += step
+                                             k = -1
+                                             for i in range(n):
+                                                 k += 1
+                                                 step = s * a[k]
+                                                 if b[k] < p(x, step):
+                                                     x += step
+
+The generators end up in the state in which the loop would leave them: if a `break` has ended it
+early, what it has drawn is drawn again from their first state."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import random
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from rune_jit.capture.loops.effects import global_value
+from rune_jit.capture.loops.liveness import loaded, stored
+from rune_jit.capture.loops.nodes import assign, at, call, load
+
+_METHOD_NAMES = (
+    # Generator and RandomState
+    "beta binomial chisquare choice dirichlet exponential f gamma geometric gumbel hypergeometric"
+    " integers laplace logistic lognormal logseries multinomial multivariate_hypergeometric"
+    " multivariate_normal negative_binomial noncentral_chisquare noncentral_f normal pareto"
+    " permutation permuted poisson power rand randint randn random random_integers random_sample"
+    " ranf rayleigh sample standard_cauchy standard_exponential standard_gamma standard_normal"
+    " standard_t tomaxint triangular uniform vonmises wald weibull zipf"
+    # random.Random
+    " betavariate choices expovariate gammavariate gauss getrandbits lognormvariate normalvariate"
+    " paretovariate randrange triangular vonmisesvariate weibullvariate"
+)
+_METHODS = frozenset(_METHOD_NAMES.split())
+# What the arguments of such calls, and what loops over, may consist of.
+_PURE = (
+    *(ast.Name, ast.Constant, ast.Attribute, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.List),
+    *(ast.Subscript, ast.Slice, ast.Call, ast.keyword, ast.operator, ast.unaryop, ast.expr_context),
+)
+_FUNCTIONS = frozenset(
+    ("range", "len", "enumerate", "zip", "reversed", "int", "float", "min", "max")
+)
+_DESCRIPTIONS = frozenset(("shape", "size", "ndim", "dtype"))
+_DRAWN, _COUNT = "_rune_drawn_{}", "_rune_iteration_{}"
+DRAW, KEEP, NOTE = "_rune_draw_{}", "_rune_keep_{}", "_rune_note"
+
+
+class Unsuitable(Exception):
+    """The numbers cannot be drawn before the loop runs."""
+
+
+class Draws:
+    """The calls of a loop that draw random numbers."""
+
+    def __init__(self, loop: ast.For, is_draw: Callable[[ast.AST], bool]) -> None:
+        """Raises Unsuitable."""
+        self.original, self._is_draw = copy.deepcopy(loop), is_draw
+        self.loops: list[ast.For] = []
+        self.sites: list[tuple[ast.Call, tuple[int, ...]]] = []  # and numbers of loops around it
+        self.skeleton = self._visit_loop(self.original, ())
+        if not self.sites:
+            raise Unsuitable
+        self._paths = [_path(x.func) for x, _ in self.sites]
+        # Names whose values the calls and the loops need.
+        arguments = [y for x, _ in self.sites for y in (*x.args, *x.keywords)]
+        self.names = loaded([*arguments, *(x.iter for x in self.loops)])
+        self.described = self.names - _whole(arguments + [x.iter for x in self.loops])
+        self.targets = frozenset[str]().union(*(stored([x.target]) for x in self.loops))
+        self.may_end_early = any(isinstance(x, ast.Break) for x in _own(self.original))
+        self.loop = self.replaced(("float",) * len(self.sites))[-1]
+        # An array that the loop uses in another way may change in it.
+        self.used = loaded([self.loop])
+
+    def _visit_loop(self, loop: ast.For, around: tuple[int, ...]) -> ast.stmt | None:
+        """What draws the numbers of a loop."""
+        number = len(self.loops)
+        self.loops.append(loop)
+        first = len(self.sites)
+        body = self._visit_block(loop.body, (*around, number))
+        if len(self.sites) == first:
+            self.loops.pop()
+            return None
+        self._check(loop.iter)
+        if loop.orelse or (around and any(isinstance(x, ast.Break) for x in _own(loop))):
+            raise Unsuitable
+        iterated = call(NOTE, ast.Constant(number), loop.iter)
+        return ast.For(copy.deepcopy(loop.target), iterated, body, [])
+
+    def _visit_block(self, block: list[ast.stmt], around: tuple[int, ...]) -> list[ast.stmt]:
+        made: list[ast.stmt] = []
+        leaves = False  # whether a part of the iterations does not get here
+        for s in block:
+            first = len(self.sites)
+            if isinstance(s, ast.For):
+                if self._draws_in(s.iter):
+                    raise Unsuitable
+                inner = self._visit_loop(s, around)
+                made += [] if inner is None else [inner]
+            elif isinstance(s, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.If)):
+                made += self._visit_statement(s, around)
+            elif self._draws_in(s):
+                raise Unsuitable
+            if leaves and len(self.sites) > first:
+                raise Unsuitable
+            leaves = leaves or _may_leave(s)
+        return made
+
+    def _visit_statement(self, s: Any, around: tuple[int, ...]) -> list[ast.stmt]:
+        if isinstance(s, ast.If):
+            if any(map(self._draws_in, (*s.body, *s.orelse))):
+                raise Unsuitable
+            parts: list[ast.expr] = [s.test]
+        elif isinstance(s, ast.Assign):
+            parts = [s.value, *s.targets]
+        elif isinstance(s, ast.AugAssign):
+            parts = [s.target, s.value]
+        else:
+            parts = [x for x in (s.value, getattr(s, "target", None)) if x is not None]
+        made: list[ast.stmt] = []
+        for x in (y for part in parts for y in self._in_order(part)):
+            for argument in (*x.args, *x.keywords):
+                self._check(argument)
+            number = len(self.sites)
+            self.sites.append((x, around))
+            drawn = ast.Call(load(DRAW.format(number)), x.args, x.keywords)
+            made.append(ast.Expr(call(KEEP.format(number), drawn)))
+        return made
+
+    def _draws_in(self, x: ast.AST) -> bool:
+        return any(map(self._is_draw, ast.walk(x)))
+
+    def _in_order(self, x: ast.AST) -> Iterator[ast.Call]:
+        """The calls in an expression that may draw, in the order of their evaluation. Raises
+        Unsuitable if one of them is evaluated under a condition, or the order is not known."""
+        children = list(ast.iter_child_nodes(x))
+        always = children
+        if isinstance(x, ast.BoolOp):
+            always = [x.values[0]]
+        elif isinstance(x, ast.Compare):
+            always = [x.left, x.comparators[0]]
+        elif isinstance(x, ast.IfExp):
+            always = [x.test]
+        elif not isinstance(x, _IN_ORDER):
+            always = []
+        for child in children:
+            if child in always:
+                yield from self._in_order(child)
+            elif self._draws_in(child):
+                raise Unsuitable
+        if self._is_draw(x):
+            assert isinstance(x, ast.Call)
+            yield x
+
+    def _check(self, x: ast.AST) -> None:
+        """Raises Unsuitable unless the loop does not change the value of an expression."""
+        targets = {z for y in self.loops for z in ast.walk(y.target)}
+        names = loaded([x])
+        for y in ast.walk(self.original):
+            if not isinstance(y, ast.Name) or isinstance(y.ctx, ast.Load):
+                continue
+            if y.id in names and y not in targets:
+                raise Unsuitable
+        for y in ast.walk(x):
+            if not isinstance(y, _PURE) or (isinstance(y, ast.Call) and not _is_pure(y)):
+                raise Unsuitable
+
+    def replaced(self, kinds: tuple[str, ...]) -> list[ast.stmt]:
+        """The loop that takes numbers of these kinds from arrays, with what comes before it."""
+        numbers = {id(x): i for i, (x, _) in enumerate(self.sites)}
+        counts = {id(x): i for i, x in enumerate(self.loops)}
+        memo: dict[int, Any] = {}
+        made = copy.deepcopy(self.original, memo)
+        originals = {id(memo[key]): key for key in (*numbers, *counts) if key in memo}
+        drawn = {new: numbers[old] for new, old in originals.items() if old in numbers}
+        loops = {new: counts[old] for new, old in originals.items() if old in counts}
+        made = _Replacer(drawn, loops, self.sites, kinds).visit(made)
+        assert isinstance(made, list)
+        return [at(self.original, s) for s in made]
+
+    def parameters(self) -> list[str]:
+        """The names of the arrays."""
+        return [_DRAWN.format(i) for i in range(len(self.sites))]
+
+    @property
+    def iteration(self) -> str:
+        """The name that counts the iterations of the outermost loop."""
+        return _COUNT.format(0)
+
+    def methods(self, held: Mapping[str, Any], module: dict[str, Any]) -> list[Any] | None:
+        """The generators' methods that are called; None if something else is."""
+        found = [_method(path, held, module) for path in self._paths]
+        return None if None in found else found
+
+
+def draws_of(
+    loop: ast.stmt | None, held: Mapping[str, Any], module: dict[str, Any]
+) -> Draws | None:
+    """The calls of a loop that draw random numbers. None if there are none, or if the numbers
+    cannot be drawn before the loop runs. `held` are the values of local variables."""
+    if not isinstance(loop, ast.For):
+        return None
+    assigned = stored([loop])
+
+    def is_draw(x: ast.AST) -> bool:
+        path = _path(x.func) if isinstance(x, ast.Call) else ()
+        if not path or path[0] in assigned:
+            return False
+        return _method(path, held, module) is not None
+
+    try:
+        return Draws(loop, is_draw)
+    except Unsuitable:
+        return None
+
+
+def _method(path: tuple[str, ...], held: Mapping[str, Any], module: dict[str, Any]) -> Any:
+    """The method of a generator that a path of names stands for; None for everything else."""
+    try:
+        value = held[path[0]] if path[0] in held else global_value(module, path[0])
+        for name in path[1:-1]:  # (Nothing runs: no property is asked.)
+            value = vars(value)[name]
+        if len(path) > 1 and (type(value) in _generators() or type(value) is types.ModuleType):
+            value = getattr(value, path[-1])
+    except (KeyError, AttributeError, TypeError):
+        return None
+    if type(getattr(value, "__self__", None)) not in _generators():
+        return None
+    return value if getattr(value, "__name__", None) in _METHODS else None
+
+
+def _may_leave(s: ast.stmt) -> bool:
+    """Whether a statement may end the iteration of the loop around it."""
+    if isinstance(s, (ast.For, ast.While)):
+        return any(map(_may_leave, s.orelse))
+    return any(isinstance(x, (ast.Break, ast.Continue)) for x in (s, *_own(s)))
+
+
+def _own(s: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a statement that belong to the loop around it, or to the loop itself."""
+    for x in ast.iter_child_nodes(s):
+        yield x
+        if not isinstance(x, (ast.For, ast.While)):
+            yield from _own(x)
+
+
+def _path(x: ast.AST) -> tuple[str, ...]:
+    """The names of `a.b.c`; () of other expressions."""
+    names: list[str] = []
+    while isinstance(x, ast.Attribute):
+        names.append(x.attr)
+        x = x.value
+    return (x.id, *reversed(names)) if isinstance(x, ast.Name) else ()
+
+
+# Their parts are evaluated in the order of their fields.
+_IN_ORDER = (
+    *(ast.Name, ast.Constant, ast.Attribute, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.List),
+    *(ast.Subscript, ast.Slice, ast.Call, ast.keyword, ast.Starred),
+)
+
+
+def _is_pure(x: ast.Call) -> bool:
+    return isinstance(x.func, ast.Name) and x.func.id in _FUNCTIONS
+
+
+def _whole(nodes: list[Any]) -> frozenset[str]:
+    """The names of which the expressions need more than a shape, length or dtype."""
+    found: set[str] = set()
+    for x in nodes:
+        is_description = isinstance(x, ast.Attribute) and x.attr in _DESCRIPTIONS
+        if isinstance(x, ast.Name):
+            found.add(x.id)
+        elif not is_description and not (isinstance(x, ast.Call) and _path(x.func) == ("len",)):
+            found |= _whole(list(ast.iter_child_nodes(x)))
+    return frozenset(found)
+
+
+def _generators() -> list[Any]:
+    """The classes of generators."""
+    if "numpy.random" not in sys.modules:  # (Reading np.random loads it.)
+        return [random.Random]
+    from rune_jit.capture.generators import SeededGenerator
+
+    return [random.Random, np.random.Generator, np.random.RandomState, SeededGenerator]
+
+
+class _Replacer(ast.NodeTransformer):
+    """Takes numbers from arrays where a loop draws them."""
+
+    def __init__(
+        self,
+        drawn: dict[int, int],
+        loops: dict[int, int],
+        sites: list[tuple[ast.Call, tuple[int, ...]]],
+        kinds: tuple[str, ...],
+    ) -> None:
+        self._drawn, self._loops, self._sites, self._kinds = drawn, loops, sites, kinds
+
+    def visit_For(self, node: ast.For) -> Any:
+        self.generic_visit(node)
+        number = self._loops.get(id(node))
+        if number is None:
+            return node
+        name = _COUNT.format(number)
+        following = ast.BinOp(load(name), ast.Add(), ast.Constant(1))
+        node.body.insert(0, assign(name, following))
+        return [assign(name, ast.Constant(-1)), node]
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        number = self._drawn.get(id(node))
+        if number is None:
+            return self.generic_visit(node)
+        positions: list[ast.expr] = [load(_COUNT.format(i)) for i in self._sites[number][1]]
+        index = positions[0] if len(positions) == 1 else ast.Tuple(positions, ast.Load())
+        taken = ast.Subscript(load(_DRAWN.format(number)), index, ast.Load())
+        kind = self._kinds[number]
+        if kind == "array":
+            return ast.Call(ast.Attribute(taken, "copy", ast.Load()), [], [])
+        return taken if kind == "NumPy's" else call(kind, taken)
