@@ -205,6 +205,16 @@ def test_code_in_c_gets_pythons_numbers(function: Any) -> None:
     assert "as one program" in jitted.explain()
 
 
+def test_seeds_of_numpys_older_generators() -> None:
+    def sampled(seed):
+        return np.random.RandomState(seed).choice([-1, 1], size=(3, 3)) * 2.0
+
+    jitted = rune_jit.jit(sampled)
+    for seed in (3, 4):
+        np.testing.assert_array_equal(jitted(seed), sampled(seed))
+    assert "as one program" in jitted.explain()
+
+
 def test_numbers_of_python_have_no_attributes_of_arrays() -> None:
     def size(x, n):
         try:
@@ -218,8 +228,12 @@ def test_numbers_of_python_have_no_attributes_of_arrays() -> None:
         except AttributeError:
             return x
 
+    def asked(x, n):
+        return x + (n if hasattr(n, "squeeze") else -n)
+
     check(size, (X, 3), (X, 2.5))
     check(mean, (X, 3), (X, 2.5))
+    check(asked, (X, 3), (X, 2.5), (X, np.float64(3.0)))
 
     def carried(x, n):
         w = n

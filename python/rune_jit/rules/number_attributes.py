@@ -29,12 +29,25 @@ def _check_is_of_numpy(x: Tracer, name: str) -> None:
         refuse(f"{name} of a number that may be Python's or NumPy's")
 
 
-def _of_arrays(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(method)
-    def checked(self: Tracer, *args: Any, **kwargs: Any) -> Any:
-        if self._storage.scalar:
-            _check_is_of_numpy(self, name)
-        return method(self, *args, **kwargs)
+class _OfArrays:
+    """An attribute of traced arrays and of traced numbers of NumPy's."""
+
+    def __init__(self, name: str, get: Callable[[Tracer], Any], method: Any) -> None:
+        self._name, self._get, self._method = name, get, method
+
+    def __get__(self, x: Tracer | None, owner: type | None = None) -> Any:
+        if x is None:
+            return self._method
+        if x._storage.scalar:
+            _check_is_of_numpy(x, self._name)
+        return self._get(x)
+
+
+def _checked(name: str, get: Callable[[Tracer], Any]) -> Callable[[Tracer], Any]:
+    def checked(x: Tracer) -> Any:
+        if x._storage.scalar:
+            _check_is_of_numpy(x, name)
+        return get(x)
 
     return checked
 
@@ -46,6 +59,7 @@ def refuse_attributes_of_arrays() -> None:
             continue
         found = inspect.getattr_static(Tracer, name)
         if isinstance(found, property) and found.fget is not None:
-            setattr(Tracer, name, property(_of_arrays(name, found.fget), found.fset))
+            setattr(Tracer, name, property(_checked(name, found.fget), found.fset))
         elif isinstance(found, types.FunctionType):
-            setattr(Tracer, name, _of_arrays(name, found))
+            bound = functools.partial(types.MethodType, found)
+            setattr(Tracer, name, _OfArrays(name, bound, found))
