@@ -306,3 +306,16 @@ def test_round_to_digits():
         return out
 
     both(f, HALVES)
+
+
+def test_pythons_float_of_a_number_that_may_be_numpys() -> None:
+    def f(x):
+        s = 0.0
+        for i in range(len(x)):
+            value = 0.5
+            if x[i] < 0.5:
+                value = x[i] + 1
+            s = 0.5 * s - float(value)
+        return s
+
+    rolled(f, np.random.default_rng(0).normal(size=40))

@@ -184,12 +184,13 @@ void mark_unsure(TracedGraph& t, const Operand& x, Kind kind, const Operand& is_
 
 std::optional<Kind> unsure_kind(const TracedGraph& t, const Operand& x) {
   const auto found = t.unsure.find(x.value);
-  return x.literal || found == t.unsure.end() ? std::nullopt : std::optional(found->second.kind);
+  if (x.literal || x.weak || found == t.unsure.end()) return std::nullopt;
+  return found->second.kind;
 }
 
 Operand is_python(TracedGraph& t, const Operand& x) {
   const auto found = t.unsure.find(x.value);
-  if (!x.literal && found != t.unsure.end()) return {found->second.is_python};
+  if (!x.literal && !x.weak && found != t.unsure.end()) return {found->second.is_python};
   return {t.constant(Scalar::of(DType::Bool, x.weak.has_value()))};
 }
 

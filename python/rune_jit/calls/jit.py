@@ -116,4 +116,8 @@ def jit(
     return wrap if fn is None else wrap(fn)
 
 
-apart.compiler = lambda function, device: jit(function, device=device, fallback="silent")
+def _compile_apart(function: Any, device: str, fallback: Any) -> Any:
+    return jit(function, device=device, fallback=fallback)
+
+
+apart.compiler = _compile_apart

@@ -24,6 +24,8 @@ class Kind(enum.IntEnum):
 
 
 _NUMBERS = frozenset(("int", "float", "bool", "len", "round", "ord"))
+# The names of functions that make random numbers (streams.py).
+NUMBERS_OF_SAMPLERS: set[str] = set()
 _OF_NUMBERS = frozenset(("abs", "min", "max", "sum", "pow", "divmod"))
 _NEW_METHODS = (
     "sum mean max min dot copy argmax argmin std var prod all any astype cumsum cumprod round clip"
@@ -38,6 +40,9 @@ _NEW_FUNCTIONS = (
 )
 _NEW = frozenset(f"{_NEW_METHODS} {_NEW_FUNCTIONS}".split())
 _METHODS = frozenset(_NEW_METHODS.split())
+# Of all elements of an array, they make a number.
+_OF_ALL_NAMES = "sum mean max min argmax argmin std var prod all any item median norm"
+_OF_ALL = frozenset(_OF_ALL_NAMES.split())
 
 
 _RANGE = ast.parse("range(0)", mode="eval").body
@@ -229,7 +234,7 @@ class _Kinds:
 
     def _of_call(self, x: ast.Call) -> Kind:
         if isinstance(x.func, ast.Name):
-            if x.func.id in _NUMBERS:
+            if x.func.id in _NUMBERS or x.func.id in NUMBERS_OF_SAMPLERS:
                 return Kind.NUMBER
             given = [self.of(y) for y in x.args]
             return min(given) if x.func.id in _OF_NUMBERS and given else Kind.OTHER
@@ -239,6 +244,8 @@ class _Kinds:
         is_module |= isinstance(x.func.value, ast.Attribute)
         if x.func.attr not in (_NEW if is_module else _METHODS):
             return Kind.OTHER
+        if x.func.attr in _OF_ALL and len(x.args) == is_module and not x.keywords:
+            return Kind.NUMBER
         given = [self.of(y) for y in x.args]
         are_numbers = is_module and given and all(kind == Kind.NUMBER for kind in given)
         return Kind.NUMBER if are_numbers and not x.keywords else Kind.NEW

@@ -23,21 +23,23 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.capture.loops.aliases import Aliases, appended_only, assigned_always
-from rune_jit.capture.loops.drawing import Drawing, Drawn, can_be_restored, restoring
-from rune_jit.capture.loops.draws import Draws, draws_of
-from rune_jit.capture.loops.effects import Effects, Refused, global_value
+from rune_jit.capture.loops.drawing import Drawing, Drawn, Parts
+from rune_jit.capture.loops.draws import draws_of
+from rune_jit.capture.loops.effects import Effects, Refused, scope_of
 from rune_jit.capture.loops.growing import Capacity, Lists, fill, filled, growing, growing_lists
 from rune_jit.capture.loops.liveness import loaded, stored
 from rune_jit.capture.loops.nodes import assign, call, load
 from rune_jit.capture.loops.source import LOOPS, code_of
+from rune_jit.capture.loops.streams import Streams, streams_of
 from rune_jit.capture.loops.syntax import Loop, uses_of
+from rune_jit.errors import RuneJitError
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.segments import SegmentedTrace, as_number
 from rune_jit.tracing.tracer import Tracer
 
-# Makes a jitted function of a function, for a device: calls/jit.py sets it.
-compiler: Callable[[types.FunctionType, str], Any] | None = None
+# Makes a jitted function of a function, for a device and a fallback: calls/jit.py sets it.
+compiler: Callable[[types.FunctionType, str, str], Any] | None = None
 
 _NUMBERS = (bool, int, float, complex)
 _ATOMS = (*_NUMBERS, str, type(None), np.generic)
@@ -45,6 +47,8 @@ _MOST_ITEMS = 2500  # of lists
 # With so many values of an integer, it is an element of an array: there is no program for each.
 _MANY = 3
 _MOST_SIGNATURES = 8
+# How many bytes of arrays may be copied at each call of a loop that draws random numbers.
+_MOST_RESTORED = 2**26
 # How many calls of a new function may trace and compile.
 _NEW, _TRIED = 3, 10
 
@@ -67,8 +71,9 @@ class LoopApart:
         self._misses: dict[int, int] = {}  # by function: how often it has been traced
         self._calls = 0
         self.is_refused = loop.original is None or any(x[:1] == "." for x in loop.results)
-        self._draws: Draws | None = None
-        self._drawing: Drawing | None = None
+        self._original = loop
+        self._random: Drawing | Streams | None = None  # where its random numbers come from
+        self._has_streams = True
         self._use(loop)
 
     def _use(self, loop: Loop) -> None:
@@ -94,17 +99,13 @@ class LoopApart:
         module = getattr(frame.f_globals, "real", frame.f_globals)
         if module is not frame.f_globals and frame.f_globals.assigned():
             return None
-        if not self._calls and self._draws is None:
-            self._draws = draws_of(self._loop.original, held, module)
-            if self._draws is not None:
-                self._drawing = Drawing(self._draws)
-                loop = self._draws.loop
-                self._use(self._loop._replace(original=loop, uses=uses_of([loop])))
-        names = self._names if self._draws is None else sorted({*self._names, *self._draws.names})
-        given = {name: _settled(held[name]) for name in names if name in held}
+        if not self._calls and self._random is None:
+            self._find_random(held, module)
+        names = {*self._names, *(self._random.names if self._random is not None else ())}
+        given = {name: _settled(held[name]) for name in sorted(names) if name in held}
         if any(x not in given and x not in self._assigned for x in self._loop.results):
             return None
-        methods = [] if self._draws is None else self._draws.methods(held, module)
+        methods = [] if self._random is None else self._random.methods(held, module)
         if methods is None:
             return None
         try:
@@ -116,7 +117,7 @@ class LoopApart:
             if self._aliases is None or self._aliases.are_possible(given):
                 return None
             if not self._calls:
-                self._look(given, module)
+                self._look(given, scope_of(frame, module))
         except Unsuitable:
             return None
         except Refused:
@@ -124,44 +125,61 @@ class LoopApart:
             return None
         growing = {name: (given.pop(name), self._capacities[name]) for name in sorted(lists)}
         with _Memory(trace, given) as memory:
-            if self._draws is None:
-                return memory.inside(
-                    self._call(trace, memory.values, growing, module, frame.f_code)
-                )
-            return self._call_drawn(trace, methods, memory, growing, module, frame.f_code)
+            values, code = memory.values, frame.f_code
+            if self._random is None:
+                results = self._call(trace, values, growing, module, code)
+                return memory.inside(results)
+            drawn_results = self._call_random(trace, methods, values, growing, module, code)
+            return None if drawn_results is None else memory.inside(drawn_results)
 
-    def _call_drawn(
+    def _find_random(self, held: Any, module: dict[str, Any]) -> None:
+        """Finds out whether the loop draws random numbers, and where they come from."""
+        loop = self._original.original
+        found: Drawing | Streams | None = None
+        if self._has_streams:
+            found = streams_of(loop, held, module)
+        if found is None and (draws := draws_of(loop, held, module)) is not None:
+            found = Drawing(draws)
+        self._random = found
+        if found is not None:
+            self._use(self._original._replace(original=found.loop, uses=uses_of([found.loop])))
+
+    def _call_random(
         self,
         trace: SegmentedTrace,
         methods: list[Any],
-        memory: _Memory,
+        values: dict[str, Any],
         lists: Lists,
         module: dict[str, Any],
         code: types.CodeType,
     ) -> tuple[Any, ...] | None:
-        """Draws the loop's random numbers, and runs it. None if it has to run as it is."""
-        draws, drawing = self._draws, self._drawing
-        assert draws is not None and drawing is not None
-        values = memory.values
-        drawn = drawing.draw(methods, values, module) if can_be_restored(values) else None
-        if drawn is None:
-            self.is_refused = True
-            return None
+        """Draws random numbers and runs the loop. None if it has to run as it is: then what it
+        changes is what it was."""
+        assert self._random is not None
+        restore = _restoring(values, lists)
         given = {name: x for name, x in values.items() if name in self._names}
-        restore = restoring(values)
-        try:
-            results = self._call(trace, given, lists, module, code, drawn)
-        except BaseException as error:
-            # The loop runs again as it is, and raises at its place.
+        while True:
+            drawn = self._random.draw(methods, values, module) if restore is not None else None
+            if drawn is None or restore is None:
+                self.is_refused = True
+                return None
+            try:
+                results = self._call(trace, given, lists, module, code, drawn)
+            except BaseException as error:
+                restore()
+                drawn.restore()
+                if not isinstance(error, Exception):
+                    raise
+                # (What the loop itself raises it raises again.)
+                if isinstance(error, RuneJitError) and type(self._random) is Streams:
+                    self._has_streams, self._random, self._calls = False, None, 0
+                    self._functions.clear()
+                    self._use(self._original)
+                return None
+            count = len(self._loop.results)
+            if drawn.finish([*results[count:]]):
+                return results[:count]
             restore()
-            drawn.restore()
-            if not isinstance(error, Exception):
-                raise
-            return None
-        if draws.may_end_early:
-            drawn.stop(int(results[-1]) + 1)
-            results = results[:-1]
-        return memory.inside(results)
 
     def _call(
         self,
@@ -175,19 +193,23 @@ class LoopApart:
         """Runs the loop with these values."""
         elements = frozenset(name for name, x in given.items() if self._varies(name, x))
         learned = tuple([(name, capacity.learned) for name, (_, capacity) in lists.items()])
-        kinds = drawn.kinds if drawn is not None else ()
-        key = (*given, elements, learned, kinds)
+        key = (*given, elements, learned, None if drawn is None else drawn.key)
         function = self._functions.get(key)
         if function is None:
-            made = self._function([*given], elements, [*lists], module, code, kinds)
+            original: list[Any] = [self._loop.original]
+            parts, fallback = Parts(original, [], [], {}), "silent"
+            if self._random is not None and drawn is not None:
+                parts, fallback = self._random.parts(drawn.key), self._random.fallback
+            parts.results[:0] = self._loop.results
+            made = _function(parts, [*given], elements, [*lists], module, code)
             assert compiler is not None
-            function = self._functions[key] = compiler(made, self._device)
+            function = self._functions[key] = compiler(made, self._device, fallback)
         arguments = [np.array(x) if name in elements else x for name, x in given.items()]
         began = time.thread_time()
         _core.suspend_traces()
         try:
             with growing_lists(lists):
-                results = function(*arguments, *(drawn.arrays if drawn is not None else ()))
+                results = function(*arguments, *(() if drawn is None else drawn.arguments))
         finally:
             _core.resume_traces()
             trace.note_apart(time.thread_time() - began)
@@ -197,31 +219,12 @@ class LoopApart:
             fill(lists, filled)
         return tuple(results)
 
-    def _function(
-        self,
-        names: list[str],
-        elements: frozenset[str],
-        lists: list[str],
-        module: dict[str, Any],
-        code: types.CodeType,
-        kinds: tuple[str, ...],
-    ) -> types.FunctionType:
-        """The loop as a function of names; `elements` are integers that come as elements of
-        arrays, `kinds` are those of random numbers."""
-        loop: list[Any] = [self._loop.original]
-        results = [*self._loop.results]
-        if self._draws is not None:
-            loop = self._draws.replaced(kinds)
-            names = [*names, *self._draws.parameters()]
-            results += [self._draws.iteration] if self._draws.may_end_early else []
-        return _function(loop, results, names, elements, lists, module, code)
-
-    def _look(self, given: dict[str, Any], module: dict[str, Any]) -> None:
+    def _look(self, given: dict[str, Any], scope: Callable[[str], Any]) -> None:
         """Raises Refused unless all that the loop reaches is what it is given, numbers, modules and
         functions: the call may have stored traced values in objects and containers, and what it has
         written to arrays may wait."""
         effects = Effects()
-        effects.look(self._loop.uses, given, functools.partial(global_value, module))
+        effects.look(self._loop.uses, given, scope)
         if effects.reaches_others_than(given.values()):
             raise Refused("it uses objects")
 
@@ -340,38 +343,56 @@ def _outside(x: Any, numbers: dict[int, Any]) -> Any:
     return numbers[id(x)] if id(x) in numbers else x._array()
 
 
+def _restoring(values: dict[str, Any], lists: Lists) -> Callable[[], None] | None:
+    """Makes the arrays among the values and the lists what they are now. None if there are too many
+    elements to copy them at each call."""
+    parts = [y for x in values.values() for y in (x if type(x) is tuple else (x,))]
+    arrays = [x for x in parts if isinstance(x, np.ndarray) and x.flags.writeable]
+    if sum(x.nbytes for x in arrays) > _MOST_RESTORED:
+        return None
+    kept = [(x, x.copy()) for x in arrays]
+    lengths = [(items, len(items)) for items, _ in lists.values()]
+
+    def restore() -> None:
+        for array, before in kept:
+            array[...] = before
+        for items, length in lengths:
+            del items[length:]
+
+    return restore
+
+
 def _function(
-    loop: list[ast.stmt],
-    results: list[str],
+    parts: Parts,
     names: list[str],
     elements: frozenset[str],
     lists: list[str],
     module: dict[str, Any],
     code: types.CodeType,
 ) -> types.FunctionType:
-    """The statements of a loop as a function of names; `elements` are integers that come as
-    elements of arrays."""
+    """The loop as a function of names; `elements` are integers that come as elements of arrays."""
     body = [assign(name, call("int", load(name))) for name in sorted(elements)]
-    returned: ast.expr = ast.Tuple([load(x) for x in results], ast.Load())
+    returned: ast.expr = ast.Tuple([load(x) for x in parts.results], ast.Load())
     filling: list[ast.expr] = []
     for item in lists:
         body.append(assign(item, call(_GROWING, ast.Constant(item))))
         filling.append(call(_FILLED, ast.Constant(item), load(item)))
     if lists:
         returned = ast.Tuple([returned, ast.Tuple(filling, ast.Load())], ast.Load())
-    body += [*copy.deepcopy(loop), ast.Return(returned)]
-    own = [ast.arg(name) for name in (_GROWING, _FILLED)] if lists else []
+    statements = copy.deepcopy(parts.statements)
+    body += [*statements, ast.Return(returned)]
+    functions = parts.functions | ({_GROWING: growing, _FILLED: filled} if lists else {})
+    own = [ast.arg(name) for name in functions]
     nothing: list[Any] = [ast.Constant(None)] * len(own)
-    positional = [ast.arg(name) for name in names]
+    positional = [ast.arg(name) for name in (*names, *parts.parameters)]
     arguments = ast.arguments([], positional, None, own, nothing, None, [])
-    name = f"loop_{loop[-1].lineno}"
+    name = f"loop_{statements[-1].lineno}"
     definition = ast.FunctionDef(name, arguments, body, [])
     for x in ast.walk(definition):
         if "lineno" in x._attributes and not hasattr(x, "lineno"):
-            ast.copy_location(x, loop[-1])
+            ast.copy_location(x, statements[-1])
     made = types.FunctionType(code_of(definition, code), module, name)
-    if lists:
-        made.__kwdefaults__ = {_GROWING: growing, _FILLED: filled}
+    made.__kwdefaults__ = functions or None
     made.__qualname__ = f"{code.co_name}.<loop>"
     return made
 

@@ -8,7 +8,7 @@ import copy
 import math
 import random
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,22 +42,46 @@ class _Enough(Exception):
     """The loop has drawn so many numbers."""
 
 
-class Drawn(NamedTuple):
-    """The numbers of all iterations."""
+class Parts(NamedTuple):
+    """What the function of a loop that draws numbers is made of."""
 
-    arrays: list[Any]  # by site; an axis for each loop, the outermost first
-    kinds: tuple[str, ...]  # by site, what a number is: "float", "int", "NumPy's" or "array"
+    statements: list[ast.stmt]
+    parameters: list[str]  # for the numbers
+    results: list[str]  # beside those of the loop
+    functions: dict[str, Any]  # by the names under which it calls them
+
+
+class Drawn(NamedTuple):
+    """Numbers for one run of a loop."""
+
+    arguments: list[Any]
+    key: Any  # tells which function takes them
     restore: Callable[[], None]  # sets the generators to the state before
-    stop: Callable[[int], None]  # to the one after so many iterations of the outermost loop
+    # To the one after the loop, by the results that it has beside its own; False if there were too
+    # few numbers.
+    finish: Callable[[list[Any]], bool]
 
 
 class Drawing:
-    """What draws the numbers."""
+    """Draws the numbers before the loop."""
+
+    fallback = "silent"
 
     def __init__(self, draws: Draws) -> None:
         self._draws = draws
+        self.loop, self.names = draws.loop, draws.names
         self._codes: dict[Any, types.CodeType] = {}  # of functions, by name and parameters
         self._kinds: tuple[str, ...] = ()  # of the numbers of the last run, by site
+
+    def methods(self, held: Mapping[str, Any], module: dict[str, Any]) -> list[Any] | None:
+        """The generators' methods that the loop calls; None if it calls something else."""
+        return self._draws.methods(held, module)
+
+    def parts(self, kinds: tuple[str, ...]) -> Parts:
+        """For numbers of these kinds, by site: "float", "int", "NumPy's" or "array"."""
+        draws = self._draws
+        results = [draws.iteration] if draws.may_end_early else []
+        return Parts(draws.replaced(kinds), draws.parameters(), results, {})
 
     def draw(
         self, methods: list[Any], values: Mapping[str, Any], module: dict[str, Any]
@@ -75,17 +99,18 @@ class Drawing:
             for source, state in states:
                 set_state(source, state)
 
-        def stop(count: int) -> None:
+        def finish(results: list[Any]) -> bool:
             each = sum(math.prod(lengths[i] for i in around[1:]) for _, around in self._draws.sites)
-            if count < lengths[0]:
+            if results and int(results[0]) + 1 < lengths[0]:
                 restore()
-                self._run(methods, values, module, {}, count * each)
+                self._run(methods, values, module, {}, (int(results[0]) + 1) * each)
+            return True
 
         lengths: dict[int, int] = {}
         try:
             at_once = self._at_once(methods, values, module, lengths)
             if at_once is not None:
-                return Drawn(at_once, self._kinds, restore, stop)
+                return Drawn(at_once, self._kinds, restore, finish)
             lengths.clear()
             lists = self._run(methods, values, module, lengths, None)
             drawn = [
@@ -100,7 +125,7 @@ class Drawing:
             restore()
             raise
         self._kinds = tuple(kind for _, kind in drawn)
-        return Drawn([x for x, _ in drawn], self._kinds, restore, stop)
+        return Drawn([x for x, _ in drawn], self._kinds, restore, finish)
 
     def _at_once(
         self,
@@ -245,27 +270,6 @@ class Drawing:
             code = next(x for x in made.co_consts if isinstance(x, types.CodeType))
             self._codes[name, names] = code
         return names, types.FunctionType(code, module)
-
-
-def can_be_restored(values: Mapping[str, Any]) -> bool:
-    """Whether the arrays among the values are small enough to be copied at each call."""
-    return sum(int(x.nbytes) for x in _arrays(values)) <= _MOST_BYTES
-
-
-def restoring(values: Mapping[str, Any]) -> Callable[[], None]:
-    """Makes the arrays among the values what they are now."""
-    kept = [(x, x.copy()) for x in _arrays(values) if x.flags.writeable]
-
-    def restore() -> None:
-        for array, before in kept:
-            array[...] = before
-
-    return restore
-
-
-def _arrays(values: Mapping[str, Any]) -> Iterator[Any]:
-    for x in values.values():
-        yield from (y for y in (x if type(x) is tuple else (x,)) if isinstance(y, np.ndarray))
 
 
 def _stacked(items: list[Any], lengths: list[int]) -> tuple[Any, str]:

@@ -72,7 +72,7 @@ class Draws:
         self.skeleton = self._visit_loop(self.original, ())
         if not self.sites:
             raise Unsuitable
-        self._paths = [_path(x.func) for x, _ in self.sites]
+        self._paths = [path_of(x.func) for x, _ in self.sites]
         # Names whose values the calls and the loops need.
         arguments = [y for x, _ in self.sites for y in (*x.args, *x.keywords)]
         self.names = loaded([*arguments, *(x.iter for x in self.loops)])
@@ -200,7 +200,7 @@ class Draws:
 
     def methods(self, held: Mapping[str, Any], module: dict[str, Any]) -> list[Any] | None:
         """The generators' methods that are called; None if something else is."""
-        found = [_method(path, held, module) for path in self._paths]
+        found = [method_of(path, held, module) for path in self._paths]
         return None if None in found else found
 
 
@@ -214,10 +214,10 @@ def draws_of(
     assigned = stored([loop])
 
     def is_draw(x: ast.AST) -> bool:
-        path = _path(x.func) if isinstance(x, ast.Call) else ()
+        path = path_of(x.func) if isinstance(x, ast.Call) else ()
         if not path or path[0] in assigned:
             return False
-        return _method(path, held, module) is not None
+        return method_of(path, held, module) is not None
 
     try:
         return Draws(loop, is_draw)
@@ -225,17 +225,17 @@ def draws_of(
         return None
 
 
-def _method(path: tuple[str, ...], held: Mapping[str, Any], module: dict[str, Any]) -> Any:
+def method_of(path: tuple[str, ...], held: Mapping[str, Any], module: dict[str, Any]) -> Any:
     """The method of a generator that a path of names stands for; None for everything else."""
     try:
         value = held[path[0]] if path[0] in held else global_value(module, path[0])
         for name in path[1:-1]:  # (Nothing runs: no property is asked.)
             value = vars(value)[name]
-        if len(path) > 1 and (type(value) in _generators() or type(value) is types.ModuleType):
+        if len(path) > 1 and (type(value) in generators() or type(value) is types.ModuleType):
             value = getattr(value, path[-1])
     except (KeyError, AttributeError, TypeError):
         return None
-    if type(getattr(value, "__self__", None)) not in _generators():
+    if type(getattr(value, "__self__", None)) not in generators():
         return None
     return value if getattr(value, "__name__", None) in _METHODS else None
 
@@ -255,7 +255,7 @@ def _own(s: ast.AST) -> Iterator[ast.AST]:
             yield from _own(x)
 
 
-def _path(x: ast.AST) -> tuple[str, ...]:
+def path_of(x: ast.AST) -> tuple[str, ...]:
     """The names of `a.b.c`; () of other expressions."""
     names: list[str] = []
     while isinstance(x, ast.Attribute):
@@ -282,12 +282,12 @@ def _whole(nodes: list[Any]) -> frozenset[str]:
         is_description = isinstance(x, ast.Attribute) and x.attr in _DESCRIPTIONS
         if isinstance(x, ast.Name):
             found.add(x.id)
-        elif not is_description and not (isinstance(x, ast.Call) and _path(x.func) == ("len",)):
+        elif not is_description and not (isinstance(x, ast.Call) and path_of(x.func) == ("len",)):
             found |= _whole(list(ast.iter_child_nodes(x)))
     return frozenset(found)
 
 
-def _generators() -> list[Any]:
+def generators() -> list[Any]:
     """The classes of generators."""
     if "numpy.random" not in sys.modules:  # (Reading np.random loads it.)
         return [random.Random]

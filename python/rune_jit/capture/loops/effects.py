@@ -414,15 +414,16 @@ def _holds_lists(x: Any) -> bool:
     return bool(items) and all(type(item) is list for item in items)
 
 
-def scope_of(frame: Any) -> Callable[[str], Any]:
-    """Finds the global names of a frame's code."""
+def scope_of(frame: Any, names: dict[str, Any] | None = None) -> Callable[[str], Any]:
+    """Finds the global names of a frame's code, among `names` if those are given."""
     code = frame.f_code
+    found = frame.f_globals if names is None else names
     local = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
 
     def scope(name: str) -> Any:
         if name in local:
             raise KeyError(name)
-        return global_value(frame.f_globals, name)
+        return global_value(found, name)
 
     return scope
 

@@ -25,6 +25,7 @@ from rune_jit.capture.loops.places import Changed, Filled, Held, Place, assigned
 from rune_jit.capture.loops.plain import PLAIN, Plain
 from rune_jit.capture.loops.ranges import UNLIMITED, Range, limited
 from rune_jit.capture.loops.source import LOOPS
+from rune_jit.capture.loops.streams import streams_of
 from rune_jit.capture.loops.syntax import Loop
 from rune_jit.errors import ConcretizationError
 from rune_jit.tracing.context import current_trace
@@ -334,7 +335,7 @@ class _Rolling:
         if type(count) is not int or count < _MANY or not self._trace.builder.must_pay:
             return
         module = getattr(self._frame.f_globals, "real", self._frame.f_globals)
-        if draws_of(self._loop.original, before, module) is not None:
+        if any(find(self._loop.original, before, module) for find in (streams_of, draws_of)):
             why = f"cannot trace the random numbers of a loop ({self._loop.where})"
             self._loops.plans.apart = why
             self._report("is a program of its own: it draws random numbers")

@@ -1,0 +1,296 @@
+"""Random numbers that a loop of the program makes itself, of the words of a generator. Before such
+a loop runs, the generator makes many words; the loop takes as many as it needs (samplers.py), also
+under conditions:
+
+    for i in range(n):                       words = rng.bit_generator.random_raw(4096)
+        if e[i] < 0 or rng.random() < p:     for i in range(n):
+            flip(i)                              if e[i] < 0 or random(words, at, held) < p:
+                                                     flip(i)
+
+Afterwards the generator is set to the state in which it has made these words."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import ctypes
+import functools
+import linecache
+import math
+import random
+import threading
+import types
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from rune_jit.capture.loops import samplers
+from rune_jit.capture.loops.aliases import NUMBERS_OF_SAMPLERS
+from rune_jit.capture.loops.drawing import Drawn, Parts
+from rune_jit.capture.loops.draws import generators, method_of, path_of
+from rune_jit.capture.loops.liveness import stored
+from rune_jit.capture.loops.nodes import at, load
+
+# The samplers of methods, by the generator's kind; how many positional arguments they take.
+_SAMPLERS: dict[str, dict[str, tuple[str, int]]] = {
+    "pcg": {
+        "random": ("pcg_random", 0),
+        "uniform": ("pcg_uniform", 2),
+        "integers": ("pcg_integers", 2),
+        "standard_normal": ("pcg_standard_normal", 0),
+        "normal": ("pcg_normal", 2),
+        "choice": ("pcg_choice", 1),
+    },
+    "mt": {
+        "random": ("mt_random", 0),
+        "random_sample": ("mt_random", 0),
+        "rand": ("mt_random", 0),
+        "uniform": ("mt_uniform", 2),
+        "randint": ("mt_randint", 2),
+        "randn": ("mt_standard_normal", 0),
+        "standard_normal": ("mt_standard_normal", 0),
+        "normal": ("mt_normal", 2),
+        "choice": ("mt_choice", 1),
+    },
+    "python": {
+        "random": ("mt_random", 0),
+        "uniform": ("python_uniform", 2),
+        "randint": ("python_randint", 2),
+        "randrange": ("python_randrange", 2),
+        "choice": ("python_choice", 1),
+    },
+}
+_BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64")
+_KEYWORDS = frozenset(("low", "high", "loc", "scale", "a", "b"))
+_FIRST, _MOST = 2**12, 2**23  # words
+_WORDS, _AT, _HELD = "_rune_words_{}", "_rune_at_{}", "_rune_held_{}"
+_SAMPLER = "_rune_{}"
+NUMBERS_OF_SAMPLERS.update(
+    _SAMPLER.format(name)
+    for kind in _SAMPLERS.values()
+    for name, _ in kind.values()
+    if name != "python_choice"
+)
+
+
+class Streams:
+    """The calls of a loop that draw numbers, made of words."""
+
+    fallback = "error"
+
+    def __init__(self, loop: ast.stmt, calls: list[ast.Call], methods: list[Any]) -> None:
+        self._original, self._calls = loop, calls
+        self._paths = [path_of(x.func) for x in calls]
+        self._pattern = _pattern(methods)
+        self._count = _FIRST
+        self.names: frozenset[str] = frozenset()
+        self.loop = self._replaced()
+
+    def methods(self, held: Mapping[str, Any], module: dict[str, Any]) -> list[Any] | None:
+        """The generators' methods that the loop calls; None if it calls something else."""
+        found = [method_of(path, held, module) for path in self._paths]
+        return found if None not in found and _pattern(found) == self._pattern else None
+
+    def _replaced(self) -> ast.stmt:
+        memo: dict[int, Any] = {}
+        made = copy.deepcopy(self._original, memo)
+        at_calls = {id(memo[id(x)]): y for x, y in zip(self._calls, self._pattern, strict=True)}
+        return _Replacer(at_calls).visit(made)  # type: ignore[no-any-return]
+
+    def parts(self, key: Any) -> Parts:
+        """The loop, with names for the words."""
+        streams = range(1 + max(number for _, number in self._pattern))
+        parameters = [x.format(i) for i in streams for x in (_WORDS, _AT, _HELD)]
+        functions = {_SAMPLER.format(name): _traced(name) for name, _ in self._pattern}
+        return Parts([copy.deepcopy(self.loop)], parameters, [], functions)
+
+    def draw(
+        self, methods: list[Any], values: Mapping[str, Any], module: dict[str, Any]
+    ) -> Drawn | None:
+        """Makes words, which leaves the generators as they are. None if the loop needs too many."""
+        if self._count > _MOST or any("normal" in name for name, _ in self._pattern if not _fill()):
+            return None
+        sources = list({id(x.__self__): _source(x.__self__) for x in methods}.values())
+        given = [x.begin(self._count) for x in sources]
+
+        def finish(results: list[Any]) -> bool:
+            most = max(int(x[1][0]) for x in given)
+            if most > self._count:
+                while self._count < most:
+                    self._count *= 4
+                return False
+            for source, (_, position, held) in zip(sources, given, strict=True):
+                source.end(position, held)
+            return True
+
+        return Drawn([y for x in given for y in x], self._count, lambda: None, finish)
+
+
+def streams_of(
+    loop: ast.stmt | None, held: Mapping[str, Any], module: dict[str, Any]
+) -> Streams | None:
+    """The calls of a loop that draw random numbers. None if there are none, or one that no sampler
+    stands for. `held` are the values of local variables."""
+    if loop is None:
+        return None
+    assigned = stored([loop])
+    calls, methods = [], []
+    for x in ast.walk(loop):
+        path = path_of(x.func) if isinstance(x, ast.Call) else ()
+        method = method_of(path, held, module) if path and path[0] not in assigned else None
+        if method is None or not isinstance(x, ast.Call):
+            continue
+        found = _SAMPLERS.get(_kind(method.__self__), {}).get(method.__name__)
+        if found is None or len(x.args) > found[1]:
+            return None
+        is_known = all(y.arg in _KEYWORDS for y in x.keywords)
+        if not is_known or any(isinstance(y, ast.Starred) for y in x.args):
+            return None
+        calls.append(x)
+        methods.append(method)
+    return Streams(loop, calls, methods) if calls else None
+
+
+def _kind(source: Any) -> str:
+    if type(source) is random.Random:
+        return "python"
+    if type(source) is np.random.RandomState:
+        return "mt" if source.get_state(legacy=False)["bit_generator"] == "MT19937" else ""
+    name = type(getattr(source, "bit_generator", None)).__name__
+    return "pcg" if type(source) in generators() and name in _BIT_GENERATORS else ""
+
+
+def _pattern(methods: list[Any]) -> list[tuple[str, int]]:
+    """The sampler of each call, and the number of its generator."""
+    numbers: dict[int, int] = {}
+    found = []
+    for x in methods:
+        name, _ = _SAMPLERS.get(_kind(x.__self__), {}).get(x.__name__, ("", 0))
+        found.append((name, numbers.setdefault(id(x.__self__), len(numbers))))
+    return found
+
+
+class _Replacer(ast.NodeTransformer):
+    """Calls samplers where a loop draws numbers."""
+
+    def __init__(self, calls: dict[int, tuple[str, int]]) -> None:
+        self._calls = calls
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        self.generic_visit(node)
+        found = self._calls.get(id(node))
+        if found is None:
+            return node
+        name, number = found
+        stream = [load(x.format(number)) for x in (_WORDS, _AT, _HELD)]
+        made = ast.Call(load(_SAMPLER.format(name)), [*stream, *node.args], node.keywords)
+        return at(node, made)
+
+
+# The code of samplers.py as if it were the user's: loops of programs call it like the user's.
+_FILE = "<random numbers>"
+
+
+@functools.cache
+def _module() -> dict[str, Any]:
+    lines = linecache.getlines(samplers.__file__)
+    text = "".join(lines)
+    linecache.cache[_FILE] = (len(text), None, lines, _FILE)
+    made: dict[str, Any] = {"__name__": "random_numbers"}
+    exec(compile(text, _FILE, "exec"), made)
+    for name in ("widths", "inside", "heights"):
+        made[name] = getattr(samplers, name)
+    return made
+
+
+def _traced(name: str) -> types.FunctionType:
+    found: types.FunctionType = _module()[name]
+    return found
+
+
+@functools.cache
+def _fill() -> bool:
+    """Fills the tables of the ziggurat with those of NumPy: one layer after the other, a generator
+    of given words makes a normal number of a distance. Whether that was possible."""
+    words: list[int] = []
+    make = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)(lambda state: words.pop())
+    double = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_void_p)(lambda state: 0.0)
+    pointers = [ctypes.cast(x, ctypes.c_void_p) for x in (make, make, double, make)]
+    interface = (ctypes.c_void_p * 5)(None, *(x.value for x in pointers))  # a bitgen_t
+    capsule = ctypes.pythonapi.PyCapsule_New
+    capsule.restype = ctypes.py_object
+    capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    given = types.SimpleNamespace(
+        capsule=capsule(ctypes.addressof(interface), b"BitGenerator", None), lock=threading.Lock()
+    )
+    normal = np.random.Generator(given).standard_normal  # type: ignore[arg-type]
+    for layer in range(256):
+        words[:] = [layer | (2**40 << 9)]
+        samplers.widths[layer] = normal() / 2**40
+    edges = samplers.widths * 2.0**52
+    samplers.heights[:] = np.exp(-0.5 * edges * edges)
+    samplers.heights[0] = 1.0
+    samplers.inside[0] = int(edges[255] / edges[0] * 2.0**52)
+    samplers.inside[2:] = (edges[1:-1] / edges[2:] * 2.0**52).astype(np.int64)
+    return bool(edges[255] == 3.6541528853610088)
+
+
+class _Source:
+    """A generator that makes words."""
+
+    def __init__(self, generator: Any) -> None:
+        self._generator = generator
+
+
+class _Pcg(_Source):
+    def begin(self, count: int) -> tuple[Any, Any, Any]:
+        """Words, with `at` and `held` of samplers.py."""
+        bits = self._generator.bit_generator
+        self._state = bits.state
+        words = bits.random_raw(count)
+        bits.state = self._state
+        has = np.array([0, self._state["has_uint32"]], np.int64)
+        return words, has, np.array([self._state["uinteger"]], np.uint64)
+
+    def end(self, at: Any, held: Any) -> None:
+        """Makes the words that have been taken again."""
+        bits = self._generator.bit_generator
+        bits.random_raw(int(at[0]), output=False)
+        bits.state = bits.state | {"has_uint32": int(at[1]), "uinteger": int(held[0])}
+
+
+class _Mt(_Source):
+    def begin(self, count: int) -> tuple[Any, Any, Any]:
+        state = self._generator.get_state(legacy=False)
+        words = self._words(count)
+        self._generator.set_state(state)
+        held = [state["gauss"], 1.0]
+        return words, np.array([0, 2 * state["has_gauss"]], np.int64), np.array(held)
+
+    def _words(self, count: int) -> Any:
+        return self._generator.randint(0, 2**32, count, np.uint32).astype(np.uint64)
+
+    def end(self, at: Any, held: Any) -> None:
+        self._words(int(at[0]))
+        state = self._generator.get_state(legacy=False)
+        gauss = float(held[0]) if at[1] > 0 else 0.0
+        if at[1] == 1:
+            gauss *= math.sqrt(-2.0 * math.log(held[1]) / held[1])
+        self._generator.set_state(state | {"has_gauss": int(at[1] > 0), "gauss": gauss})
+
+
+class _Python(_Source):
+    def begin(self, count: int) -> tuple[Any, Any, Any]:
+        state = self._generator.getstate()
+        words = self._generator.getrandbits(32 * count).to_bytes(4 * count, "little")
+        self._generator.setstate(state)
+        made = np.frombuffer(words, np.uint32).astype(np.uint64)
+        return made, np.zeros(2, np.int64), np.zeros(2)
+
+    def end(self, at: Any, held: Any) -> None:
+        self._generator.getrandbits(32 * int(at[0]))
+
+
+def _source(generator: Any) -> Any:
+    return {"pcg": _Pcg, "mt": _Mt, "python": _Python}[_kind(generator)](generator)
