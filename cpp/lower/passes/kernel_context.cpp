@@ -21,8 +21,7 @@ KernelContext::KernelContext(Launch& launch, const schedule::Kernel& kernel)
 
 Index KernelContext::index_of(const schedule::Stage& stage, const schedule::StageValue& value,
                               const std::vector<Expr>& axes) const {
-  return schedule::unflatten_index(schedule::value_position(stage, value, axes),
-                                   graph[value.value].shape());
+  return schedule::value_index(graph, kernel.iter, stage, value, axes);
 }
 
 Index KernelContext::kept_index(const schedule::StageValue& kept,

@@ -11,13 +11,41 @@ std::vector<Expr> axis_variables(const IterSpace& iter) {
   return axes;
 }
 
+namespace {
+
+// The stride of an axis in a stage's value. If the stage reduces, its own axes have none.
+int64_t value_stride(const Stage& stage, const StageValue& value, size_t axis) {
+  const bool whole = stage.kind == StageKind::Map || stage.kind == StageKind::Scan;
+  return whole || !contains(stage.axes, static_cast<int64_t>(axis)) ? value.strides[axis] : 0;
+}
+
+}  // namespace
+
 Expr value_position(const Stage& stage, const StageValue& value, const std::vector<Expr>& axes) {
   Expr position(value.offset.value_or(0));
-  const bool whole = stage.kind == StageKind::Map || stage.kind == StageKind::Scan;
   for (size_t i = 0; i < axes.size(); ++i)
-    if (whole || !contains(stage.axes, static_cast<int64_t>(i)))
-      position = position + axes[i] * value.strides[i];
+    position = position + axes[i] * value_stride(stage, value, i);
   return position;
+}
+
+Index value_index(const Graph& graph, const IterSpace& iter, const Stage& stage,
+                  const StageValue& value, const std::vector<Expr>& axes) {
+  const Shape& shape = graph[value.value].shape();
+  const Ints sizes = bounds_of(shape);
+  Index index = sym::unflatten_index(Expr(value.offset.value_or(0)), sizes);
+  Ints last;  // by dimension: the coordinate that the axes reach
+  for (const Expr& first : index) last.push_back(first.constant());
+  for (size_t i = 0; i < axes.size(); ++i) {
+    int64_t stride = value_stride(stage, value, i);
+    if (stride == 0) continue;
+    size_t dim = sizes.size() - 1;
+    for (; dim > 0 && sizes[dim] > 0 && stride % sizes[dim] == 0; --dim) stride /= sizes[dim];
+    last[dim] += stride * (iter.axes[i].extent() - 1);
+    if (stride < 0 || last[dim] >= sizes[dim])
+      return unflatten_index(value_position(stage, value, axes), shape);
+    index[dim] = index[dim] + axes[i] * stride;
+  }
+  return index;
 }
 
 Expr inner_position(const Stage& stage, const StageValue& value, const std::vector<Expr>& axes) {

@@ -25,6 +25,10 @@ std::vector<sym::Expr> axis_variables(const IterSpace& iter);
 // The row-major position of a stage's value. If the stage reduces, its own axes do not count.
 sym::Expr value_position(const Stage& stage, const StageValue& value,
                          const std::vector<sym::Expr>& axes);
+// The index of a stage's value. Each axis counts for the dimension that it runs along. So where an
+// axis goes beyond its end, as lanes under a mask may, the coordinates of other dimensions stay.
+Index value_index(const Graph& graph, const IterSpace& iter, const Stage& stage,
+                  const StageValue& value, const std::vector<sym::Expr>& axes);
 // The position of a Reduce stage's point among the elements that are reduced to one.
 sym::Expr inner_position(const Stage& stage, const StageValue& value,
                          const std::vector<sym::Expr>& axes);
