@@ -129,7 +129,7 @@ class Fuser {
       }
     Cluster cluster;
     cluster.values = {v};
-    cluster.num_nodes = uses_.num_nodes(v.id);
+    cluster.length = uses_.length(v.id);
     Shape shape = graph_[v].shape();
     if (is_sequential(graph_[v])) shape[sequential_axis(graph_[v])] = 1;
     cluster.stores_beginning = stores_beginning(v);
@@ -251,7 +251,7 @@ class Fuser {
         return "the producer would be computed again along the consumer's axes";
       if (loses_parallelism(a, b, match)) return "too few outer points to keep the device busy";
     }
-    if (a.num_nodes + b.num_nodes > kMostNodes + kMostNodes / 4)
+    if (a.length + b.length > kMostNodes + kMostNodes / 4)
       return "the kernel would be too long to compile";
     if (has_path_between(a_index, b_index)) return "another kernel lies between them";
     AxisMap outer_of_b(b.outer.size(), kNone);
@@ -266,7 +266,7 @@ class Fuser {
     Cluster& a = clusters_[a_index];
     Cluster& b = clusters_[b_index];
     b.outer = Shape(outer);
-    b.num_nodes += a.num_nodes;
+    b.length += a.length;
     b.axes.insert(a.axes.begin(), a.axes.end());
     b.stores_beginning |= a.stores_beginning;
     for (const Value v : a.values) cluster_of_[v.id] = b_index;

@@ -21,7 +21,7 @@ struct Cluster {
   std::map<uint32_t, std::vector<int>> axes;
   int num_fixed = 0;              // the number of leading outer axes that must not be merged
   std::vector<CatPart> parts;     // of a Cat for which one kernel stores each part
-  int64_t num_nodes = 0;          // computed nodes; one shared by several values counts for each
+  int64_t length = 0;             // of the text of its values (Uses::length)
   bool stores_beginning = false;  // a Scatter's kernel also stores its initial contents
   // For a reduction whose workgroups combine atomically, the reduced axis that they share.
   std::optional<size_t> axis_of_groups;

@@ -126,7 +126,7 @@ class Materializer {
   bool pays(const Uses::Reached& reached) {
     const bool costly = cheaper_to_store(reached), copied = is_copied(reached.demands);
     if (costly && !copied) stored_by_cost_.push_back(reached.value.id);
-    return costly || copied || ends_shared_chain(reached);
+    return costly || copied || ends_shared_chain(reached) || is_too_long(reached);
   }
 
   // Many values that share a long chain would each follow it to its beginning.
@@ -135,6 +135,24 @@ class Materializer {
     const uint32_t id = reached.value.id;
     return reached.num_computed > kMostShared && above_[id] == kSeveral &&
            operations_[id] >= kCostlyOperations;
+  }
+
+  // A chain of values, each of which is needed at several places of the next one, asks for more
+  // elements of a value with each step. However cheap these few elements are, the kernel's text
+  // computes each of them.
+  bool is_too_long(const Uses::Reached& reached) const {
+    constexpr size_t kFewDemands = 8;
+    const size_t demands = reached.demands.size();
+    return demands > kFewDemands && reached.length + static_cast<int64_t>(demands) > kMostNodes &&
+           operations_[reached.value.id] > 0 && !is_moved(reached.value);
+  }
+
+  // Whether a kernel that computes the value anew at each of its demands is short enough.
+  bool fits(uint32_t id, uint32_t user) const {
+    int64_t demands = 0;
+    for (const Use& use : uses_.of(user))
+      if (use.value.id == id) demands += static_cast<int64_t>(use.demands.size());
+    return uses_.length(user) + demands * std::max<int64_t>(uses_.length(id), 1) <= kMostNodes;
   }
 
   // What computing a value anew for each of its uses takes.
@@ -174,10 +192,9 @@ class Materializer {
       if (it == reuse.end() || !uses_.is_materialized(id) || !it->second.may_drop) continue;
       const graph::Node& node = graph_.nodes[id];
       const double again = it->second.evaluations - static_cast<double>(max_elements(node.shape()));
-      const bool fits = std::all_of(
-          it->second.users.begin(), it->second.users.end(),
-          [&](uint32_t user) { return uses_.num_nodes(user) + uses_.num_nodes(id) <= kMostNodes; });
-      if (!fits ||
+      const bool fit = std::all_of(it->second.users.begin(), it->second.users.end(),
+                                   [&](uint32_t user) { return fits(id, user); });
+      if (!fit ||
           operations_ns(caps_, again * operations[id], node.dtype()) > boundary_ns(node, true))
         continue;
       uses_.dematerialize(id, it->second.users);
@@ -198,7 +215,7 @@ class Materializer {
       if (!uses_.is_materialized(id) || !of_value.may_drop || of_value.users.size() != 1) continue;
       const uint32_t user = of_value.users[0];
       if (!uses_.is_materialized(user)) continue;
-      if (uses_.num_nodes(user) + uses_.num_nodes(id) > kMostNodes) continue;
+      if (!fits(id, user)) continue;
       const double before = all_operations_ns();
       uses_.dematerialize(id, of_value.users);
       uses_.update(outputs, never);

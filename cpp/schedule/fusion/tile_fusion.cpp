@@ -104,7 +104,7 @@ class TileGrouper {
     joined.clusters.insert(joined.clusters.end(), b.clusters.begin(), b.clusters.end());
     std::sort(joined.clusters.begin(), joined.clusters.end());
     int64_t nodes = 0;
-    for (const size_t c : joined.clusters) nodes += fusion_.clusters[c].num_nodes;
+    for (const size_t c : joined.clusters) nodes += fusion_.clusters[c].length;
     if (nodes > kMostNodes) return;
     Kernel kernel = form(joined);
     Kernel mapped = kernel;

@@ -58,7 +58,7 @@ Uses::Uses(const Graph& graph, std::vector<bool> materialized, std::vector<bool>
       uses_(graph.size()),
       visits_(graph.size()),
       is_known_(graph.size(), false),
-      num_nodes_(graph.size(), 0),
+      length_(graph.size(), 0),
       evaluated_(graph.size(), 0) {}
 
 void Uses::update(const std::vector<Value>& outputs,
@@ -80,7 +80,7 @@ void Uses::dematerialize(uint32_t id, const std::vector<uint32_t>& users) {
   materialized_[id] = false;
   uses_[id].clear();
   for (const uint32_t user : users) {
-    num_nodes_[user] += num_nodes_[id];
+    length_[user] += length_[id];
     is_known_[user] = false;
   }
 }
@@ -108,7 +108,7 @@ void Uses::visit(Value v, const std::function<bool(const Reached&)>& materialize
     return;
   }
   Demands uses;
-  num_nodes_[v.id] = 0;
+  length_[v.id] = 0;
   if (by_parts_[v.id]) {
     const int64_t axis = node.as<graph::Cat>()->axis;
     for (const CatPart& part : cat_parts(graph_, v)) {
@@ -128,10 +128,11 @@ void Uses::visit(Value v, const std::function<bool(const Reached&)>& materialize
 
 void Uses::follow(Value v, const std::vector<Seed>& seeds, const Ints& extents,
                   const std::function<bool(const Reached&)>& materialize, Demands& uses) {
-  int64_t num_computed = 0;
+  int64_t num_computed = 0, length = 0;
   Walk walked = walk(graph_, seeds, [&](Value w, const std::vector<Demand>& demands) {
     const bool in_memory = evaluation_of(graph_[w]) == Evaluation::Memory;
-    if (!in_memory && !materialized_[w.id] && materialize({w, demands, extents, num_computed}))
+    if (!in_memory && !materialized_[w.id] &&
+        materialize({w, demands, extents, num_computed, length}))
       materialized_[w.id] = true;
     if (in_memory || materialized_[w.id]) return true;
     double count = 0;
@@ -139,9 +140,10 @@ void Uses::follow(Value v, const std::vector<Seed>& seeds, const Ints& extents,
     evaluated_[w.id] += count;
     visits_[v.id].push_back({w.id, count});
     ++num_computed;
+    length += static_cast<int64_t>(demands.size());
     return false;
   });
-  num_nodes_[v.id] += num_computed;
+  length_[v.id] += length;
   for (auto& [id, demands] : walked.demands) {
     if (!materialized_[id] && evaluation_of(graph_.nodes[id]) != Evaluation::Memory) continue;
     std::vector<Demand>& known = uses[id];

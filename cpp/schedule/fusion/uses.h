@@ -34,6 +34,7 @@ class Uses {
     const std::vector<Demand>& demands;
     const Ints& extents;   // of the loops of the value that needs it
     int64_t num_computed;  // nodes computed for that one so far
+    int64_t length;        // what they add to its length so far
   };
   // Finds the uses of everything that has changed, users before operands. It calls `materialize`
   // for each value that it reaches and that is not in memory. If the result is true, the value is
@@ -50,8 +51,9 @@ class Uses {
   bool is_by_parts(uint32_t id) const { return by_parts_[id]; }
   // Of a materialized value, in descending order.
   const std::vector<Use>& of(uint32_t id) const { return uses_[id]; }
-  // Nodes that are computed for a materialized value.
-  int64_t num_nodes(uint32_t id) const { return num_nodes_[id]; }
+  // What a materialized value adds to the text of its kernel: the nodes that are computed for it,
+  // each once for each of its demands.
+  int64_t length(uint32_t id) const { return length_[id]; }
   // How many times all materialized values together compute an element of the node.
   double evaluated(uint32_t id) const { return evaluated_[id]; }
   // Extents of the loops that compute a materialized value, those that it reduces last.
@@ -77,7 +79,7 @@ class Uses {
   std::vector<std::vector<Use>> uses_;      // by materialized value
   std::vector<std::vector<Visit>> visits_;  // by materialized value
   std::vector<bool> is_known_;              // by materialized value: its uses
-  std::vector<int64_t> num_nodes_;
+  std::vector<int64_t> length_;             // by materialized value
   std::vector<double> evaluated_;
 };
 

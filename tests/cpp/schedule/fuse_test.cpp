@@ -1,5 +1,8 @@
 // Which values share a kernel, and what that costs in bytes.
+#include <algorithm>
+
 #include "base/error.h"
+#include "schedule/analysis/accesses.h"
 #include "schedule_testing.h"
 
 namespace rune::schedule {
@@ -106,6 +109,55 @@ TEST_P(Fuse, BlurByShiftedSlicesIsOneKernel) {
   const Schedule s = run({b.alu(AluOp::Mul, {sum, scalar_like(b, 1.0 / 9, sum)})});
   expect_cost(s, 1, 34 * 66 * kFloat, 32 * 64 * kFloat);
   EXPECT_EQ(axis_sizes(kernel_at(s, 0)), (Ints{32, 64}));
+}
+
+// How many nodes a kernel computes, each once for each of its demands.
+size_t length(const Schedule& s, const Kernel& kernel) {
+  size_t result = 0;
+  const std::vector<sym::Expr> axes = axis_variables(kernel.iter);
+  for (const Stage& stage : kernel.stages())
+    walk(s.graph, stage_seeds(s.graph, stage, axes),
+         [&](Value v, const std::vector<Demand>& demands) {
+           const auto& inputs = kernel.inputs;
+           if (std::find(inputs.begin(), inputs.end(), v) != inputs.end()) return true;
+           result += demands.size();
+           return false;
+         });
+  return result;
+}
+
+// Each step needs three elements of the one before it, of which the masks on all ways to it differ.
+TEST_P(Fuse, ChainOfStepsThatNeedFewElementsIsSeveralShortKernels) {
+  const auto counter = [&](int id) {
+    const SymVar var{"i" + std::to_string(id), 0, 8};
+    b.add(graph::Define_Var{var}, {});
+    return Dim(var);
+  };
+  const Dim p = counter(1), q = counter(2), r = counter(3);
+  const auto element = [&](Value x, const Dim& row, const Dim& column) {
+    return b.shrink(x, {{row, row + 1}, {column, column + 1}});
+  };
+  const auto around = [&](Value element) {
+    return b.pad(element, {{p, Dim(8) - p}, {q, Dim(8) - q}});
+  };
+  const Value given = input(b, {40}), factor = b.full(Scalar::of(DType::Float32, 2), {8, 9});
+  const Value one = b.full(Scalar::of(DType::Bool, 1), {1, 1});
+  const Value below = b.pad(b.full(Scalar::of(DType::Bool, 1), {8, 9}), {{1, 0}, {0, 0}});
+  Value x = input(b, {9, 9});
+  for (int64_t k = 0; k < 40; ++k) {
+    const Value next = b.reshape(b.slice(given, 0, k, k + 1), {1, 1});
+    const Value sum = b.alu(AluOp::Add, {element(x, p, q), next});
+    x = b.alu(AluOp::Where, {around(one), around(sum), x});
+    const Value rows = b.slice(x, 0, 1, 9), above = b.slice(x, 0, 0, 8);
+    const Value is_less = b.alu(AluOp::Cmplt, {element(x, 0, r), next});
+    const Value changed = b.alu(AluOp::Sub, {rows, b.alu(AluOp::Mul, {above, factor})});
+    const Value chosen = b.alu(AluOp::Where, {b.expand(is_less, {8, 9}), changed, rows});
+    x = b.alu(AluOp::Where, {below, b.pad(chosen, {{1, 0}, {0, 0}}), x});
+  }
+  const Schedule s = run({element(x, 6, 4)});
+  EXPECT_GT(s.items.size(), 1u);
+  EXPECT_LE(s.items.size(), 40u);
+  for (const Kernel& kernel : s.kernels) EXPECT_LE(length(s, kernel), 4096u);
 }
 
 Value dense(Builder& b, Value x, int64_t from, int64_t to) {
