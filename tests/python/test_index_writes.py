@@ -309,3 +309,25 @@ def test_an_array_is_its_own_mask(write: Any, flips: bool) -> None:
     else:
         found = rune_jit.jit(fn, fallback="error")(x.copy())
     np.testing.assert_array_equal(found, expected)
+
+
+def test_empty_values_of_more_dimensions_under_a_mask() -> None:
+    """NumPy stores nothing where the mask has no True, and raises elsewhere."""
+
+    def write(x: Any, mask: Any, values: Any) -> Any:
+        x[mask] = values
+        return x
+
+    jitted = rune_jit.jit(write)
+    for shape in ((3, 0, 5), (3, 0, 4), (0, 5)):
+        for first in (False, True):
+            mask, values = np.array([first, False]), np.zeros(shape)
+            found, expected = np.ones((2, 5)), np.ones((2, 5))
+            outcomes = []
+            for function, x in ((jitted, found), (write, expected)):
+                try:
+                    outcomes.append(function(x, mask, values).tolist())
+                except ValueError as error:
+                    outcomes.append(str(error))
+            assert outcomes[0] == outcomes[1], (shape, first)
+            np.testing.assert_array_equal(found, expected)

@@ -70,6 +70,11 @@ def _spread(trace: Trace, x: Tracer, mask: Any, value: Any) -> Any:
     given = np.shape(value)
     while len(given) > len(rest) + 1 and same_size(given[0], 1):
         given = given[1:]
+    if rest and 0 in given and len(given) > len(rest) + 1:
+        raise UnsupportedOpError(
+            f"setitem: cannot trace a write of an empty array of shape {writes.shape_text(given)}"
+            " to the elements under a mask (NumPy allows it where the mask has no True)"
+        )
     if len(given) != len(rest) + 1:
         raise ValueError(
             "NumPy boolean array indexing assignment requires a 0 or 1-dimensional input, input has"
