@@ -8,6 +8,7 @@ import pytest
 
 # The scheduler's decisions shall not depend on the machine that tests run on.
 os.environ["RUNE_JIT_CALIBRATION"] = "off"
+os.environ.setdefault("RUNE_JIT_NUM_THREADS", "2")
 # A failing test shows where in rune_jit.
 os.environ["RUNE_JIT_TRACEBACKS"] = "1"
 
