@@ -68,7 +68,7 @@ class Attempt(Comparison):
         known = {id(x._storage) for x in tracers_in(list(before.values()))}
         hints = self._loops.hints.get(loop.number, [])
         self._storages = [s for s in hints if id(s) in known or s.captured is not None]
-        for name in loop.written:
+        for name in sorted(loop.written):  # in the order of every process
             value: Any = before.get(name)
             if is_array(value) and all(value._storage is not s for s in self._storages):
                 self._storages.append(value._storage)
@@ -337,7 +337,7 @@ class Attempt(Comparison):
             values.setdefault(name, self._counted.get(name, after[name]))
         for name in self._loop.carried:
             self._structures.whole(name, values)
-        for name in set(self._loop.results).difference(self._loop.carried):
+        for name in sorted(set(self._loop.results).difference(self._loop.carried)):
             self._structures.whole(name, values)
         identities = self._loops.identities
         if self._body.appended:
