@@ -120,7 +120,11 @@ def test_calls_on_numpy_in_a_row_run_without_a_look(looks: list[None]) -> None:
     assert "as one program" in jitted.explain()
 
 
-def test_calls_that_raise_in_a_row_run_without_a_look(looks: list[None]) -> None:
+def test_calls_that_raise_in_a_row_run_without_a_look(
+    looks: list[None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Trial, "verdict", lambda self: "NumPy is faster")
+
     @rune_jit.jit
     def root(x: np.ndarray) -> np.ndarray:
         if np.any(x < 0):

@@ -121,8 +121,7 @@ def test_another_process_makes_the_same_program(tmp_path: Path) -> None:
     graphs = set()
     for seed in range(4):
         done = subprocess.run(
-            [sys.executable, "loop.py"],
-            cwd=tmp_path,
+            [sys.executable, str(tmp_path / "loop.py")],
             capture_output=True,
             text=True,
             check=True,
