@@ -99,7 +99,7 @@ def test_results_are_numpys(function: Callable[..., Any], count: int, size: int)
 def test_no_iteration_copies(count: int) -> None:
     """The loop has half of the iterations, each of which is two of the program's."""
 
-    def program(x):
+    def program(x: np.ndarray) -> None:
         for k in range(count):
             x[:] = np.minimum(x, np.add.outer(x[:, k], x[k, :]))
 
