@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "base/error.h"
 #include "driver/loop_computes.h"
+#include "driver/loop_exchanges.h"
 #include "driver/parallel_iterations.h"
 #include "lower/builder.h"
 #include "lower/passes/lower_kernel.h"
@@ -189,10 +191,15 @@ class LoopsLowerer {
 
   // With several workgroups, each runs the iterations of its own share.
   void run(const Repeat& repeat) {
+    const bool is_outermost = counters_.size() == variables_.size();
+    if (is_outermost && workgroups_ == 1 && !is_of_threads_) {
+      const Exchanges exchanges = find_exchanges(plan_, repeat);
+      if (is_worth_turns(repeat, exchanges)) return run_in_turns(repeat, exchanges);
+    }
     Var count = iterations_of(repeat);
     const Var start = size(repeat.start);
     Var first;
-    if (workgroups_ > 1 && counters_.size() == variables_.size()) {  // the outermost loop
+    if (workgroups_ > 1 && is_outermost) {
       const auto share = [&](Var group) {
         return b_.alu(AluOp::Idiv, {b_.alu(AluOp::Mul, {group, count}), number(workgroups_)});
       };
@@ -202,15 +209,87 @@ class LoopsLowerer {
     }
     Var i = b_.range(count);
     if (repeat.goes_on)
-      b_.break_if(b_.alu(AluOp::Not, {b_.load(cells_[*repeat.goes_on], number(0))}));
+      b_.break_if(b_.alu(AluOp::Not, {b_.load(memory_of(*repeat.goes_on), number(0))}));
     if (first.valid()) i = plus(i, first);
-    counters_[repeat.counter.name] = plus(start, times(i, repeat.step));
-    for (const Statement& statement : repeat.body) emit(statement);
-    for (const Statement& statement : repeat.body)
-      if (const auto* bind = std::get_if<Bind>(&statement.action))
+    std::vector<size_t> all(repeat.body.size());
+    std::iota(all.begin(), all.end(), size_t{0});
+    run_iteration(repeat, all, plus(start, times(i, repeat.step)));
+    b_.end_range();
+  }
+
+  // The chosen statements of the body, with the counter's value.
+  void run_iteration(const Repeat& repeat, const std::vector<size_t>& statements, Var counter) {
+    counters_[repeat.counter.name] = counter;
+    for (const size_t s : statements) emit(repeat.body[s]);
+    for (const size_t s : statements)
+      if (const auto* bind = std::get_if<Bind>(&repeat.body[s].action))
         counters_.erase(bind->variable.name);
     counters_.erase(repeat.counter.name);
+  }
+
+  // Turns have code of their own, which takes time to compile. It pays where they save copies of
+  // arrays, and where the code is short.
+  bool is_worth_turns(const Repeat& repeat, const Exchanges& exchanges) const {
+    constexpr int64_t kLeastBytes = 4096;
+    constexpr size_t kMostInstructions = 400;
+    if (exchanges.num_turns != 2 || repeat.goes_on || !span_of(repeat).is_constant()) return false;
+    int64_t bytes = 0;
+    for (const Exchange& exchange : exchanges.cells) {
+      const Cell& cell = plan_.cells[exchange[0]];
+      bytes += max_elements(cell.shape) * size_of(cell.dtype);
+    }
+    return bytes >= kLeastBytes && instructions_of(repeat.body) <= kMostInstructions;
+  }
+
+  size_t instructions_of(const std::vector<Statement>& statements) const {
+    size_t sum = 0;
+    for (const Statement& statement : statements) {
+      if (const auto* repeat = std::get_if<Repeat>(&statement.action))
+        sum += instructions_of(repeat->body);
+      if (const auto* compute = std::get_if<Compute>(&statement.action))
+        for (const lower::Kernel& kernel : compiled_.at(compute).code.kernels)
+          sum += kernel.body.size();
+    }
+    return sum;
+  }
+
+  // Every second iteration runs on exchanged memory, where the others would copy.
+  void run_in_turns(const Repeat& repeat, const Exchanges& exchanges) {
+    const int64_t step = std::abs(repeat.step);
+    const int64_t count = (span_of(repeat).constant() + step - 1) / step;
+    if (count <= 0) return;
+    const Var start = size(repeat.start);
+    const auto turn = [&](Var i) {
+      run_iteration(repeat, exchanges.statements, plus(start, times(i, repeat.step)));
+    };
+    const bool is_odd = count % 2 != 0;
+    const Var i = times(b_.range(number(count / 2 + count % 2)), 2);
+    turn(i);
+    for (const Exchange& cells : exchanges.cells) {
+      exchanged_[cells[0]] = cells[1];
+      exchanged_[cells[1]] = cells[0];
+    }
+    const Var next = plus(i, number(1));
+    if (is_odd) b_.if_(b_.alu(AluOp::Cmplt, {next, number(count)}));
+    turn(next);
+    if (is_odd) b_.end_if();
+    exchanged_.clear();
     b_.end_range();
+    if (!is_odd) return;
+    for (const Exchange& cells : exchanges.cells)
+      run(Store{cells[0], std::vector<Dim>(plan_.cells[cells[0]].shape.size(), 0), cells[1]});
+  }
+
+  // What takes a cell's memory in the iteration that is emitted; other memory stays.
+  Var in_this_turn(Var memory) const {
+    for (const auto& [cell, other] : exchanged_)
+      if (cells_[cell] == memory) return cells_[other];
+    return memory;
+  }
+  // Of a cell, in the iteration that is emitted.
+  Var memory_of(size_t cell) const {
+    const auto other = exchanged_.find(cell);
+    return cells_[other == exchanged_.end() ? cell : other->second];
   }
 
   // Each thread runs an iteration of these loops, one in the other: neighbours run those of the
@@ -254,7 +333,7 @@ class LoopsLowerer {
   }
 
   void run(const Bind& bind) {
-    counters_[bind.variable.name] = b_.load(cells_[bind.cell], number(0));
+    counters_[bind.variable.name] = b_.load(memory_of(bind.cell), number(0));
   }
 
   void run(const Store& store) {
@@ -293,7 +372,7 @@ class LoopsLowerer {
   }
 
   void copy_elements(const Store& store, Var target, Var part, int lanes) {
-    b_.store(cells_[store.target], target, b_.load(cells_[store.part], part, lanes));
+    b_.store(memory_of(store.target), target, b_.load(memory_of(store.part), part, lanes));
   }
 
   void run(const Compute& compute) {
@@ -302,7 +381,7 @@ class LoopsLowerer {
       const schedule::Launch* launch = item.launch();
       std::vector<Var> memory;
       for (const Value v : lower::kernel_arguments(launch->inputs, launch->outputs))
-        memory.push_back(compiled.memory.at(v));
+        memory.push_back(in_this_turn(compiled.memory.at(v)));
       const lower::Kernel& kernel = compiled.code.kernels[launch->kernel];
       const schedule::Kernel& scheduled = compiled.code.schedule.kernels[launch->kernel];
       std::map<std::string, int64_t> arguments;
@@ -352,6 +431,7 @@ class LoopsLowerer {
   int64_t workgroups_ = 1;
   bool is_of_threads_ = false;
   std::vector<Var> cells_;
+  std::map<size_t, size_t> exchanged_;  // by cell: whose memory it has in this turn
   std::map<const Compute*, Compiled> compiled_;
   std::vector<const Compute*> computes_;  // in order
   // By name: the variables of the program, the counters of the loops that are open, and what Binds
