@@ -28,7 +28,7 @@ from rune_jit.capture.loops.draws import draws_of
 from rune_jit.capture.loops.effects import Effects, Refused, scope_of
 from rune_jit.capture.loops.growing import Capacity, Lists, fill, filled, growing, growing_lists
 from rune_jit.capture.loops.liveness import loaded, stored
-from rune_jit.capture.loops.nodes import assign, call, load
+from rune_jit.capture.loops.nodes import assign, at, call, load
 from rune_jit.capture.loops.source import LOOPS, code_of
 from rune_jit.capture.loops.streams import Streams, streams_of
 from rune_jit.capture.loops.syntax import Loop, uses_of
@@ -386,11 +386,9 @@ def _function(
     nothing: list[Any] = [ast.Constant(None)] * len(own)
     positional = [ast.arg(name) for name in (*names, *parts.parameters)]
     arguments = ast.arguments([], positional, None, own, nothing, None, [])
-    name = f"loop_{statements[-1].lineno}"
-    definition = ast.FunctionDef(name, arguments, body, [])
-    for x in ast.walk(definition):
-        if "lineno" in x._attributes and not hasattr(x, "lineno"):
-            ast.copy_location(x, statements[-1])
+    last = statements[-1]
+    name = f"loop_{last.lineno}"
+    definition = at(last, ast.FunctionDef(name, arguments, body, []))
     made = types.FunctionType(code_of(definition, code), module, name)
     made.__kwdefaults__ = functions or None
     made.__qualname__ = f"{code.co_name}.<loop>"

@@ -72,7 +72,7 @@ class Optionals(ast.NodeTransformer):
 
 
 def _set(place: ast.stmt, name: str, value: ast.expr) -> ast.stmt:
-    return at(place, assign(name, value))  # type: ignore[no-any-return]
+    return at(place, assign(name, value))
 
 
 def _read_in(loop: ast.stmt) -> set[str]:

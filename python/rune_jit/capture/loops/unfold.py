@@ -84,11 +84,10 @@ class Unfolder(ast.NodeTransformer):
             assert isinstance(x.func, ast.Attribute)
             of = x.func.value
             name = of.id if isinstance(of, ast.Name) else ""
-            made = at(x, call(APPEND, of, x.args[0]))
-            if name in self._kept:
-                made.func.id = APPENDED
-                kept = ast.Name(KEPT + name, ast.Store())
-                return self._visit_statement(at(node, ast.Assign([kept], made)))
+            is_kept = name in self._kept
+            made = at(x, call(APPENDED if is_kept else APPEND, of, x.args[0]))
+            if is_kept:
+                return self._visit_statement(at(node, assign(KEPT + name, made)))
             node.value = made
         return self._visit_statement(node)
 
@@ -162,7 +161,7 @@ class Unfolder(ast.NodeTransformer):
         is_plain = len(node.args) == 1 and not isinstance(node.args[0], ast.Starred)
         if not is_number or not is_plain or node.keywords:
             return node
-        return at(node, call(".convert", node.func, *node.args))  # type: ignore[no-any-return]
+        return at(node, call(".convert", node.func, *node.args))
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         """`x in items` is traced in loops."""
@@ -170,7 +169,7 @@ class Unfolder(ast.NodeTransformer):
         if len(node.ops) != 1 or not isinstance(node.ops[0], (ast.In, ast.NotIn)):
             return node
         is_in = ast.Constant(isinstance(node.ops[0], ast.In))
-        return at(node, call(".in", node.left, node.comparators[0], is_in))  # type: ignore[no-any-return]
+        return at(node, call(".in", node.left, node.comparators[0], is_in))
 
     def _loop(self, x: ast.ListComp, name: str) -> list[ast.stmt]:
         """A comprehension as a loop:
