@@ -283,15 +283,10 @@ def _ndenumerate(arr: Any) -> Any:
     return ((index, arr[index]) for index in np.ndindex(*np.shape(arr)))
 
 
-def _of_plain(name: str) -> Callable[..., Any]:
-    """Stands for a function that asks arrays for their memory."""
-
-    def function(a: Any, *args: Any, **kwargs: Any) -> Any:
-        if contains_tracer(a):
-            raise UnsupportedOpError(f"numpy.{name}: cannot trace this function")
-        return getattr(np, name)(a, *args, **kwargs)
-
-    return function
+def _nditer(op: Any, *args: Any, **kwargs: Any) -> Any:
+    if contains_tracer(op):
+        raise UnsupportedOpError("numpy.nditer: cannot trace this function")
+    return np.nditer(op, *args, **kwargs)
 
 
 _REPORTS = ("raise", "call", "print", "log")
@@ -352,7 +347,7 @@ REPLACED: dict[str, Any] = {
     "fromiter": _fromiter,
     "vectorize": _vectorize,
     "ndenumerate": _ndenumerate,
-    "nditer": _of_plain("nditer"),
+    "nditer": _nditer,
     "errstate": _errstate,
     "seterr": _seterr,
     "isfortran": _isfortran,
