@@ -38,13 +38,14 @@ from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.segments import SegmentedTrace, as_number
 from rune_jit.tracing.tracer import Tracer
 
-# Makes a jitted function of a function, for a device and a fallback: calls/jit.py sets it.
+# Called with a function, a device and a fallback, it makes a jitted function. calls/jit.py sets it.
 compiler: Callable[[types.FunctionType, str, str], Any] | None = None
 
 _NUMBERS = (bool, int, float, complex)
 _ATOMS = (*_NUMBERS, str, type(None), np.generic)
 _MOST_ITEMS = 2500  # of lists
-# With so many values of an integer, it is an element of an array: there is no program for each.
+# An integer that has had this many values becomes an element of an array, so that not each value
+# has a program of its own.
 _MANY = 3
 _MOST_SIGNATURES = 8
 # How many bytes of arrays may be copied at each call of a loop that draws random numbers.
@@ -53,7 +54,7 @@ _MOST_RESTORED = 2**26
 _NEW, _TRIED = 3, 10
 
 
-# Names of what makes lists longer.
+# Names of the parameters that make lists longer.
 _GROWING, _FILLED = "_rune_growing", "_rune_filled"
 
 

@@ -19,12 +19,12 @@ from rune_jit.capture.loops.nodes import assign, at, call, load
 APART = ".apart"
 _RAN = ".ran"
 
-# What a loop that is a function of its own does not have.
+# Syntax that a loop must not have to become a function of its own.
 _NOT_IN_LOOPS = (
     *(ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Lambda, ast.FunctionDef, ast.ClassDef),
     *(ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom, ast.Delete, ast.NamedExpr),
 )
-# What a loop over numbers or an array iterates over.
+# Syntax of the iterables of loops over numbers and arrays.
 _OVER_NUMBERS = (ast.Call, ast.Name, ast.Attribute, ast.Subscript)
 Place = tuple[str, int, int]
 

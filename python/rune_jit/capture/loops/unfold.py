@@ -13,14 +13,15 @@ from rune_jit.capture.loops.nodes import assign, assigned, at, call, load
 # The names of functions and methods whose calls are replaced.
 CONVERSIONS = frozenset(("int", "float", "bool", "round"))
 METHODS = frozenset(("append",))
-# The names of what is called to append to a list, and to the list of a comprehension.
+# The names of the functions that append to a list, and to the list of a comprehension.
 APPEND, COLLECT = ".append", ".collect"
-# The same of `items += [x]`.
+# The name of the function that does `items += [x]`.
 EXTENDED = ".extended"
-# The name of what is called with a list whose item is read or assigned.
+# The name of the function that is called with a list whose item is read or assigned.
 ITEMS = ".items"
-# The same with the value as result; the last item, or what is kept of it; and what that is before a
-# loop. The kept item of a list has a name of this prefix.
+# The names of the functions that append and return the value, that give the last item of a list or
+# what is kept of it, and that give what is kept of it before a loop; and the prefix of the variable
+# that keeps the last item.
 APPENDED, LAST, LAST_OF, KEPT = ".appended", ".last", ".last_of", ".kept "
 
 
