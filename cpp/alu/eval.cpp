@@ -1,7 +1,6 @@
 #include "alu/eval.h"
 
 #include <array>
-#include <limits>
 #include <utility>
 
 #include "alu/arithmetic.h"

@@ -217,7 +217,7 @@ void DeferredCheck::verify() {
 
 void DeviceMemory::add_checks(const DeferredChecks& checks) {
   for (const auto& check : checks)
-    if (std::find(checks_.begin(), checks_.end(), check) == checks_.end()) checks_.push_back(check);
+    if (!contains(checks_, check)) checks_.push_back(check);
 }
 
 void DeviceMemory::verify() const {

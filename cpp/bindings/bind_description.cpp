@@ -1,5 +1,4 @@
 // What a lowered program consists of, for pages and profiles: the facts of driver::explain as data.
-#include <algorithm>
 
 #include "bindings/bindings.h"
 #include "bindings/lowered.h"

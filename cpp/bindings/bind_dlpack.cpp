@@ -1,6 +1,5 @@
 // Memory of devices that other libraries use as well: DLPack, and what __cuda_array_interface__
 // tells.
-#include <algorithm>
 
 #include "base/error.h"
 #include "bindings/array.h"

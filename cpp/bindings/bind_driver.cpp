@@ -124,8 +124,7 @@ std::shared_ptr<BoundProgram> compile_kernel(const std::string& text, const std:
   std::vector<SymVar> vars;
   for (const lower::Instr& instr : kernel.body)
     if (const auto* define = instr.as<lower::Define_Var>())
-      if (std::find(vars.begin(), vars.end(), define->var) == vars.end())
-        vars.push_back(define->var);
+      if (!contains(vars, define->var)) vars.push_back(define->var);
   vars.resize(vars.size() - std::min(vars.size(), kernel.arguments.size()));
   std::shared_ptr<const runtime::Executable> executable;
   {

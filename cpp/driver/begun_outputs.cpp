@@ -20,7 +20,7 @@ bool reads(std::span<const Statement> statements, size_t cell) {
     if (const auto* repeat = std::get_if<Repeat>(&statement.action))
       return repeat->goes_on == cell || reads(repeat->body, cell);
     const std::vector<size_t>& inputs = std::get<Compute>(statement.action).inputs;
-    return std::find(inputs.begin(), inputs.end(), cell) != inputs.end();
+    return contains(inputs, cell);
   });
 }
 

@@ -1,7 +1,5 @@
 #include "driver/compile.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "driver/begun_outputs.h"
 #include "driver/loop_assembler.h"

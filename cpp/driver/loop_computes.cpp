@@ -38,9 +38,7 @@ bool shares_results(const schedule::Kernel& kernel) {
 // the kernel reads what was in its place, no thread does so for a result that another one stores.
 bool is_placed(const schedule::Schedule& schedule, const Capabilities& caps, bool reads_place) {
   const Value output = schedule.outputs[0];
-  const auto has = [&](const std::vector<Value>& values) {
-    return std::find(values.begin(), values.end(), output) != values.end();
-  };
+  const auto has = [&](const std::vector<Value>& values) { return contains(values, output); };
   Ints launches(schedule.kernels.size(), 0);
   for (const schedule::ScheduleItem& item : schedule.items)
     if (item.launch()) ++launches[item.launch()->kernel];
@@ -70,8 +68,7 @@ LoweredCompute lower_compute(Compute& compute, LoopPlan& plan, const Capabilitie
                      plan.cells[compute.outputs[0]].shape, *compute.offsets};
   State state = lowered(compute.graph, placements, caps, device);
   std::optional<Store> store;
-  const bool reads_place = std::find(compute.inputs.begin(), compute.inputs.end(),
-                                     compute.outputs[0]) != compute.inputs.end();
+  const bool reads_place = contains(compute.inputs, compute.outputs[0]);
   if (compute.offsets && !is_placed(state.schedule, caps, reads_place)) {
     state = lowered(compute.graph, {}, caps, device);
     const graph::Node& part = compute.graph[compute.graph.outputs[0]];

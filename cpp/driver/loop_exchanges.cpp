@@ -31,9 +31,7 @@ struct FirstUse {
   const size_t cell;
 
   Use operator()(const Compute& compute) const {
-    const auto has = [&](const std::vector<size_t>& cells) {
-      return std::find(cells.begin(), cells.end(), cell) != cells.end();
-    };
+    const auto has = [&](const std::vector<size_t>& cells) { return contains(cells, cell); };
     if (has(compute.inputs)) return Use::Other;
     if (!has(compute.outputs)) return Use::None;
     return compute.offsets ? Use::Other : Use::Replaced;

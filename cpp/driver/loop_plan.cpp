@@ -419,7 +419,7 @@ class Planner {
       if (may_replace(finals, k, cells[k])) direct.push_back(k);
     std::vector<Value> others;
     for (size_t k = 0; k < cells.size(); ++k)
-      if (std::find(direct.begin(), direct.end(), k) == direct.end()) others.push_back(finals[k]);
+      if (!contains(direct, k)) others.push_back(finals[k]);
     store(std::move(others));
     for (const size_t k : direct) {
       store_part(finals[k], cells[k], std::vector<Dim>(graph_[finals[k]].shape().size(), 0));
@@ -430,7 +430,7 @@ class Planner {
       size_t from = *cell_of(finals[k]);
       if (from == cells[k]) continue;
       // Another one's place may change before it is read.
-      if (std::find(cells.begin(), cells.end(), from) != cells.end()) {
+      if (contains(cells, from)) {
         const size_t fresh = add_cell(finals[k]);
         copy(fresh, from);
         from = fresh;

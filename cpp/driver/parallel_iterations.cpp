@@ -96,7 +96,7 @@ class Accesses {
   }
   void add(const Compute& compute) {
     const Graph& graph = compute.graph;
-    if (std::find(compute.outputs.begin(), compute.outputs.end(), cell_) != compute.outputs.end()) {
+    if (contains(compute.outputs, cell_)) {
       if (compute.offsets)
         add_box(*compute.offsets, graph[graph.outputs[0]].shape(), true);
       else

@@ -1,7 +1,5 @@
 #include "driver/program_info.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "schedule/analysis/cost.h"
 #include "schedule/analysis/library_product.h"

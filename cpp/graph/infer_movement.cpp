@@ -56,8 +56,8 @@ void check_tracker(const char* op, const ShapeTracker& tracker, const Shape& ope
 bool keeps_order(const Shape& from, const Shape& to) {
   if (is_constant(from) && is_constant(to)) return max_elements(from) == max_elements(to);
   const Dim none(0), one(1);
-  const bool empty = std::find(from.begin(), from.end(), none) != from.end();
-  if (empty != (std::find(to.begin(), to.end(), none) != to.end())) return false;
+  const bool empty = contains(from, none);
+  if (empty != contains(to, none)) return false;
   if (empty) return true;
   Shape a = from, b = to;
   std::erase(a, one);

@@ -88,8 +88,7 @@ std::vector<SymVar> Graph::symbolic_vars() const {
   for (size_t id = 0; id < nodes.size(); ++id) {
     const auto* define = nodes[id].as<Define_Var>();
     if (!define || (bound[id] && !used[id] && !sizes(define->var.name))) continue;
-    if (std::find(result.begin(), result.end(), define->var) == result.end())
-      result.push_back(define->var);
+    if (!contains(result, define->var)) result.push_back(define->var);
   }
   return result;
 }

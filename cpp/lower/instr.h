@@ -89,77 +89,79 @@ struct Define_Var {
   SymVar var;
   RUNE_FIELDS(Define_Var, f("", var);)
 };
-// Args: (bound). Runs the body up to the matching EndRange for the value of this instruction from 0
-// to bound - 1, in order; not at all for bound <= 0.
+// Args: (bound). Runs the body, up to the matching EndRange, once for each integer from 0 to bound
+// - 1, in order; not at all for bound <= 0. The value of the instruction is that integer.
 struct Range : NoFields {};
 struct EndRange : NoFields {};
-// Args: (condition), a scalar bool. Ends the Range in which it stands, but for no If, where the
-// condition is true: what follows it there does not run, nor do further iterations.
+// Args: (condition), a scalar bool. It stands directly in a Range, not in an If within it. Where
+// the condition is true, it ends the Range: neither what follows in the body runs nor another
+// iteration.
 struct Break : NoFields {};
 // Args: (condition), a scalar bool. The body ends at the matching EndIf.
 struct If : NoFields {};
 struct EndIf : NoFields {};
-// Waits until all threads of the workgroup are here; their earlier writes to Local and global
-// memory are then visible to the group.
+// Waits until all threads of the workgroup have reached it. What they have written to Local and
+// global memory is visible to the whole workgroup afterwards.
 struct Barrier : NoFields {};
 // A Range of `iterations` that the target's compiler should unroll. Ends at EndRange.
 struct Unroll {
   int64_t iterations = 0;
   RUNE_FIELDS(Unroll, f("iterations", iterations);)
 };
-// Args: (memory, index[, valid]). With a scalar index and n lanes: elements index .. index+n-1;
-// with an index of n lanes: one element each. A lane whose valid (n lanes, or one for all) is false
-// is not accessed and gives 0.
+// Args: (memory, index[, valid]). A scalar index and a result of n lanes: reads the elements index
+// to index+n-1. An index of n lanes: reads one element for each lane. `valid` has n lanes, or one
+// for all of them. A lane for which it is false reads nothing and gives 0.
 struct Load : NoFields {};
-// Args: (memory, index, value[, valid]), as Load. nontemporal: the data is not read again soon.
-// atomic: the element becomes `element atomic value`, in one step, whatever other threads do to it
-// by atomic stores.
+// Args: (memory, index, value[, valid]), which select elements as those of Load do. `nontemporal`:
+// the data is not read again soon. `atomic`: an operation; the element becomes `element op value`
+// in one step, also if other threads store to it atomically at the same time.
 struct Store {
   bool nontemporal = false;
   std::optional<AluOp> atomic = std::nullopt;
   RUNE_FIELDS(Store, f("nontemporal", nontemporal); f("atomic", atomic);)
 };
-// Args: (memory, index), as of Load: these elements may be loaded soon. No effect on any value, and
-// none at all where the index is outside of the memory.
+// Args: (memory, index), which select elements as those of Load do: these may be loaded soon. A
+// hint, which changes no value and does nothing where the index is outside of the memory.
 struct Prefetch : NoFields {};
 // A scalar operation, lane by lane.
 struct Alu {
   AluOp op = AluOp::Add;
   RUNE_FIELDS(Alu, f("", op);)
 };
-// Lanes `indices` of the args, vectors of one type, one after the other; as a vector (or scalar, if
-// one).
+// Args: vectors of one type, whose lanes are numbered from the first vector's to the last one's.
+// The result has the lanes `indices`, in this order. It is a scalar if that is one lane.
 struct Shuffle {
   Ints indices;
   RUNE_FIELDS(Shuffle, f("indices", indices);)
 };
 // A scalar in all lanes of the type.
 struct Splat : NoFields {};
-// Args: (a, b, c), tiles a[m,k], b[k,n], c[m,n]: a @ b + c. The threads of a SIMD-group hold a tile
-// together, and execute this together as a Simd_reduce. `spread` has a list of strides for each
-// tile, of its row-major positions: lane l of thread t of the T threads holds the element at the
-// sum of strides[i] over the bits i set in t + T * l.
+// Args: (a, b, c), tiles a[m,k], b[k,n], c[m,n]. The result is a @ b + c. The T threads of a
+// SIMD-group share each tile, and each thread holds some lanes of it. `spread` says which, by a
+// list of strides for each tile: lane l of thread t holds the element whose row-major position is
+// the sum of strides[i] over the bits i that are set in t + T * l. All threads of the workgroup
+// execute the instruction together, as they do Simd_reduce.
 struct Wmma {
   int64_t m = 0, n = 0, k = 0;
   std::vector<Ints> spread;
   RUNE_FIELDS(Wmma, f("m", m); f("n", n); f("k", k); f("spread", spread);)
-  // The threads that hold a tile, where they have this many lanes of the result.
+  // The number of threads that share a tile, if each holds this many lanes of the result.
   int64_t threads(int lanes) const { return m * n / lanes; }
 };
 // The position of element `number` (t + T * l) of a tile that is spread by these strides.
 int64_t spread_position(const Ints& strides, int64_t number);
-// Args: (x), a scalar. The threads of a workgroup, numbered x first, form SIMD-groups of `width`,
-// whose values are combined by `op` in an order of the target's; each thread gets the result. All
-// threads of the workgroup execute it together, as a Barrier; it orders no accesses to memory.
+// Args: (x), a scalar. The threads of a workgroup, numbered along the x axis first, form
+// SIMD-groups of `width` threads. `op` combines the values of each SIMD-group in an order that the
+// target chooses, and each of its threads gets the result. All threads of the workgroup execute it
+// together, as they do a Barrier, but it orders no accesses to memory.
 struct Simd_reduce {
   AluOp op = AluOp::Add;
   int64_t width = 32;
   RUNE_FIELDS(Simd_reduce, f("", op); f("width", width);)
 };
-// Args: (x, lane), scalars. The threads of a workgroup, numbered x first, form SIMD-groups of
-// `width`; each thread gets the x of the thread number `lane` of its group, which lies in [0,
-// width). All threads of the workgroup execute it together, as a Barrier; it orders no accesses to
-// memory.
+// Args: (x, lane), scalars. SIMD-groups are those of Simd_reduce. Each thread gets the x of the
+// thread of its SIMD-group that has the number `lane`, which lies in [0, width). All threads of the
+// workgroup execute it together, as they do a Barrier, but it orders no accesses to memory.
 struct Simd_shuffle {
   int64_t width = 32;
   RUNE_FIELDS(Simd_shuffle, f("width", width);)
@@ -168,7 +170,7 @@ struct Simd_shuffle {
 struct Cast : NoFields {};
 // The operand's bits as the type's dtype, of equal size.
 struct Bitcast : NoFields {};
-// Args: (acc, value): gives the Acc a new value.
+// Args: (acc, value). Gives the Acc a new value.
 struct Assign : NoFields {};
 // User-supplied source, lane by lane: `text` is an expression of the target's language, for LLVM an
 // instruction without `%name =`. $0 $1 ... are operands, $T is the type, $T0 $T1 ... are theirs, $M

@@ -55,7 +55,7 @@ const Ints& Chunking::better(const Ints& a, const Ints& b) const {
 int Chunking::rank(const Ints& axis) const {
   if (axis.size() == 1) return 0;
   for (const Chunks& argument : arguments_)
-    if (std::find(argument.begin(), argument.end(), axis) != argument.end()) return 2;
+    if (rune::contains(argument, axis)) return 2;
   return 1;
 }
 

@@ -1,7 +1,5 @@
 #include "partition/reshaping.h"
 
-#include <algorithm>
-
 namespace rune::partition {
 
 namespace {

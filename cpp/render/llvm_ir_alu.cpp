@@ -1,5 +1,4 @@
 // Scalar operations for the LLVM IR renderer.
-#include <algorithm>
 #include <bit>
 #include <optional>
 

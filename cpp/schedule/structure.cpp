@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <unordered_map>
 
 #include "base/error.h"
 #include "graph/field_hash.h"
@@ -168,9 +167,7 @@ bool needs_constants(const graph::Node& node) {
   if (const auto* binop = node.as<graph::Binop>()) op = binop->op;
   if (const auto* ternary = node.as<graph::Ternary>()) op = ternary->op;
   if (!op) return false;
-  return *op == AluOp::Pow ||
-         (is_integer(node.dtype()) &&
-          std::find(std::begin(kCheaper), std::end(kCheaper), *op) != std::end(kCheaper));
+  return *op == AluOp::Pow || (is_integer(node.dtype()) && contains(kCheaper, *op));
 }
 
 // A kernel with its values by number, without what the arguments of its launches can say.

@@ -1,6 +1,5 @@
 #include "schedule/text.h"
 
-#include <algorithm>
 #include <iterator>
 
 #include "base/error.h"

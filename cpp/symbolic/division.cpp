@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "symbolic/arith.h"
+#include "types/shape.h"
 
 namespace rune::sym {
 namespace detail {
@@ -240,7 +241,7 @@ class Recombiner {
 std::vector<int64_t> common_factors(const Expr& expr, int64_t whole) {
   std::vector<int64_t> factors;
   const auto insert = [&](int64_t factor) {
-    if (factor > 1 && std::find(factors.begin(), factors.end(), factor) == factors.end()) {
+    if (factor > 1 && !contains(factors, factor)) {
       factors.push_back(factor);
     }
   };

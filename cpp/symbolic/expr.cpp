@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "symbolic/arith.h"
+#include "types/shape.h"
 
 namespace rune::sym {
 namespace detail {
@@ -261,7 +262,7 @@ Expr operator*(const Expr& a, int64_t factor) {
 Expr flatten_index(const std::vector<Expr>& index, const std::vector<int64_t>& shape) {
   RUNE_CHECK(index.size() == shape.size(), "an index of ", index.size(),
              " coordinates in a shape of ", shape.size(), " axes");
-  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return Expr();
+  if (contains(shape, 0)) return Expr();
   Expr position;
   int64_t stride = 1;
   for (size_t axis = shape.size(); axis-- > 0;) {
@@ -274,7 +275,7 @@ Expr flatten_index(const std::vector<Expr>& index, const std::vector<int64_t>& s
 
 std::vector<Expr> unflatten_index(const Expr& position, const std::vector<int64_t>& shape) {
   std::vector<Expr> index(shape.size());
-  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return index;
+  if (contains(shape, 0)) return index;
   size_t outermost = 0;
   while (outermost < shape.size() && shape[outermost] == 1) ++outermost;
   Expr rest = position;

@@ -8,7 +8,6 @@
 // --partition a graph of core nodes is cut into programs of blocks: CHUNKS has the sizes of the
 // chunks of each argument by axis, `[[[4,4],[8]],[[8]]]`. Exits with 1 and a message on standard
 // error for what cannot be read or done.
-#include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <iterator>

@@ -1,7 +1,5 @@
 #include "types/dtype.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 
 namespace rune {

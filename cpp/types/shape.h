@@ -17,8 +17,9 @@ namespace rune {
 
 using Ints = std::vector<int64_t>;
 
-inline bool contains(const Ints& list, int64_t item) {
-  return std::find(list.begin(), list.end(), item) != list.end();
+template <class List, class Item>
+bool contains(const List& list, const Item& item) {
+  return std::find(std::begin(list), std::end(list), item) != std::end(list);
 }
 
 // A named integer that is bound when a program runs, within [min_val, max_val].

@@ -1,6 +1,6 @@
 """Writes docs/conformance.md from the reports of scripts/array_api_tests.sh.
 
-report.py REPORTS_FOLDER SKIPS_FILE SUITE_CHECKOUT OUTPUT
+report.py REPORTS_FOLDER SKIPS_FILE SUITE_CHECKOUT EXAMPLES OUTPUT
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _RUNS = {
     "rune_jit.numpy": "eager",
     "jitted_namespace": "each function wrapped in `rune_jit.jit`",
 }
-# Which another script writes: what follows stays.
+# tests/numpy_suite/report.py writes this section and what follows it. They are kept.
 _OTHER_SECTION = "# NumPy's own tests"
 _OUTCOMES = ("passed", "failed", "skipped", "xfailed", "xpassed")
 _HEAD = """# Conformance to the Python array API standard
@@ -26,13 +26,14 @@ _HEAD = """# Conformance to the Python array API standard
 These are the results of the standard's public test suite
 ([data-apis/array-api-tests](https://github.com/data-apis/array-api-tests), commit {commit}) for
 `rune_jit.numpy`: version 2024.12 of the standard, {examples} examples for each test, NumPy {numpy},
-Python {python}. This command writes the file:
+Python {python}. This command, which is given a checkout of the suite, writes this part of the file:
 
-    scripts/array_api_tests.sh SUITE_CHECKOUT
+    EXAMPLES={examples} scripts/array_api_tests.sh SUITE_CHECKOUT
 
-The second run wraps each function of the namespace in `rune_jit.jit`, which traces and compiles a
-program for the arrays of each call (tests/array_api/jitted_namespace.py). Operators and methods of
-arrays run compiled programs in both runs.
+The suite runs twice. The first run calls the functions of `rune_jit.numpy` directly. The second run
+wraps each of them in `rune_jit.jit`, which traces and compiles a program for the arrays of each
+call (tests/array_api/jitted_namespace.py). Operators and methods of arrays run compiled programs in
+both runs.
 
 | run | {outcomes} |
 |---|{rules}|
@@ -41,9 +42,9 @@ arrays run compiled programs in both runs.
 _FALLBACKS = """
 ## What is not compiled under `jit`
 
-At least one call of each of these functions in the second run needed an operation that cannot be
-traced, or a result whose shape depends on data. Such a call ran on NumPy (`fallback="silent"`), or
-outside of `jit` if `jit` raised ConcretizationError.
+In the second run, at least one call of each of these functions could not be compiled: an operation
+of it cannot be traced, or the shape of its result depends on data. NumPy ran such a call
+(`fallback="silent"`). If `jit` raised ConcretizationError, the call ran without `jit`.
 
 {names}
 """
@@ -108,9 +109,10 @@ def main(folder: str, skips: str, suite: str, examples: str, output: str) -> Non
     )
     failures = _failures(reports)
     text += "\n## Failures\n\n" + ("\n".join(failures) or "None.") + "\n"
-    text += "\n## Skips\n\nBy tests/array_api/skips.txt:\n\n"
+    text += "\n## Skips\n\n"
+    text += "tests/array_api/skips.txt lists tests that NumPy does not pass either:\n\n"
     text += "".join(f"- {count} tests: {reason}\n" for reason, count in _skips_of_file(Path(skips)))
-    text += "\nBy the suite itself:\n\n"
+    text += "\nThe suite itself skips these tests:\n\n"
     text += "".join(
         f"- `{reason}`\n" for reason in sorted(_skips_of_suite(reports["rune_jit.numpy"]))
     )

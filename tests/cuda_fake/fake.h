@@ -79,3 +79,10 @@ struct Call {
 std::shared_ptr<gpu_emulator::Library> compile(const std::string& text);
 
 }  // namespace rune::cuda_fake
+
+// Of fake.cpp; launches of graphs (graphs.cpp) call them.
+EXPORTED int cuMemcpyDtoDAsync_v2(rune::cuda_fake::Address to, rune::cuda_fake::Address from,
+                                  size_t bytes, void* stream);
+EXPORTED int cuLaunchKernel(rune::cuda_fake::Function* function, unsigned grid, unsigned, unsigned,
+                            unsigned block, unsigned, unsigned, unsigned shared_bytes, void* stream,
+                            void** parameters, void** extra);

@@ -19,18 +19,18 @@ import numpy as np
 HEADING = "# NumPy's own tests"
 _HEAD = """{heading}
 
-These are the results of the tests in NumPy {numpy}, Python {python}, in which each call of one of
-NumPy's functions with an array among its arguments is traced by itself and run as a program, on the
-interpreter (tests/numpy_suite/jitted_calls.py). Calls that cannot be traced run on NumPy: arrays of
-objects, text, dates and records, and results whose shapes depend on data. This command writes the
-section:
+These are the results of NumPy's own tests (NumPy {numpy}, Python {python}). While they run, each
+call of one of NumPy's functions that has an array among its arguments is traced by itself and run
+as a program, on the interpreter (tests/numpy_suite/jitted_calls.py). NumPy runs the calls that
+cannot be traced: those on arrays of objects, text, dates and records, and those whose results have
+shapes that depend on data. This command writes this part of the file:
 
     scripts/numpy_tests.sh
 
-{percent:.2f} % of the {passed} tests that pass without rune_jit pass with it. In them {compiled}
-calls were compiled, {refused} ran on NumPy.
+Of the {passed} tests that pass without rune_jit, {percent:.2f} % pass with it. In these tests
+{compiled} calls were compiled, and NumPy ran {refused} calls.
 
-| file | pass with NumPy | do not with `jit` |
+| file | tests that pass with NumPy | of these, fail with `jit` |
 |---|---|---|
 {rows}
 

@@ -1,12 +1,18 @@
-"""Importing the package has no effect that a user could notice, and loads no compiler."""
+"""Importing the package has no effect that a user or another library could notice, and loads no
+compiler."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
+
+import pytest
+
+from rune_jit import _core
 
 PROGRAM = """
     import atexit, gc, os, signal, sys, threading, warnings
@@ -55,3 +61,12 @@ def test_import_has_no_side_effects(tmp_path: Path) -> None:
     )
     assert (done.stdout, done.stderr) == ("[] []\n", "")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux" or shutil.which("nm") is None, reason="needs nm")
+@pytest.mark.skipif("metal_emulator" in _core.__file__, reason="this build shows the emulator")
+def test_extension_shows_nothing_to_other_libraries() -> None:
+    """With a static libstdc++ that is visible, the process would have parts of two of them."""
+    nm = ["nm", "--dynamic", "--defined-only", _core.__file__]
+    shown = subprocess.run(nm, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert [line.split()[-1] for line in shown] == ["PyInit__core"]

@@ -2,109 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
-from collections import namedtuple
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
-from compare import assert_same
-from loop_checks import ROLLED
+from loop_structures import Body, Frozen, Orbit, Pair, State, X, Y, compare, rolled, unrolled
 
 import rune_jit
-
-X = np.random.default_rng(3).normal(size=30)
-Y = np.random.default_rng(4).normal(size=30)
-Pair = namedtuple("Pair", "x v")
-
-
-class Orbit(NamedTuple):
-    x: Any
-    v: Any
-    count: int = 0
-
-    def step(self, h: float) -> Orbit:
-        v = self.v - h * self.x
-        return Orbit(self.x + h * v, v, self.count + 1)
-
-
-@dataclasses.dataclass
-class State:
-    x: Any
-    v: Any
-    t: float = 0.0
-
-
-@dataclasses.dataclass(frozen=True)
-class Frozen:
-    x: Any
-    v: Any
-    names: list[str] = dataclasses.field(default_factory=list)
-
-
-class Base:
-    def __init__(self, x: Any) -> None:
-        self.x = x
-
-    def pull(self) -> Any:
-        return self.x * 0.5
-
-
-class Body(Base):
-    """Its methods make new objects, and call those that they override."""
-
-    mass = 2.0
-
-    def __init__(self, x: Any, v: Any) -> None:
-        super().__init__(x)
-        self.v = v
-
-    @property
-    def momentum(self) -> Any:
-        return self.mass * self.v
-
-    def pull(self) -> Any:
-        return super().pull() + 0.01 * self.v
-
-    def __add__(self, other: Any) -> Any:
-        return Body(self.x + other.x, self.v + other.v)
-
-    def step(self, h: float) -> Any:
-        return Body(self.x + h * self.momentum, self.v - h * self.pull())
-
-
-def as_data(x: Any) -> Any:
-    """x with its objects' classes and attributes."""
-    if isinstance(x, (list, tuple)):
-        return type(x).__name__, [as_data(item) for item in x]
-    if isinstance(x, dict):
-        return [(key, as_data(value)) for key, value in x.items()]
-    return (type(x).__name__, as_data(vars(x))) if hasattr(x, "__dict__") else x
-
-
-def compare(function: Any, *args: Any) -> list[str]:
-    """Compares a function's results, and what it leaves in its arguments, with NumPy's; how its
-    loops run."""
-    jitted = rune_jit.jit(function)
-    wanted = copy.deepcopy(args)
-    expected = as_data(function(*wanted))
-    for _ in range(3):
-        given = copy.deepcopy(args)
-        assert_same(as_data(jitted(*given)), expected, ulps=8, scaled=True)
-        assert_same(as_data(given), as_data(wanted), ulps=8, scaled=True)
-    lines = [line.strip() for line in jitted.explain().splitlines()]
-    return [line for line in lines if line.startswith("loop at")]
-
-
-def rolled(function: Any, *args: Any) -> None:
-    lines = compare(function, *args)
-    assert lines and all(line.endswith(ROLLED) for line in lines), lines
-
-
-def unrolled(reason: str, function: Any, *args: Any) -> None:
-    lines = compare(function, *args)
-    assert any(reason in line for line in lines), lines
 
 
 @pytest.mark.parametrize(
@@ -327,33 +232,6 @@ def test_what_is_kept_elsewhere() -> None:
     assert compare(f, X)
 
 
-def test_appended_structures() -> None:
-    def f(x: Any) -> Any:
-        pair, state, out, old, rows = Pair(x[0], x[1]), State(x, 1.0), [], [], []
-        for i in range(20):
-            pair = Pair(pair.x + 0.1 * pair.v, pair.v - 0.1 * pair.x)
-            old.append(state)
-            state = State(state.x * 0.9, state.v)
-            out.append(pair)
-            rows.append({"i": i, "x": pair.x * 2, "inner": [state.x[0], pair]})
-        return np.array(out), old, rows, state.x
-
-    rolled(f, X)
-
-
-def test_what_is_appended_last_is_what_the_name_stands_for() -> None:
-    def f(x: Any) -> Any:
-        state, out = State(x, 1), []
-        first = state
-        for i in range(20):
-            state = State(state.x * 0.9, i)
-            out.append(state)
-        state.v = 99
-        return out, out[-1] is state, first.v
-
-    rolled(f, X)
-
-
 def test_linked_objects() -> None:
     class Node:
         def __init__(self, value: Any, before: Any) -> None:
@@ -444,76 +322,3 @@ def test_integers_that_are_computed_from_others() -> None:
         return best, count
 
     rolled(f, X, Y)
-
-
-class Log:
-    def __init__(self) -> None:
-        self.losses: list[Any] = []
-        self.parts: dict[str, list[Any]] = {"x": [], "y": []}
-
-    def note(self, value: Any) -> None:
-        self.losses.append(value)
-        self.parts["x"].append(value * 2)
-
-
-def test_lists_of_objects_dicts_and_closures_are_appended_to() -> None:
-    def f(x: Any) -> Any:
-        log, rows, seen, more = Log(), {"a": [], "b": [1.0]}, [], []
-        columns: Any = [[], []]
-
-        def visit(value: Any) -> None:
-            seen.append(value)
-
-        for i in range(len(x)):
-            log.note(x[i])
-            log.parts["y"].append(x[i] * x[i])
-            rows["a"].append(x[i] + 1)
-            rows["b"].append(float(x[i]))
-            columns[1].append(x[i])
-            visit(x[i] * 3)
-            more += [x[i], x[i] * 2]
-        return log.losses, log.parts, rows, seen, np.array(more), columns
-
-    rolled(f, X)
-
-
-def test_lists_of_arguments_are_appended_to() -> None:
-    def f(x: Any, log: Any, rows: Any) -> Any:
-        for value in x:
-            log.losses.append(value)
-            rows["a"].append(value)
-        return len(log.losses), len(rows["a"])
-
-    compare(f, X, Log(), {"a": [1.0]})
-
-
-def test_lists_that_are_read_and_appended_to() -> None:
-    def of_object(x: Any) -> Any:
-        log = Log()
-        for value in x:
-            log.note(value + len(log.losses))
-        return log.losses
-
-    def of_dict(x: Any) -> Any:
-        rows = {"a": [0.0], "b": [0.0]}
-        for value in x:
-            rows["a"].append(value + rows["b"][-1])
-        return rows
-
-    def of_two_names(x: Any) -> Any:
-        log = Log()
-        losses = log.losses
-        for value in x:
-            log.losses.append(value)
-            losses.append(value * 2)
-        return losses
-
-    def of_arrays(x: Any) -> Any:
-        out: Any = []
-        out = x[:1] * 1
-        for _ in range(8):
-            out += [x[0]]
-        return out
-
-    for f in (of_object, of_dict, of_two_names, of_arrays):
-        assert compare(f, X)

@@ -5,11 +5,11 @@
 
 namespace rune::runtime {
 
-// The figures in `caps`.
+// Returns the figures in `caps`, by name.
 CpuFigures figures_of(Capabilities caps);
 
-// Measures for about 25 ms. A figure has two digits, and is limited to a factor of four around the
-// one in `caps`, however busy the machine is.
+// Measures the figures, which takes about 25 ms. Each is rounded to two digits. On a busy machine a
+// figure may be wrong: none differs from the one in `caps` by more than a factor of four.
 CpuFigures measure_cpu(const Capabilities& caps);
 
 // Replaces the figures in `caps`. Throws UserError(Value) that names a figure if it is missing, not

@@ -12,17 +12,17 @@ namespace rune::runtime {
 // unless the name says otherwise.
 using CpuFigures = std::map<std::string, double>;
 
-// Read once from the processor and the operating system. num_cores counts the cores that this
-// process may run on. The cost model's figures follow roughly from the number of cores and the
-// width of vectors.
+// What the processor and the operating system say, read once. num_cores counts the cores that this
+// process may run on. The cost model's figures are rough: they follow from the number of cores and
+// the width of vectors.
 const Capabilities& built_in_cpu_capabilities();
 
-// The same with the figures that calibrate_cpu was given last, if it was called. The result stays
-// valid when it is called again.
+// The same with the figures that calibrate_cpu was given last, if it was called. The reference
+// stays valid, with the figures it had, when calibrate_cpu is called again.
 const Capabilities& cpu_capabilities();
 
-// Replaces the cost model's figures for what is lowered from now on. Thread-safe. Throws as
-// set_figures.
+// Replaces the cost model's figures for programs that are lowered from now on. Thread-safe. Throws
+// what set_figures throws.
 void calibrate_cpu(const CpuFigures& figures);
 
 }  // namespace rune::runtime

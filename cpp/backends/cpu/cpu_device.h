@@ -24,9 +24,10 @@ using CompileHook =
 void set_compile_hook(CompileHook hook);
 
 // CPU device number `ordinal`. All CPU devices have the same cores and memory but different names.
-// A source with a text begins a module; those without one are kernels of the module before them.
-// Launches have run when they return. parallel_for distributes the grid's groups to the cores as
-// the tasks of the entry point. `vars` may be null if there are none.
+// A source with a text is a module of LLVM IR. A source without a text is a further kernel of the
+// module before it. A launch returns when the kernel has run. parallel_for divides the grid's
+// workgroups among the cores: a call of the entry point runs those from `begin` to `end`. `vars`
+// may be null if the kernel has none.
 std::shared_ptr<Device> cpu_device(int ordinal = 0);
 
 }  // namespace rune::runtime

@@ -21,10 +21,10 @@ class Allocator : public runtime::Allocator {
  public:
   explicit Allocator(Context& context);
 
-  // Memory aligned to 256 bytes. Throws UserError(Memory), with the sizes, if the device has no
-  // room after everything kept was given back.
+  // Returns memory that is aligned to 256 bytes. Throws UserError(Memory), with the sizes, if the
+  // device has no room even after the freed blocks were given back to it.
   void* allocate(size_t bytes) override;
-  // Null is ignored. Launches that use the memory may still be running.
+  // Frees memory, which launches that are still running may use. Does nothing for null.
   void deallocate(void* memory, size_t bytes) override;
   bool defers_frees() const override { return true; }
   void trim() override;

@@ -14,21 +14,21 @@
 namespace rune::cuda {
 
 // Compiles by NVRTC for the device's architecture, with IEEE arithmetic and no contraction. The
-// code is kept on disk by text, options and NVRTC's version. Texts whose programs are alive are
-// compiled once. Thread-safe.
+// code is kept on disk under a hash of text, options and NVRTC's version. A text is not compiled
+// again while a program of it is alive. Thread-safe.
 class Compiler : public runtime::Compiler {
  public:
   Compiler(Context& context, int architecture)
       : context_(context), architecture_(architecture), cublas_(context) {}
 
-  // A source with an empty text is a kernel of the preceding text. Products become cuBLAS's, if
-  // there is one, and their texts are not compiled then. Throws UserError(Runtime) with
-  // the compiler's messages, or ThreadLimitError.
+  // A source with an empty text is a further kernel of the text before it. A source that says which
+  // product it computes becomes a call of cuBLAS, where cuBLAS is installed, and its text is not
+  // compiled. Throws UserError(Runtime) with the compiler's messages, or ThreadLimitError.
   std::vector<std::shared_ptr<runtime::Program>> compile(
       std::span<const runtime::KernelSource> sources) override;
 
-  // Of copies, and of programs that this compiler made of texts; null if CUDA graphs are not to be
-  // used.
+  // Returns a sequence of copies and of programs that this compiler made of texts. Returns null if
+  // CUDA graphs are turned off (RUNE_JIT_CUDA_GRAPHS).
   std::unique_ptr<runtime::Sequence> sequence(std::span<const runtime::SequencePart> parts);
 
  private:

@@ -1,9 +1,9 @@
 #include "backends/cuda/context.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "base/error.h"
+#include "types/shape.h"
 
 namespace rune::cuda {
 
@@ -22,7 +22,7 @@ bool destroys_context(Result error) {
       719,                      // launch failed
       999,                      // unknown
   };
-  return std::find(std::begin(kFatal), std::end(kFatal), error) != std::end(kFatal);
+  return contains(kFatal, error);
 }
 
 }  // namespace
@@ -125,7 +125,7 @@ std::string Context::running_kernels() {
   std::vector<std::string> names;
   for (size_t i = std::min(num_launched_, launched_.size()); i > 0; --i) {
     const std::string& name = *launched_[(num_launched_ - i) % launched_.size()];
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    if (!contains(names, name)) names.push_back(name);
   }
   if (names.empty()) return "";
   std::string text = names.size() == 1 ? "; kernel " : "; one of the kernels ";

@@ -30,8 +30,8 @@ class Context {
   StreamHandle stream() const { return stream_; }
   int attribute(Attribute attribute) const;
 
-  // Makes the context the calling thread's for a scope. Throws UserError(Runtime) if the context
-  // was destroyed by an error, or by a fork.
+  // While it exists, the context is the calling thread's current one. Throws UserError(Runtime) if
+  // an error or a fork destroyed the context.
   class Scope {
    public:
     explicit Scope(const Context& context);
@@ -42,29 +42,33 @@ class Context {
     bool pushed_ = false;
   };
 
-  // Whether calls are pointless: after an error that destroyed the context, and in a forked child.
+  // Whether no call can succeed any more: an error destroyed the context, or this is a forked
+  // child.
   bool is_dead() const { return is_forked() || is_lost_.load(std::memory_order_acquire); }
 
-  // Throws UserError(Runtime), or UserError(Memory) if there is no memory, unless the result of
-  // `what` is a success: "cuda: cannot <what> (...)".
+  // Throws "cuda: cannot <what> (...)" unless the result is a success: UserError(Memory) if the
+  // device has no memory, else UserError(Runtime).
   void check(Result result, const char* what) {
     if (result != kSuccess) [[unlikely]]
       fail(result, what);
   }
-  // As check(), of a launch of a kernel, which errors name from now on until synchronize().
+  // Does what check() does for the launch of a kernel. Until synchronize(), errors name this kernel
+  // among those that may have failed.
   void check_launch(Result result, const std::shared_ptr<const std::string>& kernel);
 
-  // An event that all commands given to a stream of the context so far come before.
+  // Returns an event that happens when a stream of the context has run all commands that it has
+  // now.
   EventHandle record(StreamHandle stream);
-  // What `second` is given from now on runs after what `first`, a stream of the context, has been
-  // given so far. `second` may be a stream of another context.
+  // Lets commands that `second` is given from now on wait for those that `first` has now. `first`
+  // is a stream of the context; `second` may be one of another context.
   void order(StreamHandle first, StreamHandle second);
 
-  // Calls `launch` and waits for all commands. Returns the ns that the device took for those that
-  // it gave. Throws what `launch` and `synchronize` throw.
+  // Calls `launch` and waits for all commands. Returns the time in ns that the device took for the
+  // commands of `launch`. Throws what `launch` and `synchronize` throw.
   double time(const std::function<void()>& launch);
 
-  // Waits for all commands. Throws UserError(Runtime) with the kernels of which one failed.
+  // Waits for all commands. If one failed, throws UserError(Runtime), which names the kernels
+  // launched last: one of them failed.
   void synchronize();
 
  private:
@@ -82,7 +86,7 @@ class Context {
   size_t num_launched_ = 0;                                     // since all had run
 };
 
-// What errors call a kernel: its name, and the user's line.
+// The kernel's name in errors: its own name, and the line of the user's code.
 std::shared_ptr<const std::string> label_of(const runtime::KernelSource& source);
 
 }  // namespace rune::cuda

@@ -1,6 +1,5 @@
 #include "backends/cuda/cublas.h"
 
-#include <array>
 #include <utility>
 
 #include "backends/cuda/library.h"

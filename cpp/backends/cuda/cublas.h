@@ -12,8 +12,8 @@
 
 namespace rune::cuda {
 
-// The files of cuBLAS for a driver of this version (12040 is CUDA 12.4), the preferred one first.
-// None is loaded.
+// Returns the files of cuBLAS that may work with a driver of this version (12040 is CUDA 12.4), the
+// preferred one first. It loads none of them.
 std::vector<std::string> cublas_files(int driver_version);
 
 // Makes programs of products on a device. Thread-safe.
@@ -21,8 +21,8 @@ class Cublas {
  public:
   explicit Cublas(Context& context) : context_(context) {}
 
-  // A program that computes the source's product; null if no cuBLAS can be loaded, or if it does
-  // not work with this driver. The first call loads it.
+  // Returns a program that computes the source's product. Returns null if no cuBLAS can be loaded,
+  // or if it does not work with this driver. The first call loads cuBLAS.
   std::shared_ptr<runtime::Program> program(const runtime::KernelSource& source);
 
   struct Library;

@@ -6,7 +6,7 @@
 namespace rune::cuda {
 
 Capabilities capabilities();
-// The rates of cuBLAS and of kernels on a device of so many multiprocessors.
+// How fast cuBLAS and kernels compute products on a device with this many multiprocessors.
 std::vector<LibraryRate> library_rates(int num_multiprocessors);
 
 }  // namespace rune::cuda

@@ -1,7 +1,5 @@
 #include "backends/cuda/cuda_device.h"
 
-#include <algorithm>
-
 #include "backends/cuda/allocator.h"
 #include "backends/cuda/compiler.h"
 #include "backends/cuda/context.h"

@@ -21,7 +21,8 @@ class Interchange : public runtime::Interchange {
   void release_to(intptr_t stream) override;
   void run_after(intptr_t stream) override;
   void wait_for(intptr_t stream) override;
-  // The function is called by a later when_done(), or never if the process ends before.
+  // Keeps the function until what the device has been given by now is done. A later when_done()
+  // calls it; if none follows, nothing does.
   void when_done(std::function<void()> function) override;
 
  private:

@@ -17,15 +17,15 @@ class Nvrtc {
  public:
   struct Functions;
 
-  // The first NVRTC whose CUDA version is at most that of the driver in the major part (12040 is
-  // 12.4; 0: any). Throws UserError(Runtime), with what to install, if there is none.
+  // Returns the first NVRTC whose major version of CUDA is at most that of the driver (12040 is
+  // CUDA 12.4), or any for 0. Throws UserError(Runtime), with what to install, if there is none.
   static const Nvrtc& find(int driver_version);
 
   // 13005 for CUDA 13.5.
   int version() const { return version_; }
 
-  // The options for an architecture, 90 for compute capability 9.0. The result is PTX if
-  // `is_portable`, or if NVRTC is older than the architecture; otherwise a cubin.
+  // Returns the options for an architecture (90 is compute capability 9.0). With them NVRTC makes
+  // PTX if `is_portable` is set or if NVRTC is older than the architecture, and a cubin otherwise.
   std::vector<std::string> options(int architecture, bool is_portable = false) const;
 
   // Compiles a text by these options. Throws UserError(Runtime) with the compiler's messages.

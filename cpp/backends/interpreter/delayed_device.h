@@ -1,4 +1,5 @@
-// A device that does everything as late as it may, so that tests find who does not wait for it.
+// A device that does everything as late as it may. Tests use it to find code that does not wait for
+// a device.
 #pragma once
 
 #include <memory>
@@ -8,8 +9,8 @@
 namespace rune::runtime {
 
 // Runs the programs of `device`, whose memory must be the host's. Launches and copies within the
-// device run when somebody waits for them, not before. Memory is filled with 0xa5 when it is
-// allocated and with 0xff (NaN, in floats) when it is freed, after the launches before.
+// device run only when somebody waits for them. Memory is filled with 0xa5 when it is allocated.
+// Freed memory is filled with 0xff (NaN, in floats) once the launches before have run.
 std::shared_ptr<Device> make_delayed_device(std::shared_ptr<Device> device);
 
 }  // namespace rune::runtime

@@ -12,7 +12,7 @@ namespace rune::runtime {
 // UserError(Runtime).
 std::shared_ptr<Device> make_null_device();
 
-// Those of the interpreter, less the operations that combine values of several threads.
+// The interpreter's capabilities, without the operations that combine values of several threads.
 Capabilities null_capabilities();
 
 }  // namespace rune::runtime

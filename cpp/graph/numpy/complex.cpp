@@ -410,7 +410,7 @@ Operands complex_ufunc(TracedGraph& t, std::string_view name, const Operands& op
   const auto found = rows().find(name);
   const DType dtype = result_type(t, operands);
   if (found == rows().end()) {
-    if (std::find(std::begin(kOnHost), std::end(kOnHost), name) != std::end(kOnHost))
+    if (contains(kOnHost, name))
       user_error(ErrorKind::Unsupported, name, ": cannot trace it on ", numpy_name(dtype));
     user_error(ErrorKind::Type, name, ": cannot compute on ", numpy_name(dtype),
                " (NumPy has no loop for it)");

@@ -1,7 +1,6 @@
 #include "graph/numpy/integer_ranges.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 namespace rune::graph::numpy {

@@ -264,8 +264,7 @@ Value convert(TracedGraph& t, const Operand& x, DType dtype) {
       return t.cast(x.value, dtype);
     }
     const ScalarGuard guard{ScalarGuard::Check::FitsDtype, placeholder->index, dtype};
-    if (std::find(t.guards.begin(), t.guards.end(), guard) == t.guards.end())
-      t.guards.push_back(guard);
+    if (!contains(t.guards, guard)) t.guards.push_back(guard);
   }
   return t.cast(x.value, dtype);
 }

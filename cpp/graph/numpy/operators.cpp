@@ -1,5 +1,4 @@
 // Python's operators on arrays and on numbers that are arguments.
-#include <algorithm>
 #include <unordered_set>
 
 #include "graph/numpy/integer_ranges.h"
@@ -25,8 +24,7 @@ bool keeps_within_64_bits(TracedGraph& t, Value result) {
     const auto* argument = t[v].as<Placeholder>();
     if (!argument || t.dtype(v) != DType::Int64 || !t.shape(v).empty()) continue;
     const ScalarGuard guard{ScalarGuard::Check::FitsDtype, argument->index, DType::Int32};
-    if (std::find(t.guards.begin(), t.guards.end(), guard) == t.guards.end())
-      t.guards.push_back(guard);
+    if (!contains(t.guards, guard)) t.guards.push_back(guard);
     is_narrower |= t.ranges.try_emplace(v, INT32_MIN, INT32_MAX).second;
   }
   if (!is_narrower) return false;

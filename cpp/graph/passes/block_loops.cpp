@@ -1,6 +1,5 @@
 // Loops over blocks of rows around loops that do not mix rows.
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 

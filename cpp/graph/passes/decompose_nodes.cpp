@@ -201,7 +201,7 @@ class Decomposer {
   }
   // A variable that is only bound has no value when the program runs; only a Bind reads it.
   Value decompose(Builder& b, const Define_Var& define, const Node& node, Operands&) {
-    const bool given = std::find(vars_.begin(), vars_.end(), define.var) != vars_.end();
+    const bool given = contains(vars_, define.var);
     return given ? b.copy(node, {}) : Value{};
   }
 

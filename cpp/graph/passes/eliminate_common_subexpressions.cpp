@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <unordered_map>
 
 #include "graph/field_hash.h"
 #include "graph/passes/passes.h"

@@ -1,7 +1,5 @@
 #include "graph/passes/passes.h"
 
-#include <algorithm>
-
 #include "alu/eval.h"
 #include "base/error.h"
 #include "graph/passes/rewrite.h"

@@ -1,6 +1,5 @@
 // Loops become Loop_Nests, which are compiled with their loops, or their iterations, one after the
 // other.
-#include <algorithm>
 #include <functional>
 #include <map>
 #include <set>

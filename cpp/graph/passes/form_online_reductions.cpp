@@ -4,7 +4,6 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <set>
 
 #include "graph/parallel_work.h"
 #include "graph/passes/rewrite.h"

@@ -1,5 +1,4 @@
 // Assign as values: the writes of a graph, in order, become selections by masks.
-#include <algorithm>
 #include <map>
 #include <optional>
 
@@ -248,8 +247,7 @@ class Functionalizer {
         if (inside) place.assigned[flatten(index, graph_.nodes[path.back()].shape())] = true;
       }
     }
-    place.partial =
-        std::find(place.assigned.begin(), place.assigned.end(), false) != place.assigned.end();
+    place.partial = contains(place.assigned, false);
   }
 
   const Graph& graph_;

@@ -91,9 +91,7 @@ std::vector<Value> LoopBlocks::run(std::set<std::string>& taken) {
     for (const GroupBlocks& blocks : groups_) blocks_[blocks.group];
     find_live(with_rows);
     for (const size_t k : live_carries(loop_.end))
-      if (carried_.kinds[k] == Carried::Whole &&
-          std::find(with_rows.begin(), with_rows.end(), k) == with_rows.end())
-        with_rows.push_back(k);
+      if (carried_.kinds[k] == Carried::Whole && !contains(with_rows, k)) with_rows.push_back(k);
     std::vector<Value> arrays = initial_values();
     run_blocks(0, with_rows, arrays, "", taken);
     for (const size_t k : with_rows) results[k] = arrays[k];

@@ -1,5 +1,4 @@
 // Hyperbolic functions and their inverses: of float32, tanh of float64 as well.
-#include <cmath>
 
 #include "lower/passes/decompose_kernels.h"
 #include "lower/passes/decompose_rules.h"

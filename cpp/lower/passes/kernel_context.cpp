@@ -1,7 +1,5 @@
 #include "lower/passes/kernel_context.h"
 
-#include <algorithm>
-
 #include "lower/passes/lower_kernel.h"
 
 namespace rune::lower {
@@ -45,7 +43,7 @@ void KernelContext::keep_points(const schedule::Stage& stage, const Index& origi
 
 bool KernelContext::is_nontemporal(Value v) const {
   const std::vector<Value>& values = kernel.nontemporal;
-  return std::find(values.begin(), values.end(), v) != values.end();
+  return contains(values, v);
 }
 
 }  // namespace rune::lower

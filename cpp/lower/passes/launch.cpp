@@ -8,7 +8,7 @@ std::vector<schedule::Value> kernel_arguments(const std::vector<schedule::Value>
                                               const std::vector<schedule::Value>& outputs) {
   std::vector<schedule::Value> arguments = inputs;
   for (const schedule::Value v : outputs)
-    if (std::find(arguments.begin(), arguments.end(), v) == arguments.end()) arguments.push_back(v);
+    if (!contains(arguments, v)) arguments.push_back(v);
   return arguments;
 }
 

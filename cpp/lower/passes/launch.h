@@ -9,8 +9,8 @@
 
 namespace rune::lower {
 
-// Where a kernel stores an output, which has the elements of `part` in row-major order: in an
-// array, from these offsets on.
+// Where a kernel stores an output: in an array, from these offsets on. The output has the elements
+// of `part` in row-major order.
 struct Placement {
   Shape part, array;
   std::vector<Dim> offsets;

@@ -14,8 +14,8 @@ namespace rune::lower {
 // the outputs that are not inputs. The last Define_Vars are the arguments of a launch. The result
 // may contain all scalar operations of alu.def; `decompose` removes those that the target lacks.
 //
-// What has a placement is stored to the part of an array, which is the output's memory then. Such
-// an output is one of a kernel with a single launch, and no kernel reads it.
+// An output that has a placement is stored to that part of an array, and the array's memory is then
+// the kernel's argument for it. Its kernel has a single launch, and no kernel reads it.
 std::vector<Kernel> lower_schedule(const schedule::Schedule& schedule, const Capabilities& caps,
                                    const Placements& placements = {});
 

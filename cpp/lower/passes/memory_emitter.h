@@ -79,7 +79,7 @@ class MemoryEmitter {
   void place_in_scratch(Value v, const MemoryEmitter& owner, const Index& origin);
   // Says which values are loaded from scratch memory instead of being computed.
   void take(std::vector<Value> values) { taken_ = std::move(values); }
-  bool takes(Value v) const { return std::find(taken_.begin(), taken_.end(), v) != taken_.end(); }
+  bool takes(Value v) const { return contains(taken_, v); }
 
   // Lets loads prefetch later elements from now on, as the kernel's hints for the stage say.
   void prefetch_for(const schedule::Stage& stage);

@@ -170,8 +170,7 @@ class OperationCounter {
 
   // Of a value in scratch memory, which lies as the loops go through it.
   bool is_scratch(const Stage& stage, Value v) const {
-    const bool takes =
-        stage.takes && std::find(stage.takes->begin(), stage.takes->end(), v) != stage.takes->end();
+    const bool takes = stage.takes && contains(*stage.takes, v);
     return takes || (around_ && around_->scratch_of(v));
   }
 

@@ -173,8 +173,7 @@ std::map<uint32_t, LibraryProduct> library_products(const Graph& graph,
     };
     if (!is_read(product.a)) add(product.a);
     if (!is_read(product.b)) add(product.b);
-    if (std::find(outputs.begin(), outputs.end(), product.result) == outputs.end())
-      add(product.result);
+    if (!contains(outputs, product.result)) add(product.result);
     if (gain_ns(found->product, caps) > more_ns + kLeastGainNs) products[id] = product;
   }
   return products;

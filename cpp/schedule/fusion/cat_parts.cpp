@@ -1,7 +1,5 @@
 #include "schedule/fusion/cat_parts.h"
 
-#include <algorithm>
-
 namespace rune::schedule {
 
 using graph::Cat;

@@ -284,8 +284,7 @@ class Fuser {
     const double elements = static_cast<double>(max_elements(b.outer));
     if (elements < kSmallKernelElements) return false;
     const int last = static_cast<int>(b.outer.size()) - 1;
-    const bool by_thread = caps_.model == ExecutionModel::Grid &&
-                           std::find(match.begin(), match.end(), last) != match.end();
+    const bool by_thread = caps_.model == ExecutionModel::Grid && contains(match, last);
     const int64_t least = by_thread ? kBusySimdGroups * caps_.simd_width : 2;
     return max_elements(a.outer) < least * caps_.num_cores;
   }

@@ -132,10 +132,6 @@ class TileGrouper {
         if (fusion_.is_stored[v.id]) f(v, c);
   }
 
-  bool is_in(const Group& group, size_t c) const {
-    return std::find(group.clusters.begin(), group.clusters.end(), c) != group.clusters.end();
-  }
-
   // Whether nothing but the two groups needs what `a` computes.
   bool ends_in(const Group& a, const Group& b) const {
     bool ends = true;
@@ -143,7 +139,7 @@ class TileGrouper {
       ends &= !outputs_.count(v);
       const auto it = consumers_.find(v);
       if (it == consumers_.end()) return;
-      for (const size_t c : it->second) ends &= is_in(a, c) || is_in(b, c);
+      for (const size_t c : it->second) ends &= contains(a.clusters, c) || contains(b.clusters, c);
     });
     return ends;
   }
@@ -156,7 +152,7 @@ class TileGrouper {
       for (const Value w : fusion_.clusters[c].values)
         for (const Use& use : fusion_.uses.of(w.id)) {
           const auto from = cluster_of_.find(use.value);
-          if (from == cluster_of_.end() || !is_in(a, from->second)) continue;
+          if (from == cluster_of_.end() || !contains(a.clusters, from->second)) continue;
           for (const Demand& demand : use.demands)
             for (size_t i = 0; i < a.axes.size(); ++i) {
               const auto to = axis_in(b, c, w, use.value, demand, a.axes[i].at(from->second));
@@ -228,7 +224,7 @@ class TileGrouper {
     for (const CommonAxis& axis : group.axes) order.push_back(axis.at(c));
     cluster.num_fixed = static_cast<int>(order.size());
     for (int i = 0; i < static_cast<int>(cluster.outer.size()); ++i)
-      if (std::find(order.begin(), order.end(), i) == order.end()) order.push_back(i);
+      if (!contains(order, i)) order.push_back(i);
     std::vector<int> position(order.size());
     for (size_t i = 0; i < order.size(); ++i) {
       position[order[i]] = static_cast<int>(i);
@@ -267,7 +263,8 @@ class TileGrouper {
     for_stored(a, [&](Value v, size_t) {
       const auto it = consumers_.find(v);
       if (it == consumers_.end()) return;
-      if (std::all_of(it->second.begin(), it->second.end(), [&](size_t c) { return is_in(a, c); }))
+      if (std::all_of(it->second.begin(), it->second.end(),
+                      [&](size_t c) { return contains(a.clusters, c); }))
         return;
       const double elements = static_cast<double>(max_elements(graph_[v].shape()));
       ns += store_ns(caps_, elements * size_of(graph_[v].dtype()));
@@ -298,8 +295,8 @@ class TileGrouper {
   void record(const Group& a, const Group& b, bool taken, const Kernel& kernel) {
     for (FusionOpportunity& o : fusion_.opportunities) {
       const auto from = cluster_of_.find(o.producer), to = cluster_of_.find(o.consumer);
-      if (from == cluster_of_.end() || to == cluster_of_.end() || !is_in(a, from->second) ||
-          !is_in(b, to->second))
+      if (from == cluster_of_.end() || to == cluster_of_.end() ||
+          !contains(a.clusters, from->second) || !contains(b.clusters, to->second))
         continue;
       o.taken = taken;
       if (!taken)

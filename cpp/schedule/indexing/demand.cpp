@@ -33,8 +33,7 @@ class Walker {
           if (const auto it = copies_.find(variable); it != copies_.end())
             demand.copies = std::max(demand.copies, it->second);
     std::vector<Demand>& known = result.demands[access.value.id];
-    if (std::find(known.begin(), known.end(), demand) == known.end())
-      known.push_back(std::move(demand));
+    if (!contains(known, demand)) known.push_back(std::move(demand));
   }
 
   void expand(Value v, const Demand& demand, const Index& inner) {

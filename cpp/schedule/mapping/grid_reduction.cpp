@@ -1,7 +1,5 @@
 #include "schedule/mapping/grid_reduction.h"
 
-#include <algorithm>
-
 #include "graph/parallel_work.h"
 #include "schedule/indexing/indexing.h"
 
@@ -34,7 +32,7 @@ bool reduces_atomically(const Graph& graph, Value v, const Capabilities& caps) {
 }
 
 bool begins_earlier(const Kernel& kernel, Value v) {
-  return std::find(kernel.inputs.begin(), kernel.inputs.end(), v) != kernel.inputs.end();
+  return contains(kernel.inputs, v);
 }
 
 }  // namespace rune::schedule

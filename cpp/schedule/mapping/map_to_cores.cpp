@@ -298,7 +298,7 @@ class CoreMapper {
   // before it is evicted.
   void tile_transpose(const Ints& tiled) {
     for (const int64_t axis : s_.outer) {
-      const bool in_tile = std::find(tiled.begin(), tiled.end(), axis) != tiled.end();
+      const bool in_tile = contains(tiled, axis);
       const int64_t whole = round_up(s_.extent(axis), s_.step[axis]);
       s_.block_tile[axis] =
           in_tile ? std::min(whole, round_up(kTransposeTile, s_.step[axis])) : s_.step[axis];

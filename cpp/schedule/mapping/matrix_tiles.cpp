@@ -92,8 +92,7 @@ class MatrixMapper {
   DType dtype_as_multiplied(Value v) const {
     const auto& ops = kernel_.ops;
     const graph::Node& node = graph_[v];
-    const bool widened =
-        node.kind() == graph::NodeKind::Cast && std::find(ops.begin(), ops.end(), v) != ops.end();
+    const bool widened = node.kind() == graph::NodeKind::Cast && contains(ops, v);
     return widened ? graph_[node.inputs[0]].dtype() : node.dtype();
   }
 

@@ -110,7 +110,7 @@ class Packer {
   // Whether the kernel widens the operand's elements, one by one.
   bool is_widened(const Operand& operand) const {
     return graph_[operand.value].kind() == graph::NodeKind::Cast &&
-           std::find(kernel_.ops.begin(), kernel_.ops.end(), operand.value) != kernel_.ops.end();
+           contains(kernel_.ops, operand.value);
   }
 
   // Columns: the axis along which results are adjacent, or any axis that one operand alone has.

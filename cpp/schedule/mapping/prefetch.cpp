@@ -18,10 +18,6 @@ constexpr int64_t kElementsAhead = 128;
 // 4 KiB, and later stages have the row in a cache.
 constexpr int64_t kBytesAhead = 8 << 10;
 
-bool is_input(const Kernel& kernel, Value v) {
-  return std::find(kernel.inputs.begin(), kernel.inputs.end(), v) != kernel.inputs.end();
-}
-
 // One for each buffer, so that nothing is announced twice.
 void add_prefetch(Kernel& kernel, const Prefetch& prefetch) {
   if (std::none_of(kernel.prefetches.begin(), kernel.prefetches.end(),
@@ -31,7 +27,7 @@ void add_prefetch(Kernel& kernel, const Prefetch& prefetch) {
 
 // The value's memory, if nothing but movement and conversions lies between.
 std::optional<Value> stored(const Graph& graph, const Kernel& kernel, Value v) {
-  while (!is_input(kernel, v)) {
+  while (!contains(kernel.inputs, v)) {
     const graph::Node& node = graph[v];
     if (node.kind() != graph::NodeKind::Cast && evaluation_of(node) != Evaluation::Forward)
       return std::nullopt;
@@ -54,7 +50,8 @@ void plan_gathers(const Graph& graph, const Capabilities& caps, Kernel& kernel) 
     const Shape& shape = node.shape();
     if (shape.empty() || shape.back().bound() < 2 * kElementsAhead) continue;
     const Value source = node.inputs[0];
-    if (!is_input(kernel, source) || bytes_of(graph, source) <= caps.last_level_bytes) continue;
+    if (!contains(kernel.inputs, source) || bytes_of(graph, source) <= caps.last_level_bytes)
+      continue;
     if (!stored(graph, kernel, node.inputs[1])) continue;
     add_prefetch(kernel, {source, std::nullopt, kElementsAhead});
   }
@@ -86,7 +83,7 @@ void plan_rows(const Graph& graph, const Capabilities& caps, Kernel& kernel) {
   for (const MemoryAccess& access : memory_accesses(graph, kernel)) {
     if (access.stage != 0 || access.is_store) continue;
     const Value v = access.value;
-    if (!is_input(kernel, v) || bytes_of(graph, v) <= caps.l2_bytes) continue;
+    if (!contains(kernel.inputs, v) || bytes_of(graph, v) <= caps.l2_bytes) continue;
     const auto row = access.position.coefficient_of(static_cast<uint32_t>(*rows));
     if (!row || *row < 1 || access.position.coefficient_of(static_cast<uint32_t>(along)) != 1)
       continue;

@@ -1,6 +1,5 @@
 #include "schedule/mapping/row_values.h"
 
-#include <algorithm>
 #include <optional>
 #include <set>
 

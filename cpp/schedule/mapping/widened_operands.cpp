@@ -41,7 +41,7 @@ class OperandKeeper {
  private:
   // Whether a value that the kernel computes has the elements of a narrow one, widened.
   bool widens(Value v) const {
-    if (std::find(kernel_.ops.begin(), kernel_.ops.end(), v) == kernel_.ops.end()) return false;
+    if (!contains(kernel_.ops, v)) return false;
     const graph::Node& node = graph_[v];
     if (node.kind() == graph::NodeKind::Cast) {
       const DType from = graph_[node.inputs[0]].dtype();

@@ -147,7 +147,7 @@ class Verifier {
         const Value v = accesses_[i].writes[w];
         Ints& writers = writers_[v];
         const std::vector<Value>& reads = accesses_[i].reads;
-        const bool updates = std::find(reads.begin(), reads.end(), v) != reads.end();
+        const bool updates = contains(reads, v);
         const Kernel* kernel = schedule_.kernel_of(schedule_.items[i]);
         const std::optional<int64_t> part =
             kernel ? kernel->part_stored(kernel->outputs[w]) : std::nullopt;

@@ -35,10 +35,6 @@ class KernelChecks {
     return concat("axis ", axis, " (`", iter_.axes[axis].name, "`)");
   }
 
-  static bool is_in(const std::vector<Value>& values, Value v) {
-    return std::find(values.begin(), values.end(), v) != values.end();
-  }
-
   // `kept`: the values that stages or phases put into scratch memory.
   void check_scratch_buffer(const Scratch& buffer, const std::set<Value>& kept);
 

@@ -1,7 +1,6 @@
 #include "schedule/verify/verify_kernel.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -91,7 +90,7 @@ class KernelVerifier : KernelChecks {
 
   bool contains_variable(const SymVar& var) const {
     const std::vector<SymVar> vars = graph_.symbolic_vars();
-    return std::find(vars.begin(), vars.end(), var) != vars.end();
+    return contains(vars, var);
   }
 
   void check_axes() {
@@ -196,7 +195,7 @@ class KernelVerifier : KernelChecks {
   void check_hints() {
     std::set<Value> announced;
     for (const Prefetch& prefetch : kernel_.prefetches) {
-      if (!is_in(kernel_.inputs, prefetch.from))
+      if (!contains(kernel_.inputs, prefetch.from))
         report("a prefetch is from ", text(prefetch.from), ", which is no input");
       if (prefetch.ahead < 1) report("a prefetch is of elements ", prefetch.ahead, " ahead");
       if (prefetch.axis && contains(outer_, *prefetch.axis))
@@ -205,7 +204,7 @@ class KernelVerifier : KernelChecks {
         report("there are two prefetches from ", text(prefetch.from));
     }
     for (const Value v : kernel_.nontemporal)
-      if (!is_in(kernel_.outputs, v))
+      if (!contains(kernel_.outputs, v))
         report(text(v), " is written past the caches, but is no output");
   }
 
@@ -253,8 +252,8 @@ class KernelVerifier : KernelChecks {
   void check_atomic_reductions() {
     for (const Stage& stage : kernel_.stages())
       for (const StageValue& value : stage.values) {
-        const bool begun = is_in(kernel_.inputs, value.value);
-        if (stage.kind == StageKind::Reduce && (!begun || !is_in(kernel_.outputs, value.value)))
+        const bool begun = contains(kernel_.inputs, value.value);
+        if (stage.kind == StageKind::Reduce && (!begun || !contains(kernel_.outputs, value.value)))
           report("workgroups combine ", text(value.value),
                  ", which is not both an input, that an earlier kernel began, and an output");
         if (stage.kind == StageKind::Map && !scatters() && !begun)
@@ -286,7 +285,7 @@ class KernelVerifier : KernelChecks {
       }
       for (const Value v : phase.outputs) {
         stored.insert(v);
-        if ((kernel_.scratch_of(v) != nullptr) == is_in(kernel_.outputs, v))
+        if ((kernel_.scratch_of(v) != nullptr) == contains(kernel_.outputs, v))
           report("phase ", p, " stores ", text(v),
                  ", which must be either an output or in a scratch buffer");
       }

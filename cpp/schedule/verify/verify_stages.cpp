@@ -23,7 +23,7 @@ class StageVerifier : KernelChecks {
                  stage.kind == StageKind::Reduce ? " is reduced twice" : " is written twice");
         if (stage.kind == StageKind::Reduce) continue;
         stored.insert(value.value);
-        if (!is_in(kernel_.outputs, value.value))
+        if (!contains(kernel_.outputs, value.value))
           report("stage ", s, " stores ", text(value.value), ", which is missing from the outputs");
       }
     }

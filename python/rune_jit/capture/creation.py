@@ -37,7 +37,8 @@ def _filled(name: str, fill: Any) -> Callable[..., Any]:
     def create(shape: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
         if _is_traced(shape):
             return _broadcast_full(shape, fill, float if dtype is None else dtype)
-        # np.empty gives zeros: whatever is in fresh memory must not become a constant.
+        # Stands for np.empty with zeros: what fresh memory happens to hold must not become a
+        # constant.
         make = np.zeros if name == "empty" else real
         array = make(shape, float if dtype is None else dtype, *args, **kwargs)
         if array.dtype.hasobject:
@@ -114,14 +115,14 @@ def writable(result: Any) -> Any:
     return known(result) if isinstance(result, np.ndarray) else result
 
 
-# Functions whose results are arrays of their own.
+# Functions that make new arrays, which share no memory with their arguments.
 _MADE = (
     "linspace logspace geomspace eye identity tri copy frombuffer fromfunction indices meshgrid"
     " diag diagflat vander hanning hamming blackman bartlett kaiser"
 )
 
 
-# What numpy.array's `copy` means.
+# The values of numpy.array's parameter `copy`: always, if needed (None), never.
 _COPY_MODES: dict[Any, bool | None] = {
     np._CopyMode.ALWAYS: True,
     np._CopyMode.IF_NEEDED: None,
@@ -168,7 +169,8 @@ def _in_order(x: Any, order: Any) -> Any:
     """x, or a copy of it, that lies in memory in the order."""
     if order not in ("C", "F") or not isinstance(x, Tracer) or x.ndim < 2:
         return x
-    # Of an array in C order a view is returned, of others a copy: what follows may depend on it.
+    # NumPy returns a view of an array in C order and a copy of others. What the program does with
+    # the result may depend on which of them it is.
     x._storage.reshaped += (x._storage,)
     array = x._array()
     if array is None and x._trace.is_segmented:
@@ -283,15 +285,10 @@ def _ndenumerate(arr: Any) -> Any:
     return ((index, arr[index]) for index in np.ndindex(*np.shape(arr)))
 
 
-def _of_plain(name: str) -> Callable[..., Any]:
-    """Stands for a function that asks arrays for their memory."""
-
-    def function(a: Any, *args: Any, **kwargs: Any) -> Any:
-        if contains_tracer(a):
-            raise UnsupportedOpError(f"numpy.{name}: cannot trace this function")
-        return getattr(np, name)(a, *args, **kwargs)
-
-    return function
+def _nditer(op: Any, *args: Any, **kwargs: Any) -> Any:
+    if contains_tracer(op):
+        raise UnsupportedOpError("numpy.nditer: cannot trace this function")
+    return np.nditer(op, *args, **kwargs)
 
 
 _REPORTS = ("raise", "call", "print", "log")
@@ -352,7 +349,7 @@ REPLACED: dict[str, Any] = {
     "fromiter": _fromiter,
     "vectorize": _vectorize,
     "ndenumerate": _ndenumerate,
-    "nditer": _of_plain("nditer"),
+    "nditer": _nditer,
     "errstate": _errstate,
     "seterr": _seterr,
     "isfortran": _isfortran,

@@ -63,7 +63,8 @@ class OnHost(StandIn):
         others = (host.ones, host.eye, host.various)
         results = host.call_on_host(function, args, kwargs, name=self._name, others=others)
         if any(0 in np.shape(x) for x in optree.tree_leaves(results)):
-            # Found in made-up values, and perhaps more in others: peaks, edges.
+            # The function finds things, such as peaks, and found none in the made-up values. In
+            # other values it may find some.
             raise UnsupportedOpError(f"{self._name}: cannot trace a result without elements")
         return results
 
@@ -76,7 +77,7 @@ def is_compiled(x: Any) -> bool:
     return isinstance(module, str) and not is_library(module)
 
 
-# Of Cython and of numba.
+# The types of functions that Cython and numba compile.
 _COMPILED = ("cython_function_or_method", "fused_cython_function", "CPUDispatcher")
 
 

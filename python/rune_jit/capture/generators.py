@@ -15,7 +15,7 @@ from rune_jit.rules.known import known
 from rune_jit.tracing.context import current_trace
 
 KINDS = (np.random.Generator, np.random.RandomState, random.Random)
-# Those that functions use without a name: None is NumPy's.
+# The global generators, which functions use without naming one: NumPy's (None) and Python's.
 GLOBAL = (None, random)
 
 

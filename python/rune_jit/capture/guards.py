@@ -49,7 +49,7 @@ Guard = tuple[str, Any, Any, Any]
 
 _ATOMS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, range, slice)
 _ABSENT = object()
-# Names of functions that tell objects apart.
+# Names of functions whose results depend on which object they are given.
 _OF_IDENTITY = {"id", "hash", "weakref"}
 # Names by which a function finds out which attributes there are.
 _ASKING = {"getattr", "hasattr", "vars", "__dict__", "AttributeError"}
@@ -69,12 +69,11 @@ class Watch:
         self._may_grow = may_grow
         self._package = (getattr(function, "__module__", None) or "").split(".")[0]
         self._guards: dict[tuple[str, int, Any], Guard] = {}
-        # What the trace may change, as guards on all that it holds: arrays, containers, and the
-        # attributes of objects (whose `name` is "attributes": there must be no new
-        # ones).
+        # Arrays, containers and objects that the trace may change, as guards on their contents. Of
+        # an object the guard's `name` is "attributes": it also says that there are no new ones.
         self._kept: list[Guard] = []
-        # Copies that must not change, with what they hold (of an object, its attributes), what that
-        # was before, and what it is a copy of.
+        # Copies that must not change. Each has the copy, its contents (of an object its
+        # attributes), its earlier contents, and what it is a copy of.
         self._copies: list[tuple[Any, Any, Any, Any]] = []
         self.state: set[tuple[str, int, Any]] = set()  # keys of slots, which no guard watches
         from rune_jit.capture import generators  # a process may trace nothing

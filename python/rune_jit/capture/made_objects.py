@@ -126,7 +126,7 @@ class MadeObjects:
 
 
 _KINDS = (types.FunctionType, property, staticmethod)
-# Methods that are not copied: nothing computes in them, or Python needs to know what they return.
+# Methods that are not copied: they compute nothing, or Python checks the type of their results.
 _KEPT = (NOT_CALLED - {"__init__", "__post_init__"}) | {
     *("__float__", "__int__", "__index__", "__complex__", "__bool__", "__len__", "__hash__"),
     *("__contains__", "__length_hint__", "__format__", "__bytes__", "__sizeof__", "__dir__"),
@@ -160,5 +160,5 @@ def _type(kind_of: Any, x: Any) -> Any:
     return class_of(x) if kind is type(x) else kind
 
 
-# By the names under which the code finds them.
+# What the inserted calls call, by name.
 MADE_OBJECTS = {MADE: _made, TYPE: _type}

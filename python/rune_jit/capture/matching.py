@@ -18,9 +18,9 @@ from rune_jit import _core, trees
 from rune_jit.capture.objects import is_library, is_replaceable
 from rune_jit.tracing.tracer import Tracer
 
-# What has no parts, and whose identity nobody asks for.
+# Types of values that have no parts and that programs compare by value, not by identity.
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), np.dtype, range, slice)
-# What there is once.
+# Types whose objects have no equals: they match only themselves.
 _UNIQUE = (type, types.ModuleType, types.BuiltinFunctionType, types.CodeType, np.ufunc)
 _BUILT_IN = (object, list, dict, tuple, deque, types.SimpleNamespace)
 _ABSENT = object()
@@ -33,7 +33,7 @@ class Met(NamedTuple):
     attributes: dict[int, dict[str, Any]]  # of objects, by the ids of their __dict__s
     members: dict[int, tuple[Any, frozenset[str]]]  # objects, and which of their slots are bound
     is_strict: bool  # it may have read attributes that no guard watches
-    # It may depend on which objects these are in ways that no guard tells.
+    # The function may depend on the identity of objects in ways that no guard checks.
     asks_identity: bool
 
 

@@ -454,7 +454,7 @@ class Rebinder:
         return self._globals[id(real)]
 
 
-# What no call makes, or what another one is as good as.
+# Types whose objects no call makes, or of which each object can stand for an equal one.
 _UNIQUE = (
     *(type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, np.ufunc),
     *(types.EllipsisType, types.NotImplementedType, type(None), slice),

@@ -46,7 +46,7 @@ def _real(x: Any) -> Any:
 
 # Functions.
 
-# Whose lists and tuples are sequences of arrays, which NumPy looks through itself.
+# Functions that take lists and tuples of arrays. NumPy itself looks through these.
 _OF_SEQUENCES = {
     *("concatenate", "concat", "stack", "vstack", "row_stack", "hstack", "dstack", "column_stack"),
     *(
@@ -60,7 +60,7 @@ _OF_SEQUENCES = {
         "histogram2d",
     ),
 }
-# Parameters that are no arrays.
+# Parameters that take no arrays.
 _NO_ARRAYS = {
     *("axis", "axes", "shape", "newshape", "reps", "pad_width", "shift", "dims", "source"),
     *("destination", "indices_or_sections", "window_shape", "sorter", "optimize", "out", "dtype"),

@@ -14,7 +14,7 @@ class _Absent(enum.Enum):
     ABSENT = 0
 
 
-# What a name holds that is not there.
+# Stands for the value of a name that is not bound.
 ABSENT = _Absent.ABSENT
 
 

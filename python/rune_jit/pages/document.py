@@ -26,11 +26,11 @@ def document(title: str, body: str) -> str:
     )
 
 
-def in_frame(page: str, height: int = 720) -> str:
+def in_frame(page: str) -> str:
     """A whole page as a part of another one, such as a notebook, whose styles it does not meet."""
     return (
         f'<iframe srcdoc="{escape(page)}" sandbox="allow-scripts"'
-        f' style="width: 100%; height: {height}px; border: 0"></iframe>'
+        f' style="width: 100%; height: 720px; border: 0"></iframe>'
     )
 
 

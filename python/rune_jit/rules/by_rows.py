@@ -13,12 +13,12 @@ from rune_jit.rules.host import call_on_host
 from rune_jit.rules.table import named
 from rune_jit.tracing.tracer import Tracer, contains_traced
 
-# Where the axis of a function stands among its arguments.
+# By function, the position of the parameter `axis` among its arguments.
 QUANTILES: dict[Any, int] = {
     **dict.fromkeys(named(np, "percentile quantile nanpercentile nanquantile"), 2),
     **dict.fromkeys((np.median, np.nanmedian), 1),
 }
-# Whose results have the axis, too.
+# The same, of functions whose results keep the axis.
 _KEEPING: dict[Any, int] = {
     **dict.fromkeys((np.sort, np.argsort), 1),
     **dict.fromkeys((np.partition, np.argpartition), 2),
@@ -94,7 +94,8 @@ def by_rows(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ByR
     return ByRows(called, moved, given, name, x.ndim - 1, restore)
 
 
-# Of several axes: the function of one axis, that of the last axis, and whether that is taken first.
+# Transforms of several axes. Each has the transform of one axis, that of the last axis, and whether
+# the last axis is transformed first.
 _FOURIER: dict[Any, tuple[Any, Any, bool]] = {
     np.fft.fftn: (np.fft.fft, np.fft.fft, True),
     np.fft.ifftn: (np.fft.ifft, np.fft.ifft, True),

@@ -16,8 +16,8 @@ from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, tracers_in
 
 NO_VALUE = np._NoValue
-# By the weak type of an operand: a number for NumPy's own decision about dtypes, and its errors. A
-# ufunc of integers does not divide by zero at it.
+# By the weak type of an operand, a number of that type. NumPy is called with it to find the dtype
+# of a result, or an error. None is zero, so that a ufunc of integers does not divide by zero.
 SAMPLES = {"bool": True, "int": 1, "float": 1.0, "complex": 1j}
 
 
@@ -102,7 +102,7 @@ def _orders(operands: Any) -> tuple[Tracer, ...]:
     return ()
 
 
-# What NumPy lays out in C order, whatever its operands.
+# Functions whose results are in C order, whatever the order of their operands.
 _IN_C_ORDER = {
     *(np.reshape, np.ravel, np.array, np.take, np.repeat, np.tile, np.tensordot),
     *(np.argmax, np.argmin, np.argsort, np.take_along_axis, np.select),

@@ -32,7 +32,7 @@ def _reciprocal(x: Any) -> Any:
     if is_inexact(x.dtype):
         trace = require_trace()
         return Tracer(trace, trace.builder.ufunc("reciprocal", [trace.operand(x)])[0])
-    # 1 / x truncated: that of 0 is what infinity becomes as an integer.
+    # NumPy truncates 1 / x. For 0 its result is infinity, cast to an integer.
     infinity = call_builder("astype", np.float64(np.inf), x.dtype)
     is_unit = (x == 1) | (x == -1) if x.dtype.kind == "i" else x == 1
     return np.where(is_unit, x, np.where(x == 0, infinity, x.dtype.type(0)))
@@ -45,7 +45,7 @@ def _heaviside(x: Any, at_zero: Any) -> Any:
 
 
 def _logaddexp(x: Any, y: Any) -> Any:
-    # Without overflow. Equal operands apart, so that infinities work.
+    # exp(-|x - y|) cannot overflow. For equal infinities x - y is NaN: equal operands are apart.
     unequal = np.maximum(x, y) + np.log1p(np.exp(-np.abs(x - y)))
     return np.where(x == y, x + x.dtype.type(math.log(2)), unequal)
 

@@ -208,7 +208,7 @@ def _conjugated(x: Any) -> Any:
 # Places in sorted arrays.
 
 
-# Of so few elements all are compared, in vectors, sooner than some are gathered.
+# With at most this many elements it is faster to compare each of them, in vectors, than to search.
 _MOST_COUNTED = 32
 
 
@@ -230,7 +230,7 @@ def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any
         before = sorts_before(a, v) if side == "left" else ~sorts_before(v, a)
         count = np.count_nonzero(before, axis=-1)
         return count[()] if scalar else count
-    # Each step of the search halves what is left, whatever the values are: no branches.
+    # A binary search without branches: each step halves what is left, whatever the values are.
     index: Any = np.int32 if len(a) < 2**30 else np.int64
     place: Any = np.zeros_like(v, dtype=index)
     step = 1 << (len(a).bit_length() - 1) if len(a) else 0
@@ -300,11 +300,11 @@ def _interp(
     right = fp[-1] if right is None else right
     if count == 1:
         return np.where(x < xp[0], left, np.where(x > xp[0], right, fp[0]))
-    # The interval that x lies in.
+    # The number of the interval in which x lies.
     at = np.clip(np.searchsorted(xp, x, side="right") - 1, 0, count - 2)
     x0, x1, y0, y1 = xp[at], xp[at + 1], fp[at], fp[at + 1]
     slope = (y1 - y0) / (x1 - x0)
-    # NaN from one end may be a number from the other.
+    # As NumPy does: if the line through the left end gives NaN, take that through the right end.
     result = slope * (x - x0) + y0
     other = slope * (x - x1) + y1
     other = np.where(np.isnan(other) & (y0 == y1), y0, other)

@@ -27,8 +27,9 @@ from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced
 
-# What an array argument is while tracing, when NumPy is asked for the shapes and dtypes of the
-# results: they must not depend on the values, and NumPy must accept these.
+# While tracing, NumPy is called to find the shapes and dtypes of results. The functions below make
+# the arrays that stand for array arguments then. Shapes and dtypes must not depend on their values,
+# and the function must accept these.
 
 
 def zeros(value: Any) -> np.ndarray:
@@ -59,7 +60,7 @@ def eye(value: Any) -> np.ndarray:
     return np.broadcast_to(np.eye(*value.shape[-2:], dtype=value.dtype), value.shape)
 
 
-# In this order: the first that the function takes decides.
+# They are tried in this order. The first that the function accepts decides.
 _PROBES = (zeros, ones, eye, various)
 
 
@@ -234,8 +235,8 @@ def _refuse_other_arrays(name: str, x: Any) -> None:
         raise UnsupportedOpError(f"{name}: cannot trace a {type(x).__name__}")
 
 
-# Lists of more traced arrays than this are NumPy's business in traces that know values: a list that
-# grows would make a program for each length.
+# In traces that know values, NumPy computes with lists of more traced arrays than this. A list that
+# grows would otherwise make a program for each of its lengths.
 MOST_PARTS = 8
 
 

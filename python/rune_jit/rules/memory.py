@@ -47,7 +47,7 @@ def known_order(x: Any, order: str) -> str:
     return "F" if flags.fnc else "C"
 
 
-# What does not follow from the layout alone, by NumPy's names.
+# The flags that do not follow from the layout alone, by the short names that NumPy has for them.
 _OF_MEMORY = {"O": "owndata", "W": "writeable", "A": "aligned", "X": "writebackifcopy"}
 _OF_MEMORY |= {"B": "behaved", "CA": "carray", "FA": "farray"}
 _OF_MEMORY |= {name.upper(): name for name in _OF_MEMORY.values()}

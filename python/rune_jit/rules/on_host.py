@@ -48,8 +48,9 @@ def call(function: Any, args: Any, kwargs: Any) -> Any:
     )
 
 
-# The functions whose results' shapes and dtypes follow from those of the arguments, and what stands
-# for an array argument while tracing. Many have a traced form, too, for most calls.
+# Functions for which the shapes and dtypes of the arguments decide those of the results, each with
+# what stands for an array argument while tracing. Many of them have a traced form, too, for most
+# calls.
 _FUNCTIONS = (
     (
         np,
@@ -83,13 +84,13 @@ _FUNCTIONS = (
     ),
 )
 
-# Once the program runs, these raise nothing: shapes and dtypes decide about their errors.
+# Functions that raise nothing when the program runs: shapes and dtypes alone decide about errors.
 _NEVER_RAISE = (
     *(np.sort, np.argsort, np.lexsort, np.median, np.nanmedian, np.isin, np.packbits),
     *(np.resize, np.block, np.round, np.linalg.det, np.linalg.slogdet, np.linalg.qr),
 )
 
-# What to write instead of functions whose results' shapes depend on data: (alternative, names).
+# Functions whose results have shapes that depend on data: (what to write instead, their names).
 _DATA_DEPENDENT = (
     (
         "np.sort(x), or np.unique outside of the jitted function",

@@ -17,7 +17,8 @@ from rune_jit.tracing.sizes import mismatch, same_size
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced
 
-# By ufunc: the axes of size 1 that make its operands matrices, and those of the result that go.
+# By ufunc: the axes of size 1 that are inserted into its two operands to make them matrices, and
+# the axes that are removed from the result.
 _PRODUCTS: dict[str, tuple[list[int], list[int], list[int]]] = {
     "matmul": ([], [], []),
     "vecdot": ([-2], [-1], [-2, -1]),

@@ -296,7 +296,7 @@ _CASTING_OF_OUT = {
 
 _BROADCAST_TO_OUT = tuple(by_rows.QUANTILES)
 
-# NumPy adds and multiplies in the dtype of the array for the result.
+# Functions that NumPy computes in the dtype of `out`, the array for the result.
 _IN_DTYPE_OF_OUT = named(
     np,
     "sum prod cumsum cumprod nansum nanprod nancumsum nancumprod nanmean cumulative_sum"

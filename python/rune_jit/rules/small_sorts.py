@@ -12,7 +12,7 @@ from rune_jit.rules.table import implements
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.tracer import Tracer
 
-# Of so many elements, or fewer, each is compared with each other.
+# At most this many elements are sorted by comparing each with each other.
 _MOST = 32
 
 

@@ -120,8 +120,8 @@ def variance_of(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, root: b
     mean = _ratio(trace, builder.reduce("sum", x, axes, True), count)
     deviation = call("subtract", x, mean)
     total = builder.reduce("sum", call("multiply", deviation, deviation), axes, keepdims)
-    # The mean is rounded: what the deviations then add up to is taken out (Chan, Golub and LeVeque
-    # 1983). Of squares that overflow nothing is taken.
+    # The mean is rounded, so that the deviations do not add up to 0. Their sum corrects the sum of
+    # the squares (Chan, Golub and LeVeque 1983), unless the sum of the squares is infinite.
     rest = builder.reduce("sum", deviation, axes, keepdims)
     taken = call("multiply", rest, _ratio(trace, rest, count))
     exact = call("maximum", call("subtract", total, taken), 0)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
-# Those that may run on the host, where no traced form takes the call, with what host.py asks
-# NumPy about.
+# Functions that run on the host where no traced form takes the call. Each has a function that makes
+# the arrays with which host.py asks NumPy about the results.
 ON_HOST: dict[Any, Callable[..., Any]] = {}
 
 

@@ -74,9 +74,10 @@ def refuse_number(x: Tracer) -> None:
         raise TypeError(f"'numpy.{x.dtype.name}' object does not support item assignment")
 
 
-def _check_writeable(x: Tracer, message: str) -> None:
+def check_writeable(x: Tracer) -> None:
+    """Raises what NumPy raises for an assignment to items of what is read-only."""
     refuse_number(x)
-    _refuse_read_only(x, message)
+    _refuse_read_only(x, "assignment destination is read-only")
 
 
 def _refuse_read_only(x: Tracer, message: str) -> None:
@@ -97,7 +98,7 @@ def target(x: Any, name: str) -> Tracer:
     """The array that the function `name` writes to."""
     if not isinstance(x, Tracer):
         refuse_write_to_numpy(name)
-    _check_writeable(x, "assignment destination is read-only")
+    check_writeable(x)
     return x  # type: ignore[no-any-return]
 
 

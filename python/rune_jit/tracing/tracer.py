@@ -272,7 +272,7 @@ class Tracer(ArrayMethods, _core.BufferBase):
             return self._trace.value_of(self)
         if array is None:
             if what in _CONVERSIONS:
-                _refuse_store(3)
+                _refuse_store()
             hint = f"return the array, and call {what}() on the result"
             self._concretization(what, _HINTS.get(what, hint))
         return array
@@ -394,10 +394,10 @@ _HINTS = {
 _CONVERSIONS = ("bool", "float", "complex", "int", "numpy.asarray")
 
 
-def _refuse_store(depth: int) -> None:
-    """Raises UnsupportedOpError if the frame at this depth is about to assign to an item, as in
-    `array[0] = tracer`."""
-    frame = sys._getframe(depth)
+def _refuse_store() -> None:
+    """Raises UnsupportedOpError if the frame that called a method such as Tracer.__float__ is about
+    to assign to an item, as in `array[0] = tracer`."""
+    frame = sys._getframe(3)  # the caller of the method that called Tracer._values
     if frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] in _STORE:
         refuse_write_to_numpy("setitem")
 

@@ -28,7 +28,7 @@ from rune_jit.capture.loops.draws import draws_of
 from rune_jit.capture.loops.effects import Effects, Refused, scope_of
 from rune_jit.capture.loops.growing import Capacity, Lists, fill, filled, growing, growing_lists
 from rune_jit.capture.loops.liveness import loaded, stored
-from rune_jit.capture.loops.nodes import assign, call, load
+from rune_jit.capture.loops.nodes import assign, at, call, load
 from rune_jit.capture.loops.source import LOOPS, code_of
 from rune_jit.capture.loops.streams import Streams, streams_of
 from rune_jit.capture.loops.syntax import Loop, uses_of
@@ -38,13 +38,14 @@ from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.segments import SegmentedTrace, as_number
 from rune_jit.tracing.tracer import Tracer
 
-# Makes a jitted function of a function, for a device and a fallback: calls/jit.py sets it.
+# Called with a function, a device and a fallback, it makes a jitted function. calls/jit.py sets it.
 compiler: Callable[[types.FunctionType, str, str], Any] | None = None
 
 _NUMBERS = (bool, int, float, complex)
 _ATOMS = (*_NUMBERS, str, type(None), np.generic)
 _MOST_ITEMS = 2500  # of lists
-# With so many values of an integer, it is an element of an array: there is no program for each.
+# An integer that has had this many values becomes an element of an array, so that not each value
+# has a program of its own.
 _MANY = 3
 _MOST_SIGNATURES = 8
 # How many bytes of arrays may be copied at each call of a loop that draws random numbers.
@@ -53,7 +54,7 @@ _MOST_RESTORED = 2**26
 _NEW, _TRIED = 3, 10
 
 
-# Names of what makes lists longer.
+# Names of the parameters that make lists longer.
 _GROWING, _FILLED = "_rune_growing", "_rune_filled"
 
 
@@ -386,11 +387,9 @@ def _function(
     nothing: list[Any] = [ast.Constant(None)] * len(own)
     positional = [ast.arg(name) for name in (*names, *parts.parameters)]
     arguments = ast.arguments([], positional, None, own, nothing, None, [])
-    name = f"loop_{statements[-1].lineno}"
-    definition = ast.FunctionDef(name, arguments, body, [])
-    for x in ast.walk(definition):
-        if "lineno" in x._attributes and not hasattr(x, "lineno"):
-            ast.copy_location(x, statements[-1])
+    last = statements[-1]
+    name = f"loop_{last.lineno}"
+    definition = at(last, ast.FunctionDef(name, arguments, body, []))
     made = types.FunctionType(code_of(definition, code), module, name)
     made.__kwdefaults__ = functions or None
     made.__qualname__ = f"{code.co_name}.<loop>"

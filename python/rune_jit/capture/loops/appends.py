@@ -24,13 +24,13 @@ from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
-# How many values a list holds at most that a loop makes longer: each is an object of the trace.
+# The most values in a list that a loop makes longer: each is an object of the trace.
 _MOST_ITEMS = 100_000
-# The same for Python's numbers, which are operations of the trace.
+# The most numbers of Python in such a list: each is an operation of the trace.
 _MOST_NUMBERS = 1000
-# A loop of so many iterations had better be a program of its own than one by one in another.
+# A loop of at least this many iterations is better a program of its own than unrolled in another.
 _MANY = 100
-# What is the same in all iterations if it is not traced.
+# Types of values that are the same in all iterations unless they are traced.
 _CONSTANTS = (bool, int, float, complex, str, type(None), np.generic, np.dtype)
 
 

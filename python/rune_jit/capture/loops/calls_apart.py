@@ -14,17 +14,17 @@ import ast
 import copy
 from typing import Any
 
-from rune_jit.capture.loops.nodes import at, call, load
+from rune_jit.capture.loops.nodes import assign, at, call, load
 
 APART = ".apart"
 _RAN = ".ran"
 
-# What a loop that is a function of its own does not have.
+# Syntax that a loop must not have to become a function of its own.
 _NOT_IN_LOOPS = (
     *(ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Lambda, ast.FunctionDef, ast.ClassDef),
     *(ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom, ast.Delete, ast.NamedExpr),
 )
-# What a loop over numbers or an array iterates over.
+# Syntax of the iterables of loops over numbers and arrays.
 _OVER_NUMBERS = (ast.Call, ast.Name, ast.Attribute, ast.Subscript)
 Place = tuple[str, int, int]
 
@@ -63,9 +63,7 @@ class Apart(ast.NodeTransformer):
         loop = self._known.get((self._filename, node.lineno, node.col_offset))
         if loop is None or id(node) not in self._open:
             return node
-        ran = ast.Name(_RAN, ast.Store())
-        first = ast.Assign([ran], call(APART, ast.Constant(loop.number)))
+        first = assign(_RAN, call(APART, ast.Constant(loop.number)))
         is_none = ast.Compare(load(_RAN), [ast.Is()], [ast.Constant(None)])
-        targets = ast.Tuple([ast.Name(x, ast.Store()) for x in loop.results], ast.Store())
-        after = ast.Assign([targets], load(_RAN)) if loop.results else ast.Pass()
+        after = assign(loop.results, load(_RAN)) if loop.results else ast.Pass()
         return [at(node, first), at(node, ast.If(is_none, [node], [after]))]

@@ -11,7 +11,7 @@ import types
 from typing import Any
 
 from rune_jit.capture.loops.members import can_be_made
-from rune_jit.capture.loops.nodes import at, call, load
+from rune_jit.capture.loops.nodes import at, call
 
 MADE, TYPE = ".made", ".type"
 
@@ -23,7 +23,7 @@ class Classes(ast.NodeTransformer):
         self.generic_visit(node)
         f = node.func
         if isinstance(f, ast.Name) and f.id == "type" and len(node.args) == 1:
-            return at(node, ast.Call(load(TYPE), [f, *node.args], []))
+            return at(node, call(TYPE, f, *node.args))
         elif isinstance(f, ast.Name):
             if f.id[0] != "." and not hasattr(builtins, f.id):
                 node.func = at(f, call(MADE, f))

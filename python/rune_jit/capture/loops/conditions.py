@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from rune_jit.capture.loops.nodes import at, call, load
+from rune_jit.capture.loops.nodes import at, call, load, store
 from rune_jit.capture.loops.syntax import Uses, uses_of
 
 OPERANDS: list[Uses | None] = []  # what second operands read; None: they assign names
@@ -34,7 +34,7 @@ def condition(test: ast.expr, of: str = IF) -> ast.expr:
         is_and, operands = parts
         method = "both" if is_and else "either"
         made = _joined(test, of, method, is_and, [condition(x, of) for x in operands])
-    return at(test, made)  # type: ignore[no-any-return]
+    return at(test, made)
 
 
 class Values(ast.NodeTransformer):
@@ -50,7 +50,7 @@ class Values(ast.NodeTransformer):
         self.generic_visit(node)
         if not isinstance(node.op, ast.Not):
             return node
-        return at(node, call((IF, "inverse"), node.operand))  # type: ignore[no-any-return]
+        return at(node, call((IF, "inverse"), node.operand))
 
     def _visit(self, node: ast.BoolOp | ast.Compare) -> ast.expr:
         parts = _operands(node)
@@ -60,7 +60,7 @@ class Values(ast.NodeTransformer):
         is_and, operands = parts
         method = "all" if is_and else "any"
         operands = [self.visit(x) for x in operands]
-        return at(node, _joined(node, IF, method, is_and, operands))  # type: ignore[no-any-return]
+        return at(node, _joined(node, IF, method, is_and, operands))
 
     def _leave(self, node: Any) -> Any:
         """Leaves nodes that have names of their own as they are."""
@@ -85,7 +85,7 @@ def _operands(x: ast.expr) -> tuple[bool, list[ast.expr]] | None:
             read.append(operand)
         else:
             name = f"{_name(x)}.{i}"
-            given.append(ast.NamedExpr(ast.Name(name, ast.Store()), operand))
+            given.append(ast.NamedExpr(store(name), operand))
             read.append(load(name))
     pairs: list[ast.expr] = [
         at(x, ast.Compare(a, [op], [b])) for a, op, b in zip(read, x.ops, given[1:], strict=False)
@@ -99,7 +99,7 @@ def _joined(
     made = operands[-1]
     for i, value in reversed(list(enumerate(operands[:-1]))):
         name = f"{_name(place)}.value{i}"
-        first = ast.NamedExpr(ast.Name(name, ast.Store()), value)
+        first = ast.NamedExpr(store(name), value)
         OPERANDS.append(_uses_of(made))
         number = ast.Constant(len(OPERANDS) - 1)
         needs = call((of, "may"), load(name), ast.Constant(is_and), number)

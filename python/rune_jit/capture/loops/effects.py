@@ -12,7 +12,7 @@ import enum
 import functools
 import inspect
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -127,24 +127,12 @@ class Effects:
             self._look_along(value, path, path in uses.calls)
             if path in uses.assigned and isinstance(value, (types.FunctionType, type)):
                 raise Refused(f"it assigns to the attribute {path[-1]}")
-        for name in uses.appended:
-            try:
-                value = find(name)
-            except KeyError:
-                continue
+        for _, value in _found(uses.appended, find):
             self._append_to(value)
         self._appended_attributes |= uses.appended_attributes
-        for name in uses.appended_items:
-            try:
-                value = find(name)
-            except KeyError:
-                continue
+        for _, value in _found(uses.appended_items, find):
             self._append_to_items(value)
-        for name in sorted(uses.indexed):
-            try:
-                value = find(name)
-            except KeyError:
-                continue
+        for name, value in _found(sorted(uses.indexed), find):
             if type(value) is list:
                 self._indexed.setdefault(id(value), (name, value))
             else:
@@ -406,6 +394,13 @@ class Effects:
                 raise Refused(f"it uses the attribute {name} of a {kind.__name__}")
         else:
             self._look_at(found)
+
+
+def _found(names: Iterable[str], find: Callable[[str], Any]) -> Iterator[tuple[str, Any]]:
+    """The names that are bound, with what they stand for. `find` raises KeyError for the others."""
+    for name in names:
+        with contextlib.suppress(KeyError):
+            yield name, find(name)
 
 
 def _holds_lists(x: Any) -> bool:

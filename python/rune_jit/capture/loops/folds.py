@@ -16,7 +16,7 @@ import ast
 import copy
 
 from rune_jit.capture.loops.jumps import UNSET
-from rune_jit.capture.loops.nodes import assign, load
+from rune_jit.capture.loops.nodes import assign, call, load
 
 IS_PYTHONS, BETTER, FOUND = ".is_pythons", ".better", ".found"
 _EXTREMES, _DECISIONS = ("max", "min"), ("any", "all")
@@ -78,10 +78,10 @@ def as_loop(x: ast.Call | ast.BoolOp, name: str) -> list[ast.stmt]:
         loop.is_comprehension = is_plain  # type: ignore[attr-defined]
         body = [loop]
     if function in _EXTREMES:
-        found = ast.Call(load(FOUND), [load(function), load(name)], [])
+        found = call(FOUND, load(function), load(name))
         body.append(assign(name, found))
     x.is_kept = True  # type: ignore[attr-defined]
-    is_pythons = ast.Call(load(IS_PYTHONS), [load(function)], [])
+    is_pythons = call(IS_PYTHONS, load(function))
     return [ast.If(is_pythons, [assign(name, begins), *body], [assign(name, x)])]
 
 
@@ -116,7 +116,7 @@ def _step(function: str, item: ast.expr, name: str) -> list[ast.stmt]:
     if function == "sum":
         return [assign(name, ast.BinOp(load(name), ast.Add(), item))]
     if function in _EXTREMES:
-        return [assign(name, ast.Call(load(BETTER), [load(function), load(name), item], []))]
+        return [assign(name, call(BETTER, load(function), load(name), item))]
     made = assign(name, ast.Constant(function == "any"))
     return [ast.If(_decided(function, item), [made, ast.Break()], [])]
 

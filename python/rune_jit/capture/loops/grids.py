@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from rune_jit.capture.loops.nodes import assign, at, call, load
+from rune_jit.capture.loops.nodes import assign, at, call, load, store
 
 _NAMES = ("ndindex", "product")
 # How many nested loops stand for a loop whose source does not tell the number of axes.
@@ -42,7 +42,7 @@ class Grids(ast.NodeTransformer):
             along = call(".along", load(grid), ast.Constant(axis), *outer)
             target = loop.target
             if axis < count - 1:
-                target = ast.Name(names[axis], ast.Store())
+                target = store(names[axis])
             body = [at(loop, ast.For(target, along, body, []))]
         return [at(loop.iter, first), *body]
 

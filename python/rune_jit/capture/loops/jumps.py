@@ -21,9 +21,9 @@ from collections.abc import Iterator, Sequence
 from rune_jit.capture.loops.liveness import stored
 from rune_jit.capture.loops.nodes import assign, at, load
 
-# The names of flags begin so; no names that source can have.
+# What the names of flags begin with. Names in source text cannot begin so.
 STOP, SKIP, RETURNED, RESULT = ".stop", ".skip", ".returned", ".result"
-# What `.result` stands for where nothing is returned yet: a name, too.
+# The name of the value that `.result` has until something is returned.
 UNSET = ".unset"
 
 _Loop = (ast.For, ast.While)

@@ -36,7 +36,7 @@ class Unsettled(Unstable):
     most_peeled = 3
 
 
-# What Python's numbers may be after an iteration that adds NumPy's to them.
+# What a number of Python may become in an iteration that adds a number of NumPy to it.
 _SUMS = {
     ("float", np.dtype(np.float64)),
     ("int", np.dtype(np.float64)),

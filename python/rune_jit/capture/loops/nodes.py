@@ -4,26 +4,38 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import Any
+from typing import TypeVar
+
+_Node = TypeVar("_Node", bound=ast.AST)
 
 
 def load(name: str) -> ast.expr:
     return ast.Name(name, ast.Load())
 
 
-def assign(name: str, value: ast.expr) -> ast.stmt:
-    return ast.Assign([ast.Name(name, ast.Store())], value)
+def store(name: str) -> ast.Name:
+    return ast.Name(name, ast.Store())
+
+
+def attribute(name: str, of: str) -> ast.expr:
+    """The attribute `name` of what the name `of` stands for."""
+    return ast.Attribute(load(of), name, ast.Load())
+
+
+def assign(target: str | tuple[str, ...], value: ast.expr) -> ast.stmt:
+    """An assignment to a name, or to a tuple of names."""
+    if isinstance(target, str):
+        return ast.Assign([store(target)], value)
+    return ast.Assign([ast.Tuple([store(name) for name in target], ast.Store())], value)
 
 
 def call(function: str | tuple[str, str], *arguments: ast.expr) -> ast.expr:
     """A call of a name, or of a method of one."""
-    called: ast.expr = load(function if isinstance(function, str) else function[0])
-    if not isinstance(function, str):
-        called = ast.Attribute(called, function[1], ast.Load())
+    called = load(function) if isinstance(function, str) else attribute(function[1], function[0])
     return ast.Call(called, list(arguments), [])
 
 
-def at(place: ast.AST, made: Any) -> Any:
+def at(place: ast.AST, made: _Node) -> _Node:
     """A statement or expression that has been made, at the place of another."""
     for x in ast.walk(made):
         if "lineno" in x._attributes and not hasattr(x, "lineno"):

@@ -64,7 +64,7 @@ class Optionals(ast.NodeTransformer):
                 result.append(_set(none, LAST + name, load(UNSET)))
                 _Renamer(name).visit(s)
             result.append(s)
-            # (What follows a loop must not have its place in the source.)
+            # (These statements must not have the place of the loop in the source.)
             for name, none in names:
                 again = _set(none, name, load(LAST + name))
                 result.append(at(none, ast.If(load(HIT + name), [again], [])))
@@ -72,7 +72,7 @@ class Optionals(ast.NodeTransformer):
 
 
 def _set(place: ast.stmt, name: str, value: ast.expr) -> ast.stmt:
-    return at(place, assign(name, value))  # type: ignore[no-any-return]
+    return at(place, assign(name, value))
 
 
 def _read_in(loop: ast.stmt) -> set[str]:

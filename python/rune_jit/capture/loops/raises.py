@@ -42,9 +42,9 @@ class Raises(ast.NodeTransformer):
 
     def _hide(self, node: Any, wanted: bool, body: list[ast.stmt]) -> ast.If:
         made = at(node, ast.If(node.test, [ast.Pass()], []))
-        made.raises_if = wanted
+        made.raises_if = wanted  # type: ignore[attr-defined]
         self._hidden.append((made, body))
-        return made  # type: ignore[no-any-return]
+        return made
 
     def show(self) -> None:
         """Gives the statements back what they do, which what is found out about loops does not

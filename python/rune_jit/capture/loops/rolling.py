@@ -32,9 +32,9 @@ from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.loops import LoopRefused
 from rune_jit.tracing.trace import Trace
 
-# A loop of so few iterations, without loops in it, runs as they are.
+# A loop of at most this many iterations, without loops in it, is unrolled.
 _FEW = 3
-# The same for a comprehension.
+# A comprehension of at most this many items is unrolled.
 _FEW_ITEMS = 16
 # How often a body is traced at most before the loop is refused.
 _MOST_PASSES = 12

@@ -46,7 +46,7 @@ from rune_jit.capture.loops.filters import Filters
 from rune_jit.capture.loops.grids import Grids
 from rune_jit.capture.loops.jumps import RESULT, Jumps, is_flag, limit_of
 from rune_jit.capture.loops.liveness import LiveIf, live_names, loaded, stored
-from rune_jit.capture.loops.nodes import at, call
+from rune_jit.capture.loops.nodes import assign, at, attribute, call, load, store
 from rune_jit.capture.loops.optionals import Optionals
 from rune_jit.capture.loops.raises import RAISES, Raises, wanted
 from rune_jit.capture.loops.syntax import (
@@ -407,7 +407,7 @@ def _around_while(s: ast.While, loop: Loop) -> list[ast.stmt]:
     if limit:
         given = [copy.deepcopy(x) for x in (limit[0].left, limit[0].comparators[0])]
     begin = call(WHILE_ENTRY, ast.Constant(loop.number), *given)
-    first = at(s.test, ast.Assign([ast.Name(name, ast.Store())], begin))
+    first = at(s.test, assign(name, begin))
     s.test = at(s.test, call((name, "goes_on"), condition(s.test, name)))
     return [first, *_with_rebinding(s, loop, name, s.test)]
 
@@ -455,15 +455,12 @@ def _both_ways(s: ast.If, branch: Branch) -> list[ast.stmt]:
     """
     name, side = f"{BRANCH_ENTRY}{branch.number}", SIDE
     begin = call(BRANCH_ENTRY, ast.Constant(branch.number), condition(s.test))
-    first = at(s.test, ast.Assign([ast.Name(name, ast.Store())], begin))
+    first = at(s.test, assign(name, begin))
     restored, results = branch.restored, branch.results
     before = [at(s.test, _rebinding(name, "values", restored))] if restored else []
     after = [at(s.test, _rebinding(name, "results", results))] if results else []
-    test = ast.copy_location(ast.Name(side, ast.Load()), s.test)
-    inner = ast.copy_location(ast.If(test, s.body, s.orelse), s)
-    loop = ast.For(ast.Name(side, ast.Store()), ast.Name(name, ast.Load()), [*before, inner], [])
-    for x in (loop, loop.target, loop.iter):
-        ast.copy_location(x, s.test)
+    inner = ast.copy_location(ast.If(at(s.test, load(side)), s.body, s.orelse), s)
+    loop = at(s.test, ast.For(store(side), load(name), [*before, inner], []))
     return [first, loop, *after]
 
 
@@ -486,11 +483,6 @@ def _is_called(x: ast.expr | None, name: str) -> TypeGuard[ast.Call]:
     )
 
 
-def _rebinding(loop: str, attribute: str, names: tuple[str, ...]) -> ast.stmt:
-    """if loop.rebinds: names = loop.attribute"""
-
-    def of_loop(name: str) -> ast.expr:
-        return ast.Attribute(ast.Name(loop, ast.Load()), name, ast.Load())
-
-    targets = ast.Tuple([ast.Name(name, ast.Store()) for name in names], ast.Store())
-    return ast.If(of_loop("rebinds"), [ast.Assign([targets], of_loop(attribute))], [])
+def _rebinding(loop: str, result: str, names: tuple[str, ...]) -> ast.stmt:
+    """if loop.rebinds: names = loop.result"""
+    return ast.If(attribute("rebinds", loop), [assign(names, attribute(result, loop))], [])

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from rune_jit.capture.loops.jumps import is_flag, limit_of
 from rune_jit.capture.loops.liveness import Live, loaded, stored
+from rune_jit.capture.loops.nodes import assign, at, load
 from rune_jit.capture.loops.unfold import APPEND, APPENDED, COLLECT, EXTENDED, ITEMS, LAST
 
 Path = tuple[str, ...]  # ("np", "linalg", "norm"): a name and attributes
@@ -214,11 +215,7 @@ def without_returns(body: list[ast.stmt], name: str) -> list[ast.stmt]:
         and not any(isinstance(x, ast.Return) for s in body[:-1] for x in ast.walk(s))
     ):
         return body
-    end = ast.Return(ast.Name(name, ast.Load()))
-    for x in ast.walk(end):
-        if isinstance(x, (ast.expr, ast.stmt)):
-            ast.copy_location(x, body[-1])
-    return [*new, end]
+    return [*new, at(body[-1], ast.Return(load(name)))]
 
 
 def _assigning(body: list[ast.stmt], name: str) -> list[ast.stmt] | None:
@@ -226,12 +223,7 @@ def _assigning(body: list[ast.stmt], name: str) -> list[ast.stmt] | None:
     are returns in other places."""
     for i, s in enumerate(body):
         if isinstance(s, ast.Return):
-            value = s.value or ast.Constant(None)
-            made = ast.Assign([ast.Name(name, ast.Store())], value)
-            for x in (made, made.targets[0], value):
-                if not hasattr(x, "lineno"):
-                    ast.copy_location(x, s)
-            return [*body[:i], made]
+            return [*body[:i], at(s, assign(name, s.value or ast.Constant(None)))]
         if isinstance(s, ast.If) and any(isinstance(x, ast.Return) for x in ast.walk(s)):
             rest = body[i + 1 :]
             goes_on = not any(isinstance(x, ast.Return) for y in s.body for x in ast.walk(y))

@@ -13,14 +13,15 @@ from rune_jit.capture.loops.nodes import assign, assigned, at, call, load
 # The names of functions and methods whose calls are replaced.
 CONVERSIONS = frozenset(("int", "float", "bool", "round"))
 METHODS = frozenset(("append",))
-# The names of what is called to append to a list, and to the list of a comprehension.
+# The names of the functions that append to a list, and to the list of a comprehension.
 APPEND, COLLECT = ".append", ".collect"
-# The same of `items += [x]`.
+# The name of the function that does `items += [x]`.
 EXTENDED = ".extended"
-# The name of what is called with a list whose item is read or assigned.
+# The name of the function that is called with a list whose item is read or assigned.
 ITEMS = ".items"
-# The same with the value as result; the last item, or what is kept of it; and what that is before a
-# loop. The kept item of a list has a name of this prefix.
+# The names of the functions that append and return the value, that give the last item of a list or
+# what is kept of it, and that give what is kept of it before a loop; and the prefix of the variable
+# that keeps the last item.
 APPENDED, LAST, LAST_OF, KEPT = ".appended", ".last", ".last_of", ".kept "
 
 
@@ -84,11 +85,10 @@ class Unfolder(ast.NodeTransformer):
             assert isinstance(x.func, ast.Attribute)
             of = x.func.value
             name = of.id if isinstance(of, ast.Name) else ""
-            made = at(x, call(APPEND, of, x.args[0]))
-            if name in self._kept:
-                made.func.id = APPENDED
-                kept = ast.Name(KEPT + name, ast.Store())
-                return self._visit_statement(at(node, ast.Assign([kept], made)))
+            is_kept = name in self._kept
+            made = at(x, call(APPENDED if is_kept else APPEND, of, x.args[0]))
+            if is_kept:
+                return self._visit_statement(at(node, assign(KEPT + name, made)))
             node.value = made
         return self._visit_statement(node)
 
@@ -162,7 +162,7 @@ class Unfolder(ast.NodeTransformer):
         is_plain = len(node.args) == 1 and not isinstance(node.args[0], ast.Starred)
         if not is_number or not is_plain or node.keywords:
             return node
-        return at(node, call(".convert", node.func, *node.args))  # type: ignore[no-any-return]
+        return at(node, call(".convert", node.func, *node.args))
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         """`x in items` is traced in loops."""
@@ -170,7 +170,7 @@ class Unfolder(ast.NodeTransformer):
         if len(node.ops) != 1 or not isinstance(node.ops[0], (ast.In, ast.NotIn)):
             return node
         is_in = ast.Constant(isinstance(node.ops[0], ast.In))
-        return at(node, call(".in", node.left, node.comparators[0], is_in))  # type: ignore[no-any-return]
+        return at(node, call(".in", node.left, node.comparators[0], is_in))
 
     def _loop(self, x: ast.ListComp, name: str) -> list[ast.stmt]:
         """A comprehension as a loop:

@@ -13,7 +13,7 @@ from rune_jit.rules.indexing.selection import Selection, masked_view, select
 from rune_jit.rules.indexing.write import scatter, write_where
 from rune_jit.rules.known import known, plain
 from rune_jit.rules.python_errors import assume_fits
-from rune_jit.rules.writes import _check_writeable, converted, write
+from rune_jit.rules.writes import check_writeable, converted, write
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.frames import is_shuffling, user_frame
 from rune_jit.tracing.sizes import Size, check_fits
@@ -75,7 +75,7 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
         return
     trace = require_trace()
     x._check_trace(trace)
-    _check_writeable(x, "assignment destination is read-only")
+    check_writeable(x)
     if is_known and trace.loops is not None:
         trace.loops.before_known_write(trace, x._storage)
         is_known = x._storage.array is not None
