@@ -186,3 +186,79 @@ def test_results_of_other_shapes_than_while_tracing() -> None:
     jitted = rune_jit.jit(f, fallback="silent")
     for x in (np.zeros(6), np.array([0, 0, 0, 0, 5.0, 0]), np.arange(6.0)):
         assert_matches(jitted(x), f(x))
+
+
+def test_generalized_ufuncs_may_leave_elements_of_out_as_they_are() -> None:
+    numba = pytest.importorskip("numba")
+
+    @numba.guvectorize(["void(float64[:], float64, float64[:])"], "(n),()->(n)", nopython=True)
+    def mark(x: Any, limit: Any, out: Any) -> None:
+        for i in range(len(x)):
+            if x[i] > limit:
+                out[i] += x[i]
+
+    def fresh(x: Any) -> Any:
+        out = np.ones_like(x)
+        mark(x, 0.5, out)
+        return out * 2
+
+    def in_place(x: Any) -> Any:
+        mark(x, 0.5, out=x[:, ::-1])
+        return x.sum()
+
+    def in_segments(x: Any) -> Any:
+        out = np.full(x.shape, x.max().item())
+        mark(x.T, 0.5, out.T)
+        return out
+
+    for function in (fresh, in_place, in_segments):
+        jitted = rune_jit.jit(function, fallback="silent")
+        for seed in range(3):
+            given = np.random.default_rng(seed).random((4, 5))
+            wanted = given.copy()
+            assert_matches(jitted(given), function(wanted))
+            assert np.array_equal(given, wanted)
+    assert rune_jit.jit(fresh, fallback="error")(X)[0, 0] in (2.0, 2.0 + 2 * X[0, 0])
+
+
+def test_functions_of_fortran_get_arrays() -> None:
+    interpolate = pytest.importorskip("scipy.interpolate")
+    at = np.linspace(0, 5, 6)
+
+    def f(y: Any) -> Any:
+        spline = interpolate.splrep(at, y * 2)
+        return interpolate.splev(at[:-1] + 0.5, spline) + 1
+
+    jitted = rune_jit.jit(f, fallback="silent")
+    for y in X[:3]:
+        assert_matches(jitted(y), f(y))
+
+
+def test_methods_of_compiled_objects_get_arrays() -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    solvers = pytest.importorskip("scipy.sparse.linalg")
+
+    def f(a: Any, b: Any) -> Any:
+        if b.max().item() < 0:
+            return b
+        x = solvers.splu(sparse.csc_matrix(a)).solve(b * 2)
+        return x + b
+
+    jitted = rune_jit.jit(f, fallback="silent")
+    for i in range(3):
+        a = X + 6 * np.eye(6)
+        assert_matches(jitted(a, X[i]), f(a, X[i]))
+
+
+def test_array_wrap() -> None:
+    def f(x: Any, y: Any) -> Any:
+        wrap = getattr(x, "__array_wrap__", y.__array_wrap__)
+        return wrap(y * 2) + 1, wrap(np.sum(y, keepdims=True).reshape(()), None, True)
+
+    jitted = rune_jit.jit(f, fallback="error")
+    for _ in range(2):
+        found, wanted = jitted(X, X[0]), f(X, X[0])
+        assert list(map(type, found)) == list(map(type, wanted))
+        assert_matches(found, wanted)
+    with pytest.raises(TypeError, match="ndarray"):
+        rune_jit.jit(lambda x: x.__array_wrap__(2.0))(X)

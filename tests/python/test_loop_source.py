@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import textwrap
 from typing import Any
 
 import pytest
 
+from rune_jit.capture.loops import liveness
 from rune_jit.capture.loops.jumps import Jumps
 from rune_jit.capture.loops.liveness import live_names
+from rune_jit.capture.loops.nodes import walk
 from rune_jit.capture.loops.syntax import Loop, loop_refusal, make_loop, without_returns
 
 
@@ -160,3 +163,9 @@ def test_returns_at_the_end_of_branches(source: str, expected: str | None) -> No
         assert new.count("return") == 1 and new.endswith("return r") and "r = None" in new
     else:
         assert new == ast.unparse(ast.parse(expected))
+
+
+def test_walk_visits_what_ast_walk_visits() -> None:
+    tree = ast.parse(inspect.getsource(liveness))
+    wanted = [x for x in ast.walk(tree) if not isinstance(x, ast.expr_context)]
+    assert list(map(id, walk(tree))) == list(map(id, wanted))

@@ -372,3 +372,29 @@ def test_methods_in_operands_run_where_python_runs_them() -> None:
 
     for f in (both, either, of_functions):
         assert how(f, X)
+
+
+def test_lambdas_that_call_classes() -> None:
+    kind = Accumulator
+
+    class Running:
+        def __init__(self, x: Any) -> None:
+            self.total = kind(1.0)
+            self.sums = np.array(x)
+            for i in range(len(x)):
+                self.total.add(x[i])
+                self.sums[i] = self.total.total
+
+    functions: list[Any] = [
+        lambda x: Running(x).sums,
+        lambda x, scale=2.0: (Running(x * scale).sums, *[kind(v).total for v in (1.0, 2.0)]),
+    ]
+    for f in functions:
+        rolled(f, X)
+        assert "as one program" in _explained(f)
+
+
+def _explained(f: Any) -> str:
+    jitted = rune_jit.jit(f)
+    jitted(X)
+    return jitted.explain()

@@ -1,7 +1,10 @@
 """How arrays lie in memory in segments, and what depends on it."""
 
+from typing import Any
+
 import numpy as np
 import pytest
+from compare import assert_same
 from segment_checks import check, never_numpy, segmented, x
 
 import rune_jit
@@ -109,3 +112,63 @@ def test_what_is_computed_on_the_way_is_not_stored(part, monkeypatch):
 
     segmented(f, np.arange(12.0).reshape(3, 4))
     assert stored[0] == 2  # y and its sum
+
+
+class Tagged(np.ndarray):
+    """A subclass, whose arrays are not traced."""
+
+    def __new__(cls, values: Any) -> Any:
+        return np.asarray(values).view(cls)
+
+    def plain_total(self) -> Any:
+        return self.view(np.ndarray).sum()
+
+
+def test_subclasses_are_viewed_as_numpys_arrays() -> None:
+    def f(x: Any) -> Any:
+        scale = x.max().item()
+        tagged = Tagged([1.0, 2.0, 3.0])
+        sums = tagged + x
+        tagged[0] = 7.0  # after it has been read
+        views = tagged.view(np.ndarray), tagged.view(type=np.ndarray), x.view(np.ndarray)
+        large = x[x > 0.2]
+        kinds = isinstance(large, np.ndarray), isinstance(x.sum(), np.ndarray)
+        made = np.ndarray((2, 3))
+        made[:] = x
+        same = type(x) is np.ndarray, type(tagged) is np.ndarray, type(large) is np.ndarray
+        return views, sums.view(np.ndarray), kinds, same, made * scale, Tagged(x * 2).plain_total()
+
+    jitted = rune_jit.jit(f)
+    for seed in range(3):
+        x = np.random.default_rng(seed).random(3)
+        assert_same(jitted(x), f(x))
+
+
+def test_flags_are_assigned_by_numpys_names() -> None:
+    def f(x: Any, name: str) -> Any:
+        y = x * x.max().item()
+        y.flags[name] = False
+        assert not y.flags.writeable
+        y[0] = 1.0
+
+    jitted = rune_jit.jit(f)
+    for name in ("WRITEABLE", "W", "nothing"):
+        with pytest.raises((ValueError, KeyError)) as wanted:
+            f(np.ones(3), name)
+        with pytest.raises(wanted.type, match="read-only" if name[0] == "W" else "flag"):
+            jitted(np.ones(3), name)
+
+
+def test_masks_without_elements_stay_masks() -> None:
+    def f(x: Any, rows: Any) -> Any:
+        limit = x.max().item()
+        is_large = x[:, 0] > limit
+        signs, chosen = np.sign(x)[is_large], rows[is_large]
+        found = chosen[signs == 0]
+        chosen[signs > 0] = 5
+        return found, found.shape, chosen.shape, rows[is_large, 0]
+
+    jitted = rune_jit.jit(f)
+    for seed in range(3):
+        x = np.random.default_rng(seed).random((5, 3))
+        assert_same(jitted(x, np.arange(15).reshape(5, 3)), f(x, np.arange(15).reshape(5, 3)))

@@ -71,6 +71,8 @@ class OnHost(StandIn):
 
 def is_compiled(x: Any) -> bool:
     """Whether x is a function of an extension module that is neither Python's nor NumPy's."""
+    if type(x).__name__ == _OF_F2PY:
+        return True
     if not isinstance(x, types.BuiltinFunctionType) and type(x).__name__ not in _COMPILED:
         return False
     module = getattr(x, "__module__", None)
@@ -79,6 +81,8 @@ def is_compiled(x: Any) -> bool:
 
 # The types of functions that Cython and numba compile.
 _COMPILED = ("cython_function_or_method", "fused_cython_function", "CPUDispatcher")
+_OF_F2PY = "fortran"
+_DATA = (np.ndarray, np.generic, int, float, complex, str, bytes, Tracer, type(None))
 
 
 class Compiled(StandIn):
@@ -88,15 +92,24 @@ class Compiled(StandIn):
         return Compiled(self._real[types])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not tracers_in(args) and not tracers_in(kwargs):
-            return self._real(*args, **kwargs)
         trace = require_trace()
-        if not isinstance(trace, SegmentedTrace):
+        is_traced = bool(tracers_in(args) or tracers_in(kwargs))
+        if is_traced and not isinstance(trace, SegmentedTrace):
             raise UnsupportedOpError(
                 f"{self._real.__name__}: cannot trace compiled code\nhint: call it outside"
             )
-
-        return trace.run_now(self._real, _in_memory(trace, args), _in_memory(trace, kwargs))
+        if not isinstance(trace, SegmentedTrace):
+            return self._real(*args, **kwargs)
+        if is_traced:
+            args, kwargs = _in_memory(trace, args), _in_memory(trace, kwargs)
+            result = trace.run_now(self._real, args, kwargs)
+        else:
+            result = self._real(*args, **kwargs)
+        if not trace.done:
+            for x in optree.tree_leaves(result, none_is_leaf=True):
+                if not isinstance(x, _DATA):
+                    trace.give_up(f"the methods of a {type(x).__name__} take NumPy's arrays only")
+        return result
 
 
 def _in_memory(trace: SegmentedTrace, x: Any) -> Any:

@@ -285,7 +285,8 @@ class Rebinder:
         replacement = replacements().get(id(value))
         if replacement is not None:
             # In segments a number is known when it is asked for.
-            return value if self._trace.is_segmented and is_of_math(value) else replacement
+            is_kept = value is np.ndarray or is_of_math(value)
+            return value if trace.is_segmented and is_kept else replacement
         if name := public_name(value):
             return self._copies.setdefault(id(value), (value, OnHost(value, name)))[1]
         if is_compiled(value):

@@ -32,7 +32,7 @@ class _Shim(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         value = getattr(np, name)
         stand_in = _stand_in_of(value)
-        if stand_in is not value:
+        if stand_in is not value and value is not np.ndarray:  # which segments see themselves
             self.__dict__[name] = stand_in  # found sooner from now on
         return stand_in
 
@@ -48,8 +48,9 @@ def replace(name: str, stand_in: Any) -> None:
     REPLACED[name] = SHIM.__dict__[name] = stand_in
 
 
-for _name, _stand_in in list(REPLACED.items()):
-    replace(_name, _stand_in)
+for _name, _stand_in in REPLACED.items():
+    if _name != "ndarray":
+        SHIM.__dict__[_name] = _stand_in
 
 
 def of_lists(function: Any) -> Function:
@@ -173,6 +174,9 @@ def _view_of(module: types.ModuleType) -> ModuleView:
 
 
 def _stand_in_of(x: Any) -> Any:
+    trace = current_trace()
+    if x is np.ndarray and trace is not None and trace.is_segmented:
+        return x  # NumPy's methods of arrays that are not traced take no stand-in
     return replacements().get(id(x), x)
 
 

@@ -251,7 +251,8 @@ def _is_number(x: Any) -> bool:
 
 
 def _isinstance(x: Any, kinds: Any) -> bool:
-    return issubclass(_class_of(x), kinds) if type(x) is Tracer else isinstance(x, kinds)
+    is_traced = type(x) in (Tracer, Selection)
+    return issubclass(_class_of(x), kinds) if is_traced else isinstance(x, kinds)
 
 
 def _hasattr(x: Any, name: str) -> bool:

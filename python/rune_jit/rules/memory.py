@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -85,15 +87,17 @@ class Flags:
         return x._writeable and (contiguous is None or getattr(self, contiguous))
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if self._x._trace.is_segmented:
-            array = layout_of(self._x)
-            setattr(array.flags, name, value)
-            self._x._writeable = array.flags.writeable
-            return
-        raise UnsupportedOpError(f"flags.{name}: cannot trace a write to it")
+        self._set(setattr, name, value)
 
     def __setitem__(self, key: str, value: Any) -> None:
-        setattr(self, key, value)
+        self._set(operator.setitem, key, value)
+
+    def _set(self, set_flag: Callable[..., Any], name: str, value: Any) -> None:
+        if not self._x._trace.is_segmented:
+            raise UnsupportedOpError(f"flags.{name}: cannot trace a write to it")
+        array = layout_of(self._x)
+        set_flag(array.flags, name, value)
+        self._x._writeable = array.flags.writeable
 
 
 def _check(x: Tracer) -> None:

@@ -202,7 +202,10 @@ def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwa
     trace = require_trace()
     where = kwargs.pop("where", True)
     given = {k: v for k, v in kwargs.items() if k in ("dtype", "casting")}
-    results = ufuncs.call(ufunc, method, inputs, kwargs)
+    if ufuncs.is_generalized(ufunc):
+        results = ufuncs.run_with_out(ufunc, inputs, out, kwargs)
+    else:
+        results = ufuncs.call(ufunc, method, inputs, kwargs)
     results = results if ufunc.nout > 1 else (results,)
     values = [trace.operand(result) for result in results]
     if ufunc.signature is None:

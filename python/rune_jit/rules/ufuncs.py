@@ -70,6 +70,27 @@ def run_on_host(
     return _masked(result, where)
 
 
+def is_generalized(ufunc: np.ufunc) -> bool:
+    """Whether code that is not NumPy's computes this ufunc from more than an element of each."""
+    return ufunc.signature is not None and getattr(np, ufunc.__name__, None) is not ufunc
+
+
+def run_with_out(
+    ufunc: np.ufunc, inputs: tuple[Any, ...], out: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """The results of a generalized ufunc that writes to copies of `out`. It may read their
+    elements, and leave some as they are."""
+    are_given = [x is not None for x in out]
+
+    def run(*operands: Any, **options: Any) -> Any:
+        copies = iter([np.copy(x) for x in operands[ufunc.nin :]])
+        filled = tuple(next(copies) if is_given else None for is_given in are_given)
+        return ufunc(*operands[: ufunc.nin], out=filled, **options)
+
+    operands = (*inputs, *(x for x in out if x is not None))
+    return host.call_on_host(run, operands, kwargs, name=f"numpy.{ufunc.__name__}")
+
+
 def _no_method(ufunc: np.ufunc, *inputs: Any, **kwargs: Any) -> None:
     refuse("this method")
 

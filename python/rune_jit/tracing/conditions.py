@@ -95,6 +95,13 @@ def _is_branch(instructions: list[dis.Instruction], target: int) -> bool:
 
 def _place(code: types.CodeType, offset: int) -> Any:
     """The place of an instruction in the source: line and columns, or the line."""
+    return _places(code)[offset // 2]
+
+
+@functools.cache
+def _places(code: types.CodeType) -> list[Any]:
+    """The places in the source of all instructions of code, two bytes each."""
     if hasattr(code, "co_positions"):
-        return next(p for i, p in enumerate(code.co_positions()) if i == offset // 2)
-    return next(line for first, last, line in code.co_lines() if first <= offset < last)
+        return list(code.co_positions())
+    lines = code.co_lines()
+    return [line for first, last, line in lines for _ in range(first, last, 2)]

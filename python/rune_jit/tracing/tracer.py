@@ -343,6 +343,8 @@ class Tracer(ArrayMethods, _core.BufferBase):
             return getattr(self._element(name), name)
         kind = self.__class__
         is_of_numpy = kind is Tracer or issubclass(kind, (np.generic, np.ndarray))
+        if name == "__array_wrap__" and not self._storage.scalar:
+            return _wrapped
         if is_of_numpy and not name.startswith("_") and hasattr(np.ndarray, name):
             if self._trace.is_segmented:
                 return getattr(self.__array__(), name)
@@ -353,6 +355,13 @@ class Tracer(ArrayMethods, _core.BufferBase):
         of_numpy = "numpy." if is_of_numpy else ""
         kind_name = "ndarray" if kind is Tracer else kind.__name__
         raise AttributeError(f"'{of_numpy}{kind_name}' object has no attribute {name!r}")
+
+
+def _wrapped(array: Any, context: Any = None, return_scalar: bool = False, /) -> Any:
+    """`array.__array_wrap__` of what is an array of NumPy's, not of a subclass."""
+    if not (isinstance(array, Tracer) and not array._storage.scalar):
+        return np.empty(0).__array_wrap__(array, context, return_scalar)
+    return array[()] if return_scalar and array.ndim == 0 else array
 
 
 _MATCH_CLASS = dis.opmap["MATCH_CLASS"]

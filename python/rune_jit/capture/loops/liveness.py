@@ -9,6 +9,8 @@ import ast
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from rune_jit.capture.loops.nodes import walk
+
 Names = frozenset[str]
 _NONE: Names = frozenset()
 
@@ -83,13 +85,9 @@ def stored(nodes: Iterable[ast.AST]) -> Names:
     comprehensions."""
     found: set[str] = set()
     for node in nodes:
-        inner = {
-            y
-            for x in ast.walk(node)
-            if isinstance(x, ast.comprehension)
-            for y in ast.walk(x.target)
-        }
-        for x in ast.walk(node):
+        nodes = list(walk(node))
+        inner = {y for x in nodes if isinstance(x, ast.comprehension) for y in walk(x.target)}
+        for x in nodes:
             if x in inner:
                 continue
             if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store):

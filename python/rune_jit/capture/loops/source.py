@@ -24,7 +24,6 @@ import ast
 import contextlib
 import copy
 import dis
-import functools
 import inspect
 import linecache
 import os
@@ -45,6 +44,7 @@ from rune_jit.capture.loops.conditions import Values, condition
 from rune_jit.capture.loops.filters import Filters
 from rune_jit.capture.loops.grids import Grids
 from rune_jit.capture.loops.jumps import RESULT, Jumps, is_flag, limit_of
+from rune_jit.capture.loops.lambdas import lambda_of, lambda_with_classes
 from rune_jit.capture.loops.liveness import LiveIf, live_names, loaded, stored
 from rune_jit.capture.loops.nodes import assign, at, attribute, call, load, store
 from rune_jit.capture.loops.optionals import Optionals
@@ -127,29 +127,23 @@ def _read(function: types.FunctionType) -> types.CodeType:
     if code not in _codes:
         _codes[code] = code
         with contextlib.suppress(*_UNREADABLE):
-            _codes[code] = _transformed(function)
+            if code.co_name == "<lambda>":
+                made = _codes[code] = lambda_with_classes(function)
+                _codes[made] = made
+            else:
+                _codes[code] = _transformed(function)
     return _codes[code]
 
 
 def _read_lambda(function: types.FunctionType) -> None:
-    """Notes the source of a lambda: the expression of its file that has its code."""
-    code = function.__code__
-    tree = _module(code.co_filename, "".join(linecache.getlines(code.co_filename)))
-    for x in ast.walk(tree):
-        if not isinstance(x, ast.Lambda) or x.lineno != code.co_firstlineno:
-            continue
-        definition = ast.copy_location(ast.Expr(x), x)
-        if is_same(code, compiled(definition, code, function.__qualname__)):
-            arguments = frozenset(y.arg for y in ast.walk(x.args) if type(y) is ast.arg)
-            body = ast.copy_location(ast.Expr(x.body), x)
-            _sources[code] = Source(
-                function_refusal([body]), uses_of([body]), arguments | stored([body])
-            )
-
-
-@functools.lru_cache(maxsize=32)
-def _module(filename: str, text: str) -> ast.Module:
-    return ast.parse(text, filename)
+    """Notes the source of a lambda."""
+    x = lambda_of(function)
+    if x is not None:
+        arguments = frozenset(y.arg for y in ast.walk(x.args) if type(y) is ast.arg)
+        body = ast.copy_location(ast.Expr(x.body), x)
+        _sources[function.__code__] = Source(
+            function_refusal([body]), uses_of([body]), arguments | stored([body])
+        )
 
 
 # What reading a source raises that is no function's.

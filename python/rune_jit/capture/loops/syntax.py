@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rune_jit.capture.loops.jumps import is_flag, limit_of
 from rune_jit.capture.loops.liveness import Live, loaded, stored
-from rune_jit.capture.loops.nodes import assign, at, load
+from rune_jit.capture.loops.nodes import assign, at, load, walk
 from rune_jit.capture.loops.unfold import APPEND, APPENDED, COLLECT, EXTENDED, ITEMS, LAST
 
 Path = tuple[str, ...]  # ("np", "linalg", "norm"): a name and attributes
@@ -259,40 +259,38 @@ def uses_of(statements: Sequence[ast.stmt | ast.expr]) -> Uses:
     inner: set[ast.AST] = set()  # parts of paths
     appended_attributes: set[str] = set()
     holders: list[ast.Name] = []  # of lists that are appended to
-    for statement in statements:
-        for x in ast.walk(statement):  # outer expressions come first
-            if (place := _appended_place(x)) is not None:
-                if isinstance(place, ast.Attribute):
-                    appended_attributes.add(place.attr)
-                    inner.add(place)
-                else:
-                    holders.append(place)
-            elif isinstance(x, ast.Call):
-                path = _path(x.func)
-                if path:
-                    calls.add(path)
-                    inner |= set(ast.walk(x.func))
-                elif isinstance(x.func, ast.Attribute):
-                    methods.add(x.func.attr)
-                    inner.add(x.func)
-            elif isinstance(x, ast.Attribute) and x not in inner:
-                path = _path(x)
-                if path:
-                    paths.add(path)
-                    inner |= set(ast.walk(x))
-    appended, read = _given_and_read(statements, (APPEND, APPENDED, COLLECT, EXTENDED, LAST))
+    nodes = [x for s in statements for x in walk(s)]  # outer expressions come first
+    for x in nodes:
+        if (place := _appended_place(x)) is not None:
+            if isinstance(place, ast.Attribute):
+                appended_attributes.add(place.attr)
+                inner.add(place)
+            else:
+                holders.append(place)
+        elif isinstance(x, ast.Call):
+            path = _path(x.func)
+            if path:
+                calls.add(path)
+                inner |= set(walk(x.func))
+            elif isinstance(x.func, ast.Attribute):
+                methods.add(x.func.attr)
+                inner.add(x.func)
+        elif isinstance(x, ast.Attribute) and x not in inner:
+            path = _path(x)
+            if path:
+                paths.add(path)
+                inner |= set(walk(x))
+    appended, read = _given_and_read(nodes, (APPEND, APPENDED, COLLECT, EXTENDED, LAST))
     names = frozenset(name for name in loaded(statements) if not name.startswith("."))
     names -= appended - read
     assigned = frozenset(
         _path(x) or (x.attr,)
-        for s in statements
-        for x in ast.walk(s)
+        for x in nodes
         if isinstance(x, ast.Attribute) and isinstance(x.ctx, ast.Store)
     )
-    _, read = _given_and_read(statements, (ITEMS, "len"))
-    indexed = _given_and_read(statements, (ITEMS,))[0] - read
+    _, read = _given_and_read(nodes, (ITEMS, "len"))
+    indexed = _given_and_read(nodes, (ITEMS,))[0] - read
     known = {id(x) for x in holders}
-    nodes = [x for s in statements for x in ast.walk(s)]
     others = {x.id for x in nodes if isinstance(x, ast.Name) and id(x) not in known}
     appended_items = frozenset(x.id for x in holders) - others
     indexed -= appended_items
@@ -325,10 +323,9 @@ def _appended_place(x: ast.AST) -> ast.Attribute | ast.Name | None:
 
 
 def _given_and_read(
-    statements: Sequence[ast.stmt | ast.expr], functions: tuple[str, ...]
+    nodes: Sequence[ast.AST], functions: tuple[str, ...]
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Names that calls of the functions are given first, and those that are read otherwise."""
-    nodes = [x for s in statements for x in ast.walk(s)]
     given = {
         id(x.args[0]): x.args[0].id
         for x in nodes

@@ -9,7 +9,7 @@ import numpy as np
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.coercions import laid_out_as
 from rune_jit.rules.indexing.items import basic_view, index_items, is_mask, items_of
-from rune_jit.rules.indexing.selection import Selection, masked_view, select
+from rune_jit.rules.indexing.selection import Selection, masked_view, select, with_settled
 from rune_jit.rules.indexing.write import scatter, write_where
 from rune_jit.rules.known import known, plain
 from rune_jit.rules.python_errors import assume_fits
@@ -34,6 +34,8 @@ def _getitem(x: Tracer, index: Any) -> Any:
     if is_known and current_trace() is None:
         return plain(x)[plain(index)]
     trace = require_trace()
+    if trace.is_segmented:
+        index = with_settled(index)
     items = items_of(index)
     if len(items) == 1 and is_mask(items[0]) and contains_traced(items[0]):
         return select(trace, x, items[0])
@@ -75,6 +77,8 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
         return
     trace = require_trace()
     x._check_trace(trace)
+    if trace.is_segmented:
+        index = with_settled(index)
     check_writeable(x)
     if is_known and trace.loops is not None:
         trace.loops.before_known_write(trace, x._storage)

@@ -183,6 +183,16 @@ def _settled(x: Any) -> Any:
     return x.settled() if isinstance(x, Selection) else x
 
 
+def with_settled(index: Any) -> Any:
+    """An index expression with arrays in the place of selections, in a trace that knows values.
+    NumPy takes what is no array, and has no elements, for positions, even if it is a mask."""
+    if type(index) is Selection:
+        return index.settled()
+    if type(index) is tuple and Selection in map(type, index):
+        return tuple(map(_settled, index))
+    return index
+
+
 def _of_array(name: str) -> Callable[..., Any]:
     """A method that needs the size of the selection."""
 

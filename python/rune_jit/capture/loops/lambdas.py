@@ -1,0 +1,42 @@
+"""The source of lambdas, and their code with calls around the classes that they call."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import functools
+import linecache
+import types
+
+from rune_jit.capture.loops.classes import Classes, calls_classes
+from rune_jit.capture.loops.code_objects import compiled, is_same
+
+
+def lambda_of(function: types.FunctionType) -> ast.Lambda | None:
+    """The expression of a lambda's file that has its code."""
+    code = function.__code__
+    tree = _module(code.co_filename, "".join(linecache.getlines(code.co_filename)))
+    for x in ast.walk(tree):
+        if isinstance(x, ast.Lambda) and x.lineno == code.co_firstlineno:
+            definition = ast.copy_location(ast.Expr(x), x)
+            if is_same(code, compiled(definition, code, function.__qualname__)):
+                return x
+    return None
+
+
+@functools.lru_cache(maxsize=32)
+def _module(filename: str, text: str) -> ast.Module:
+    return ast.parse(text, filename)
+
+
+def lambda_with_classes(function: types.FunctionType) -> types.CodeType:
+    """The code of a lambda with calls around the classes that it calls."""
+    code = function.__code__
+    x = lambda_of(function) if calls_classes(function) else None
+    if x is None:
+        return code
+    x = copy.deepcopy(x)
+    x.body = Classes().visit(x.body)
+    definition = ast.fix_missing_locations(ast.copy_location(ast.Expr(x), x))
+    made = compiled(definition, code, function.__qualname__)
+    return made if made.co_freevars == code.co_freevars else code
