@@ -1,7 +1,7 @@
 """Functions whose loops tell the trace when they begin: their source is compiled again with calls
 around each loop.
 
-    for i in range(n):                  .loop0 = .loop(7, range, n)
+    for i in range(n):                  .loop0 = .loop(7, .iterable(range, n))
         s = s + x[i]                    for i in .loop0:
     return s                                if .loop0.rebinds: (s,) = .loop0.values
                                             s = s + x[i]
@@ -30,7 +30,7 @@ import linecache
 import os
 import tokenize
 import types
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 from rune_jit.capture.loops.calls_apart import Apart, keep_loops, place_of
 from rune_jit.capture.loops.classes import Classes, calls_classes
@@ -46,7 +46,7 @@ from rune_jit.capture.loops.filters import Filters
 from rune_jit.capture.loops.grids import Grids
 from rune_jit.capture.loops.jumps import RESULT, Jumps, is_flag, limit_of
 from rune_jit.capture.loops.liveness import LiveIf, live_names, loaded, stored
-from rune_jit.capture.loops.nodes import at, call
+from rune_jit.capture.loops.nodes import at, call, load
 from rune_jit.capture.loops.optionals import Optionals
 from rune_jit.capture.loops.raises import RAISES, Raises, wanted
 from rune_jit.capture.loops.syntax import (
@@ -67,6 +67,8 @@ from rune_jit.tracing.conditions import SIDE
 
 # The global names of what loops and branches call; no names that source can have.
 ENTRY, WHILE_ENTRY, BRANCH_ENTRY = ".loop", ".while", ".branch"
+# The name of what is called with a function that makes an iterable, and its arguments.
+ITERABLE = ".iterable"
 
 
 class Source(NamedTuple):
@@ -427,14 +429,7 @@ def _with_rebinding(
 
 
 def _around_for(s: ast.For, loop: Loop) -> list[ast.stmt]:
-    given = [s.iter]
-    iterated = s.iter
-    if isinstance(iterated, ast.Call) and _is_taken_apart(iterated):
-        given = [iterated.func, *iterated.args]
-        inner = iterated.args[0] if iterated.args else None
-        if _is_called(iterated, "reversed") and _is_called(inner, "range"):
-            given = [iterated.func, inner.func, *inner.args]
-    begin: ast.expr = ast.Call(ast.Name(ENTRY, ast.Load()), [ast.Constant(loop.number), *given], [])
+    begin = call(ENTRY, ast.Constant(loop.number), _iterated(s.iter))
     if loop.refusal:
         s.iter = at(s.iter, begin)
         return [s]
@@ -442,6 +437,14 @@ def _around_for(s: ast.For, loop: Loop) -> list[ast.stmt]:
     first = ast.Assign([ast.Name(name, ast.Store())], begin)
     location, s.iter = s.iter, at(s.iter, ast.Name(name, ast.Load()))
     return [at(location, first), *_with_rebinding(s, loop, name, location)]
+
+
+def _iterated(x: ast.expr) -> ast.expr:
+    """The iterable of a loop, where calls of functions such as `zip` tell what they are given."""
+    if not isinstance(x, ast.Call) or not _is_taken_apart(x):
+        return x
+    made = ast.Call(load(ITERABLE), [x.func, *map(_iterated, x.args)], x.keywords)
+    return at(x, made)  # type: ignore[no-any-return]
 
 
 def _both_ways(s: ast.If, branch: Branch) -> list[ast.stmt]:
@@ -468,22 +471,14 @@ def _both_ways(s: ast.If, branch: Branch) -> list[ast.stmt]:
 
 
 def _is_taken_apart(call: ast.Call) -> bool:
-    if call.keywords or any(isinstance(x, ast.Starred) for x in call.args):
+    if any(isinstance(x, ast.Starred) for x in call.args):
+        return False
+    if not all(x.arg in ("start", "strict") for x in call.keywords):
         return False
     if isinstance(call.func, ast.Attribute):
-        return call.func.attr == "repeat"
-    names = ("range", "enumerate", "zip", "repeat", "reversed")
+        return call.func.attr in ("repeat", "pairwise")
+    names = ("range", "enumerate", "zip", "repeat", "pairwise", "reversed")
     return isinstance(call.func, ast.Name) and call.func.id in names
-
-
-def _is_called(x: ast.expr | None, name: str) -> TypeGuard[ast.Call]:
-    """Whether the expression calls a function of this name, with arguments by position."""
-    return (
-        isinstance(x, ast.Call)
-        and isinstance(x.func, ast.Name)
-        and x.func.id == name
-        and _is_taken_apart(x)
-    )
 
 
 def _rebinding(loop: str, attribute: str, names: tuple[str, ...]) -> ast.stmt:
