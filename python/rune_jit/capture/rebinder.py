@@ -22,6 +22,7 @@ from rune_jit.capture.loops.apart import run_apart
 from rune_jit.capture.loops.appends import APPENDS
 from rune_jit.capture.loops.branches import CONDITIONS, EXTREMES, branch
 from rune_jit.capture.loops.calls_apart import APART
+from rune_jit.capture.loops.handlers import HANDLERS
 from rune_jit.capture.loops.iterables import iterable
 from rune_jit.capture.loops.lists import LISTS
 from rune_jit.capture.loops.positions import GRIDS
@@ -72,6 +73,7 @@ _CALLED_BY_LOOPS = {
     **APPENDS,
     **LISTS,
     **MADE_OBJECTS,
+    **HANDLERS,
 }
 _REBOUND = (types.FunctionType, types.MethodType, functools.partial)
 

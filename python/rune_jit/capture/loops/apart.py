@@ -27,6 +27,7 @@ from rune_jit.capture.loops.drawing import Drawing, Drawn, Parts
 from rune_jit.capture.loops.draws import draws_of
 from rune_jit.capture.loops.effects import Effects, Refused, scope_of
 from rune_jit.capture.loops.growing import Capacity, Lists, fill, filled, growing, growing_lists
+from rune_jit.capture.loops.handlers import has_handlers
 from rune_jit.capture.loops.liveness import loaded, stored
 from rune_jit.capture.loops.nodes import assign, call, load
 from rune_jit.capture.loops.source import LOOPS, code_of
@@ -85,6 +86,8 @@ class LoopApart:
         self._appended = appended_only(loop.original) if loop.original is not None else frozenset()
         self._capacities = {name: Capacity() for name in self._appended}
         self._aliases = Aliases(loop.original, loop.results) if loop.original is not None else None
+        # (Where an iteration raises, its handlers run.)
+        self._uses = uses_of(original) if any(map(has_handlers, original)) else loop.uses
 
     @property
     def is_used(self) -> bool:
@@ -224,7 +227,7 @@ class LoopApart:
         functions: the call may have stored traced values in objects and containers, and what it has
         written to arrays may wait."""
         effects = Effects()
-        effects.look(self._loop.uses, given, scope)
+        effects.look(self._uses, given, scope)
         if effects.reaches_others_than(given.values()):
             raise Refused("it uses objects")
 

@@ -44,6 +44,7 @@ from rune_jit.capture.loops.code_objects import (
 from rune_jit.capture.loops.conditions import Values, condition
 from rune_jit.capture.loops.filters import Filters
 from rune_jit.capture.loops.grids import Grids
+from rune_jit.capture.loops.handlers import Guards, as_traced, is_transparent
 from rune_jit.capture.loops.jumps import RESULT, Jumps, is_flag, limit_of
 from rune_jit.capture.loops.liveness import LiveIf, live_names, loaded, stored
 from rune_jit.capture.loops.nodes import at, call, load
@@ -64,6 +65,7 @@ from rune_jit.capture.loops.syntax import (
 )
 from rune_jit.capture.loops.unfold import CONVERSIONS, METHODS, Unfolder
 from rune_jit.tracing.conditions import SIDE
+from rune_jit.tracing.context import may_handle_errors
 
 # The global names of what loops and branches call; no names that source can have.
 ENTRY, WHILE_ENTRY, BRANCH_ENTRY = ".loop", ".while", ".branch"
@@ -117,8 +119,8 @@ def source_of(function: types.FunctionType) -> Source | None:
 
 
 def _is_of_interest(code: types.CodeType) -> bool:
-    """Whether code has loops, branches or conversions."""
-    if not (CONVERSIONS | METHODS).isdisjoint(code.co_names):
+    """Whether code has loops, branches, conversions or handlers."""
+    if not (CONVERSIONS | METHODS).isdisjoint(code.co_names) or may_handle_errors(code):
         return True
     names = {dis.opname[operation] for operation in code.co_code[::2]}
     return "FOR_ITER" in names or any("JUMP" in name and "_IF_" in name for name in names)
@@ -209,6 +211,7 @@ def _with_calls(
     raises.visit(tree)
     _Transformer(code.co_filename).visit_function(tree, code, by_place)
     raises.show()
+    Guards().visit(tree)
     Classes().visit(tree)
     tree.body = [Values().visit(s) for s in tree.body]
     ast.fix_missing_locations(tree)
@@ -258,7 +261,7 @@ class _Transformer:
         lines = [function.lineno, *(x.lineno for x in function.decorator_list)]
         by_place[function.name, min(lines)] = Source(
             function_refusal(function.body),
-            uses_of(function.body),
+            uses_of(as_traced(function.body)),
             stored(function.body) | {x.arg for x in ast.walk(function.args) if type(x) is ast.arg},
             _own_nonlocals(function),
         )
@@ -298,7 +301,8 @@ class _Transformer:
         }
         for statement in function.body:
             for x in ast.walk(statement):
-                if isinstance(x, (ast.Try, ast.With)) or type(x).__name__ == "TryStar":
+                is_other = isinstance(x, (ast.Try, ast.With)) or type(x).__name__ == "TryStar"
+                if is_other and not is_transparent(x):
                     for loop in ast.walk(x):
                         if isinstance(loop, (ast.For, ast.While)) and loop in loops:
                             why = loops[loop].refusal or "it is in a try or with statement"
@@ -328,7 +332,7 @@ class _Transformer:
             of_flag,
             tuple(sorted(restored)),
             tuple(sorted(results)),
-            uses_of([*s.body, *s.orelse]),
+            uses_of(as_traced([*s.body, *s.orelse])),
         )
         BRANCHES.append(made)
         return made

@@ -7,6 +7,7 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from rune_jit.capture.loops.handlers import as_traced, handlers_of, may_jump
 from rune_jit.capture.loops.jumps import is_flag, limit_of
 from rune_jit.capture.loops.liveness import Live, loaded, stored
 from rune_jit.capture.loops.unfold import APPEND, APPENDED, COLLECT, EXTENDED, ITEMS, LAST
@@ -90,7 +91,7 @@ REFLECTIVE = frozenset({"locals", "vars", "eval", "exec", "dir", "globals"})
 
 def function_refusal(body: Sequence[ast.stmt]) -> str | None:
     """Why a function with this body may not be called from a loop of the program."""
-    return _refusal(body, (*_STATEMENTS, *_LEAVES))
+    return _refusal(as_traced(body), (*_STATEMENTS, *_LEAVES))
 
 
 def loop_refusal(
@@ -100,7 +101,7 @@ def loop_refusal(
     functions in it use, but for those in the loop; `declared`: that are global or nonlocal."""
     if loop.orelse:
         return "it has an else"
-    body = loop.body[:-1] if is_left_by_flag(loop) else loop.body
+    body = as_traced(loop.body[:-1] if is_left_by_flag(loop) else loop.body)
     if any(isinstance(s, ast.Break) for s in _own(body)):
         return "it has a break"
     if isinstance(loop, ast.While) and stored([loop.test]):
@@ -137,6 +138,7 @@ def make_loop(
     refusal: str | None,
 ) -> Loop:
     assigned = stored(loop.body)
+    body = as_traced(loop.body)
     target = None
     if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name):
         target = loop.target.id if loop.target.id not in assigned else None
@@ -145,21 +147,19 @@ def make_loop(
     stop = loop.body[-1] if is_left_by_flag(loop) else None
     updated = {
         s.target.id
-        for s in _within(loop.body)
+        for s in _within(body)
         if isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name)
     }
     others = {
         x.id
-        for s in _within(loop.body)
+        for s in _within(body)
         for x in ast.walk(s)
         if isinstance(x, ast.Name)
         and isinstance(x.ctx, ast.Store)
         and not (isinstance(s, ast.AugAssign) and x is s.target)
         and not isinstance(s, (ast.If, ast.For, ast.While))
     }
-    inner = {
-        name for s in _within(loop.body) if isinstance(s, ast.For) for name in stored([s.target])
-    }
+    inner = {name for s in _within(body) if isinstance(s, ast.For) for name in stored([s.target])}
     return Loop(
         number,
         where,
@@ -168,13 +168,12 @@ def make_loop(
         tuple(sorted((assigned - targets) & live.at_start)),
         tuple(sorted((assigned | targets) & live.after)),
         frozenset(updated - others - inner),
-        _written(loop.body) - assigned - targets,
+        _written(body) - assigned - targets,
         steps,
-        uses_of([loop.test, *loop.body] if isinstance(loop, ast.While) else loop.body),
+        uses_of([loop.test, *body] if isinstance(loop, ast.While) else body),
         refusal,
         any(
-            isinstance(s, (ast.For, ast.While)) and not _is_comprehension(s)
-            for s in _within(loop.body)
+            isinstance(s, (ast.For, ast.While)) and not _is_comprehension(s) for s in _within(body)
         ),
         _is_comprehension(loop),
         _limit(*limit) if limit else None,
@@ -194,8 +193,11 @@ def _limit(compared: ast.Compare, is_all: bool) -> Limit:
 
 def is_branch(s: ast.If) -> bool:
     """Whether both sides of an `if` can run one after the other: each runs to its end."""
-    sides = [*_within(s.body), *_within(s.orelse)]
-    own = [*_own(s.body), *_own(s.orelse)]
+    if any(map(may_jump, handlers_of(s))):
+        return False
+    bodies = as_traced(s.body), as_traced(s.orelse)
+    sides = [x for body in bodies for x in _within(body)]
+    own = [x for body in bodies for x in _own(body)]
     jumps = (ast.Break, ast.Continue)
     return all(
         isinstance(x, (*_STATEMENTS, *jumps)) and (not isinstance(x, jumps) or x not in own)
