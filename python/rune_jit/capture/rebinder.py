@@ -26,6 +26,7 @@ from rune_jit.capture.loops.handlers import HANDLERS
 from rune_jit.capture.loops.iterables import iterable
 from rune_jit.capture.loops.lists import LISTS
 from rune_jit.capture.loops.positions import GRIDS
+from rune_jit.capture.loops.reading import STACKS
 from rune_jit.capture.loops.rolling import begin, begin_while
 from rune_jit.capture.loops.source import (
     BRANCH_ENTRY,
@@ -74,6 +75,7 @@ _CALLED_BY_LOOPS = {
     **LISTS,
     **MADE_OBJECTS,
     **HANDLERS,
+    **STACKS,
 }
 _REBOUND = (types.FunctionType, types.MethodType, functools.partial)
 

@@ -50,6 +50,7 @@ from rune_jit.capture.loops.liveness import LiveIf, live_names, loaded, stored
 from rune_jit.capture.loops.nodes import at, call, load
 from rune_jit.capture.loops.optionals import Optionals
 from rune_jit.capture.loops.raises import RAISES, Raises, wanted
+from rune_jit.capture.loops.stacks import Stacks
 from rune_jit.capture.loops.syntax import (
     REFLECTIVE,
     Branch,
@@ -204,6 +205,7 @@ def _with_calls(
     statements `within` are kept as they are, too."""
     by_place: dict[tuple[str, int], Source] = {}
     keep_loops(within, code.co_filename)
+    Stacks(getattr(tree, "stacks", frozenset())).visit(tree)
     Optionals().visit(tree)
     Grids().visit(tree)
     Unfolder().visit(tree)

@@ -10,7 +10,18 @@ from typing import NamedTuple
 from rune_jit.capture.loops.handlers import as_traced, handlers_of, may_jump
 from rune_jit.capture.loops.jumps import is_flag, limit_of
 from rune_jit.capture.loops.liveness import Live, loaded, stored
-from rune_jit.capture.loops.unfold import APPEND, APPENDED, COLLECT, EXTENDED, ITEMS, LAST
+from rune_jit.capture.loops.unfold import (
+    APPEND,
+    APPENDED,
+    COLLECT,
+    EXTENDED,
+    ITEM,
+    ITEMS,
+    LAST,
+    LENGTH,
+    POPPED,
+    PUT,
+)
 
 Path = tuple[str, ...]  # ("np", "linalg", "norm"): a name and attributes
 
@@ -85,6 +96,8 @@ _NOT_EXPRESSIONS = {
 }
 # Attributes of arrays that can be assigned.
 _OF_ARRAYS = frozenset({"shape", "dtype", "strides", "flat", "real", "imag"})
+# What is called with lists that are appended to.
+_OF_LISTS = (APPEND, APPENDED, COLLECT, EXTENDED, LAST, LENGTH, POPPED, ITEM, PUT)
 # Functions that see a function's variables.
 REFLECTIVE = frozenset({"locals", "vars", "eval", "exec", "dir", "globals"})
 
@@ -290,7 +303,7 @@ def uses_of(statements: Sequence[ast.stmt | ast.expr]) -> Uses:
                 if path:
                     paths.add(path)
                     inner |= set(ast.walk(x))
-    appended, read = _given_and_read(statements, (APPEND, APPENDED, COLLECT, EXTENDED, LAST))
+    appended, read = _given_and_read(statements, _OF_LISTS)
     names = frozenset(name for name in loaded(statements) if not name.startswith("."))
     names -= appended - read
     assigned = frozenset(

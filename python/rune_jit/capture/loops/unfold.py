@@ -19,6 +19,8 @@ APPEND, COLLECT = ".append", ".collect"
 EXTENDED = ".extended"
 # The name of what is called with a list whose item is read or assigned.
 ITEMS = ".items"
+# The names of what is called with a list or queue whose length data decide (stacks.py).
+LENGTH, POPPED, ITEM, PUT = ".length", ".popped", ".item", ".put"
 # The same with the value as result; the last item, or what is kept of it; and what that is before a
 # loop. The kept item of a list has a name of this prefix.
 APPENDED, LAST, LAST_OF, KEPT = ".appended", ".last", ".last_of", ".kept "
