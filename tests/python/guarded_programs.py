@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""Programs as those of user_programs.py with `try`, `np.errstate` and combined iterables in loops."""
+"""Programs as in user_programs.py, with `try`, `np.errstate` and combined iterables in loops."""
 
 from __future__ import annotations
 
