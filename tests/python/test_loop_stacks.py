@@ -282,6 +282,25 @@ def test_what_stands_for_other_things(ran):
         compared(function)
 
 
+def test_stack_with_traced_numbers(ran):
+    """The outer loop runs in segments; the inner one is a program of its own."""
+
+    def f(x):
+        stack, n, s = [], 0, 0.0
+        for i in range(len(x)):
+            stack.append(x[i])
+            if x[i] < -0.4 or i % 3 == 0:
+                stack.append(x[i])
+                while stack and n < 40:
+                    n += 1
+                    stack.pop()
+                    stack.append(1)
+                    s += stack.pop(0)
+        return stack, n, s
+
+    compared(f)
+
+
 def test_values_as_operands(ran):
     def f(x):
         stack, out = [0], []

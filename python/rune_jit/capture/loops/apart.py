@@ -147,6 +147,10 @@ class LoopApart:
         given |= {name: tuple(x) for name, x in sorted(lists.items()) if name in self._stacks}
         with _Memory(trace, given) as memory:
             values, code = memory.values, frame.f_code
+            for name in self._stacks.keys() & growing.keys():  # which hold traced numbers, perhaps
+                items = growing[name][0]
+                items.clear()
+                items += values[name]
             if self._random is None:
                 results = self._call(trace, values, growing, module, code)
                 return memory.inside(results)
