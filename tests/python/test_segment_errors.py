@@ -19,7 +19,9 @@ def test_index_errors_reach_the_handler():
         except IndexError as error:
             return str(error), bool(x.sum() > 0)
 
-    segmented(f, x(), np.array([1, 9]))
+    jitted = rune_jit.jit(f)
+    for at in ([1, 2], [1, 9], [0, 3], [-7, 0]):
+        check(jitted(x(), np.array(at)), f(x(), np.array(at)))
 
     def g(x, at):
         if x.max() > 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 
 import data_programs  # noqa: F401
+import guarded_programs  # noqa: F401
 import numpy as np
 import optree
 import pytest

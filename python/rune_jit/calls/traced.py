@@ -231,11 +231,11 @@ def _trace_once(
             if trace.loops is not None and trace.loops.within:
                 trace.loops.fail("the function has handled an error of its body")
             raise_what_was_caught()
-            if trace.has_checks and trace.rebind.may_handle_errors():
+            if trace.may_raise_on_host and trace.rebind.may_handle_errors():
                 raise UnsupportedOpError(
-                    f"{trace.name}: cannot trace a function that may handle errors of indices,"
-                    " sizes and calls on the host (they are known only when the program runs)\n"
-                    "hint: use what may fail outside of try and with, and np.clip for indices"
+                    f"{trace.name}: cannot trace a function that may handle errors of calls on the"
+                    " host (they are known only when the program runs)\n"
+                    "hint: use what may fail outside of try and with"
                 )
         except UnsupportedOpError as error:
             if getattr(error, "user_site", None) is None:
@@ -369,7 +369,7 @@ def _finish(
             writes.append((target, len(computed)))
             computed.append(storage.value)
     checks: list[tuple[Any, ...]] = []
-    for value, *what in trace.checks():
+    for value, *what in trace.checks(trace.rebind.may_handle_errors()):
         checks.append(tuple(what))
         computed.append(value)
     leaf_guards = [(input_leaves[i], dtype) for i, dtype in trace.builder.guards]

@@ -22,12 +22,16 @@ from rune_jit.capture.loops.apart import run_apart
 from rune_jit.capture.loops.appends import APPENDS
 from rune_jit.capture.loops.branches import CONDITIONS, EXTREMES, branch
 from rune_jit.capture.loops.calls_apart import APART
+from rune_jit.capture.loops.handlers import HANDLERS
+from rune_jit.capture.loops.iterables import iterable
 from rune_jit.capture.loops.lists import LISTS
 from rune_jit.capture.loops.positions import GRIDS
+from rune_jit.capture.loops.reading import STACKS
 from rune_jit.capture.loops.rolling import begin, begin_while
 from rune_jit.capture.loops.source import (
     BRANCH_ENTRY,
     ENTRY,
+    ITERABLE,
     WHILE_ENTRY,
     with_loops,
     with_loops_apart,
@@ -60,6 +64,7 @@ from rune_jit.tracing.tracer import Tracer
 # What the calls around loops and branches call.
 _CALLED_BY_LOOPS = {
     ENTRY: begin,
+    ITERABLE: iterable,
     WHILE_ENTRY: begin_while,
     BRANCH_ENTRY: branch,
     APART: run_apart,
@@ -69,6 +74,8 @@ _CALLED_BY_LOOPS = {
     **APPENDS,
     **LISTS,
     **MADE_OBJECTS,
+    **HANDLERS,
+    **STACKS,
 }
 _REBOUND = (types.FunctionType, types.MethodType, functools.partial)
 

@@ -69,6 +69,11 @@ def _bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
 def _length_of_counts(x: Any, least: int) -> int:
     """The length of numpy.bincount(x, minlength=least), as it is at the call that is traced."""
     trace = require_trace()
+    if trace.is_in_loop and least and trace.may_guess:
+        inside: Any = np.all((x >= 0) & (x < least))
+        trace.guess()
+        trace.builder.assume(inside._value_in(trace))
+        return least
     negative = "'list' argument must have no negative elements"
     trace.must_be_equal(trace.operand(np.any(x < 0)), False, negative)
     last = np.maximum(np.max(x), least - 1)

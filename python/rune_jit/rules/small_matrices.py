@@ -22,7 +22,7 @@ _SlogdetResult: Any = type(np.linalg.slogdet(np.eye(1)))
 
 
 def _require_loop(name: str) -> None:
-    refuse_unless(require_trace().is_in_loop, name)
+    refuse_unless(require_trace().is_within_loop, name)
 
 
 def _in_loop(name: str, function: Callable[..., Any], a: Any, *others: Any) -> Any:

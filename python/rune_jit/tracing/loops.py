@@ -73,6 +73,10 @@ class LoopPlans:
     def refuse_all(self, why: str) -> None:
         self._all_refused = why.partition("\n")[0]
 
+    @property
+    def are_all_refused(self) -> bool:
+        return self._all_refused is not None
+
     def can_peel(self, loop: int) -> bool:
         """Whether there is another way to peel iterations."""
         return self._peels.get(loop, 0) + 1 < len(_PEELS)

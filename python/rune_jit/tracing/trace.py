@@ -194,9 +194,10 @@ class Trace:
                 self._iotas[key] = self.constant(np.arange(size, dtype=dtype))
         return self._iotas[key]
 
-    def checks(self) -> Iterator[tuple[Any, ...]]:
+    def checks(self, are_handled: bool) -> Iterator[tuple[Any, ...]]:
         """What must hold of the program's values, or the call raises: (value, kind, ...). First
-        what must hold for the program to be the right one."""
+        what must hold for the program to be the right one. `are_handled`: whether the function may
+        handle what is raised, so Python must run the call."""
         checks = self.builder.checks
 
         def of(number: int | None) -> Iterator[Any]:
@@ -216,13 +217,20 @@ class Trace:
         for value, axis, size, _ in checks:
             if axis is None:
                 continue
-            if isinstance(size, Size):
+            if are_handled:
+                yield self._pair(self.builder.astype(value, np.dtype(np.int64)), 0), "raise"
+            elif isinstance(size, Size):
                 now = self.builder.astype(self.builder.size_value(size), np.dtype(np.uint64))
                 yield self.builder.stack([value, now], 0), "index", axis, None
             else:
                 yield value, "index", axis, size
         for value, message in self._equal:
-            yield value, "equal", message
+            yield (value, "raise") if are_handled else (value, "equal", message)
+
+    @property
+    def may_raise_on_host(self) -> bool:
+        """Whether a call of a function on the host may raise an error."""
+        return self._may_raise
 
     @property
     def has_checks(self) -> bool:
@@ -253,6 +261,11 @@ class Trace:
     def is_in_loop(self) -> bool:
         """Whether the body of a loop of the program is being traced."""
         return self.loops is not None and bool(self.loops.open)
+
+    @property
+    def is_within_loop(self) -> bool:
+        """The same, or an iteration of such a loop that runs apart."""
+        return self.loops is not None and bool(self.loops.within)
 
     @property
     def may_guess(self) -> bool:

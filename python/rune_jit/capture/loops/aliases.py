@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 import enum
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -51,8 +51,12 @@ _RANGE = ast.parse("range(0)", mode="eval").body
 class Aliases:
     """The arrays that names may stand for after a loop."""
 
-    def __init__(self, loop: ast.stmt, results: tuple[str, ...]) -> None:
-        """`results` are names that are read after the loop."""
+    def __init__(
+        self, loop: ast.stmt, results: tuple[str, ...], stacks: Collection[str] = ()
+    ) -> None:
+        """`results` are names that are read after the loop, `stacks` those of lists of numbers and
+        of tuples of numbers that it changes and reads."""
+        self._stacks = stacks
         self._loop, self._results = loop, results
         self._appended = appended_only(loop)
         # By name, what is assigned (None: in another way), and what is added by `name += ...`.
@@ -76,7 +80,7 @@ class Aliases:
         another one's, too, or give one to a list."""
         key = tuple([(name, type(x), getattr(x, "ndim", None)) for name, x in given.items()])
         if key not in self._known:
-            kinds = _Kinds(self._values, self._added, self._iterated, given)
+            kinds = _Kinds(self._values, self._added, self._iterated, given, self._stacks)
             self._known[key] = (
                 any(map(kinds.may_be_others, self._results)) or not self._keeps_lists(kinds, given),
                 any(is_array(given.get(name)) for name in self._results if kinds.assigns(name)),
@@ -86,7 +90,7 @@ class Aliases:
 
     def _keeps_lists(self, kinds: _Kinds, given: Mapping[str, Any]) -> bool:
         """Whether the lists among the names get nothing but numbers."""
-        lists = {name for name, x in given.items() if type(x) is list}
+        lists = {name for name, x in given.items() if type(x) is list} - {*self._stacks}
         known: set[int] = set()  # uses that do no more than that
         for x in ast.walk(self._loop) if lists else ():
             if isinstance(x, ast.Call) and len(x.args) == 1:
@@ -134,6 +138,10 @@ class Aliases:
         if isinstance(target, ast.Name):
             self._iterated.append((target.id, over))
             return
+        if isinstance(over, (ast.Tuple, ast.List)):
+            for item in over.elts:
+                self._assign(target, item)
+            return
         parts: list[ast.expr] = []
         is_call = isinstance(over, ast.Call) and isinstance(over.func, ast.Name)
         if is_call and over.func.id == "zip":  # type: ignore[attr-defined]
@@ -153,6 +161,8 @@ class Aliases:
             parts: list[Any] = [None] * len(target.elts)
             if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
                 parts = list(value.elts)
+            elif isinstance(value, (ast.Call, ast.Subscript)):  # an item of a stack
+                parts = [value if item_of(value) in self._stacks else None] * len(target.elts)
             for x, part in zip(target.elts, parts, strict=True):
                 self._assign(x, part)
         elif isinstance(target, ast.Starred):
@@ -168,7 +178,9 @@ class _Kinds:
         added: dict[str, list[ast.expr]],
         iterated: list[tuple[str, ast.expr]],
         given: Mapping[str, Any],
+        stacks: Collection[str],
     ) -> None:
+        self._stacks = stacks
         self._values = {name: [*x] for name, x in values.items()}
         self._added, self._given = added, given
         for name, over in iterated:
@@ -203,7 +215,7 @@ class _Kinds:
         return self._kinds[name]
 
     def of(self, x: ast.expr | None) -> Kind:
-        if isinstance(x, ast.Constant):
+        if isinstance(x, ast.Constant) or (x is not None and item_of(x) in self._stacks):
             return Kind.NUMBER
         if isinstance(x, ast.Name):
             return self._of_name(x.id)
@@ -249,6 +261,18 @@ class _Kinds:
         given = [self.of(y) for y in x.args]
         are_numbers = is_module and given and all(kind == Kind.NUMBER for kind in given)
         return Kind.NUMBER if are_numbers and not x.keywords else Kind.NEW
+
+
+def item_of(x: ast.expr) -> str | None:
+    """The name of the list of which an expression is an item, or a part of an item."""
+    while isinstance(x, ast.Subscript):
+        x = x.value
+        if isinstance(x, ast.Name):
+            return x.id
+    is_pop = isinstance(x, ast.Call) and isinstance(x.func, ast.Attribute)
+    if is_pop and x.func.attr in ("pop", "popleft") and isinstance(x.func.value, ast.Name):  # type: ignore[attr-defined]
+        return x.func.value.id  # type: ignore[attr-defined]
+    return None
 
 
 def is_array(x: Any) -> bool:

@@ -16,20 +16,24 @@ import functools
 import sys
 import time
 import types
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from rune_jit import _core
-from rune_jit.capture.loops.aliases import Aliases, appended_only, assigned_always
+from rune_jit import _core, trees
+from rune_jit.capture.loops.aliases import Aliases, appended_only, assigned_always, is_array
 from rune_jit.capture.loops.drawing import Drawing, Drawn, Parts
 from rune_jit.capture.loops.draws import draws_of
 from rune_jit.capture.loops.effects import Effects, Refused, scope_of
 from rune_jit.capture.loops.growing import Capacity, Lists, fill, filled, growing, growing_lists
+from rune_jit.capture.loops.handlers import has_handlers, is_transparent
 from rune_jit.capture.loops.liveness import loaded, stored
 from rune_jit.capture.loops.nodes import assign, at, call, load
+from rune_jit.capture.loops.reading import stack
 from rune_jit.capture.loops.source import LOOPS, code_of
+from rune_jit.capture.loops.stacks import stacks_of
 from rune_jit.capture.loops.streams import Streams, streams_of
 from rune_jit.capture.loops.syntax import Loop, uses_of
 from rune_jit.errors import RuneJitError
@@ -55,7 +59,9 @@ _NEW, _TRIED = 3, 10
 
 
 # Names of the parameters that make lists longer.
-_GROWING, _FILLED = "_rune_growing", "_rune_filled"
+_GROWING, _STACK, _FILLED = "_rune_growing", "_rune_stack", "_rune_filled"
+_MOST_INITIAL = 64  # items of a stack before the loop
+_LEAST_ROWS = 256  # for which a stack has room
 
 
 class Unsuitable(Exception):
@@ -85,7 +91,16 @@ class LoopApart:
         # Lists that the loop does no more than append to: the function makes them longer.
         self._appended = appended_only(loop.original) if loop.original is not None else frozenset()
         self._capacities = {name: Capacity() for name in self._appended}
-        self._aliases = Aliases(loop.original, loop.results) if loop.original is not None else None
+        # Those that it reads, too.
+        self._stacks = stacks_of(loop.original) if loop.original is not None else {}
+        self._capacities |= {name: Capacity(is_stack=True) for name in self._stacks}
+        self._aliases = (
+            Aliases(loop.original, loop.results, self._stacks)
+            if loop.original is not None
+            else None
+        )
+        # (Where an iteration raises, its handlers run.)
+        self._uses = uses_of(original) if any(map(has_handlers, original)) else loop.uses
 
     @property
     def is_used(self) -> bool:
@@ -102,6 +117,8 @@ class LoopApart:
             return None
         if not self._calls and self._random is None:
             self._find_random(held, module)
+            if self.is_refused:
+                return None
         names = {*self._names, *(self._random.names if self._random is not None else ())}
         given = {name: _settled(held[name]) for name in sorted(names) if name in held}
         if any(x not in given and x not in self._assigned for x in self._loop.results):
@@ -111,9 +128,12 @@ class LoopApart:
             return None
         try:
             lists = {n: x for n, x in given.items() if n in self._appended and type(x) is list}
+            lists |= {n: x for n, x in given.items() if n in self._stacks}
             _check_lists(lists, given)
             for name, value in given.items():
-                if name not in lists:
+                if name in self._stacks:
+                    _check_stack(trace, value, self._stacks[name])
+                elif name not in lists:
                     _check(trace, value)
             if self._aliases is None or self._aliases.are_possible(given):
                 return None
@@ -125,8 +145,13 @@ class LoopApart:
             self.is_refused = True
             return None
         growing = {name: (given.pop(name), self._capacities[name]) for name in sorted(lists)}
+        given |= {name: tuple(x) for name, x in sorted(lists.items()) if name in self._stacks}
         with _Memory(trace, given) as memory:
             values, code = memory.values, frame.f_code
+            for name in self._stacks.keys() & growing.keys():  # which hold traced numbers, perhaps
+                items = growing[name][0]
+                items.clear()
+                items += values[name]
             if self._random is None:
                 results = self._call(trace, values, growing, module, code)
                 return memory.inside(results)
@@ -143,6 +168,9 @@ class LoopApart:
             found = Drawing(draws)
         self._random = found
         if found is not None:
+            # (Handlers may run after some of the numbers have been drawn.)
+            is_guarded = loop is not None and any(map(is_transparent, ast.walk(loop)))
+            self.is_refused |= is_guarded or bool(self._stacks)
             self._use(self._original._replace(original=found.loop, uses=uses_of([found.loop])))
 
     def _call_random(
@@ -193,16 +221,20 @@ class LoopApart:
     ) -> tuple[Any, ...]:
         """Runs the loop with these values."""
         elements = frozenset(name for name, x in given.items() if self._varies(name, x))
+        for _, capacity in lists.values():
+            sizes = [x.size for x in given.values() if is_array(x) and type(x.size) is int]
+            capacity.likely = max([_LEAST_ROWS, *(2 * size for size in sizes)])
         learned = tuple([(name, capacity.learned) for name, (_, capacity) in lists.items()])
         key = (*given, elements, learned, None if drawn is None else drawn.key)
         function = self._functions.get(key)
         if function is None:
+            stacks = {name: self._stacks.get(name) for name in lists}
             original: list[Any] = [self._loop.original]
             parts, fallback = Parts(original, [], [], {}), "silent"
             if self._random is not None and drawn is not None:
                 parts, fallback = self._random.parts(drawn.key), self._random.fallback
             parts.results[:0] = self._loop.results
-            made = _function(parts, [*given], elements, [*lists], module, code)
+            made = _function(parts, [*given], elements, stacks, module, code)
             assert compiler is not None
             function = self._functions[key] = compiler(made, self._device, fallback)
         arguments = [np.array(x) if name in elements else x for name, x in given.items()]
@@ -217,7 +249,7 @@ class LoopApart:
         self._note(trace, function)
         if lists:
             results, filled = results
-            fill(lists, filled)
+            fill(lists, filled, function.cache_info().fallbacks > 0)
         return tuple(results)
 
     def _look(self, given: dict[str, Any], scope: Callable[[str], Any]) -> None:
@@ -225,7 +257,7 @@ class LoopApart:
         functions: the call may have stored traced values in objects and containers, and what it has
         written to arrays may wait."""
         effects = Effects()
-        effects.look(self._loop.uses, given, scope)
+        effects.look(self._uses, given, scope)
         if effects.reaches_others_than(given.values()):
             raise Refused("it uses objects")
 
@@ -268,7 +300,26 @@ def _check(trace: SegmentedTrace, x: Any) -> None:
         raise Unsuitable
 
 
-def _check_lists(lists: dict[str, list[Any]], given: dict[str, Any]) -> None:
+def _check_stack(trace: SegmentedTrace, x: Any, size: int) -> None:
+    """Raises Unsuitable for what is no list or queue of numbers, or of tuples of `size` numbers."""
+    is_list = type(x) is list or (type(x) is deque and x.maxlen is None)
+    if not is_list or len(x) > _MOST_INITIAL:
+        raise Unsuitable
+    for value in x:
+        if (type(value) is tuple) != bool(size) or (size and len(value) != size):
+            raise Unsuitable
+        for number in value if size else (value,):
+            is_traced = type(number) is Tracer and number._storage.scalar
+            if (
+                not is_traced
+                and type(number) not in _NUMBERS
+                and not isinstance(number, np.generic)
+            ):
+                raise Unsuitable
+            _check(trace, number)
+
+
+def _check_lists(lists: dict[str, Any], given: dict[str, Any]) -> None:
     """Raises Unsuitable if the loop can read one of the lists under another name."""
     ids = {id(x) for x in lists.values()}
     others = [x for name, x in given.items() if name not in lists]
@@ -305,8 +356,7 @@ class _Memory:
         return self
 
     def _tracers(self) -> list[Tracer]:
-        parts = [y for x in self._given.values() for y in (x if type(x) is tuple else (x,))]
-        return [x for x in parts if type(x) is Tracer]
+        return [x for x in trees.flatten(list(self._given.values()))[0] if type(x) is Tracer]
 
     def __exit__(self, *_: object) -> None:
         for storage, known, exposed in self._storages.values():
@@ -367,22 +417,27 @@ def _function(
     parts: Parts,
     names: list[str],
     elements: frozenset[str],
-    lists: list[str],
+    lists: dict[str, int | None],
     module: dict[str, Any],
     code: types.CodeType,
 ) -> types.FunctionType:
-    """The loop as a function of names; `elements` are integers that come as elements of arrays."""
+    """The loop as a function of names; `elements` are integers that come as elements of arrays,
+    `lists` those that become longer, with the size of an item of those that the loop reads."""
     body = [assign(name, call("int", load(name))) for name in sorted(elements)]
     returned: ast.expr = ast.Tuple([load(x) for x in parts.results], ast.Load())
     filling: list[ast.expr] = []
-    for item in lists:
-        body.append(assign(item, call(_GROWING, ast.Constant(item))))
+    for item, size in lists.items():
+        made_by = call(_GROWING, ast.Constant(item))
+        if size is not None:
+            made_by = call(_STACK, ast.Constant(item), load(item), ast.Constant(size))
+        body.append(assign(item, made_by))
         filling.append(call(_FILLED, ast.Constant(item), load(item)))
     if lists:
         returned = ast.Tuple([returned, ast.Tuple(filling, ast.Load())], ast.Load())
     statements = copy.deepcopy(parts.statements)
     body += [*statements, ast.Return(returned)]
-    functions = parts.functions | ({_GROWING: growing, _FILLED: filled} if lists else {})
+    of_lists = {_GROWING: growing, _STACK: stack, _FILLED: filled} if lists else {}
+    functions = parts.functions | of_lists
     own = [ast.arg(name) for name in functions]
     nothing: list[Any] = [ast.Constant(None)] * len(own)
     positional = [ast.arg(name) for name in (*names, *parts.parameters)]
@@ -390,6 +445,8 @@ def _function(
     last = statements[-1]
     name = f"loop_{last.lineno}"
     definition = at(last, ast.FunctionDef(name, arguments, body, []))
+    stacks = frozenset(name for name, size in lists.items() if size is not None)
+    definition.stacks = stacks  # type: ignore[attr-defined]
     made = types.FunctionType(code_of(definition, code), module, name)
     made.__kwdefaults__ = functions or None
     made.__qualname__ = f"{code.co_name}.<loop>"

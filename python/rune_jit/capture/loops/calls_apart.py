@@ -30,9 +30,12 @@ Place = tuple[str, int, int]
 
 
 def keep_loops(statements: list[ast.stmt], filename: str) -> None:
-    """Keeps the loops of statements as they are now, if they can be functions of their own."""
-    for x in (y for s in statements for y in ast.walk(s)):
-        if not isinstance(x, (ast.For, ast.While)) or x.orelse:
+    """Keeps the loops of statements as they are now, if they can be functions of their own. Not
+    those in a `try`: its handlers may read what an iteration has assigned before it raised."""
+    nodes = [x for s in statements for x in ast.walk(s)]
+    tried = {y for x in nodes if isinstance(x, ast.Try) for y in ast.walk(x)}
+    for x in nodes:
+        if not isinstance(x, (ast.For, ast.While)) or x.orelse or x in tried:
             continue
         is_over_items = isinstance(x, ast.For) and not isinstance(x.iter, _OVER_NUMBERS)
         if not is_over_items and not any(isinstance(y, _NOT_IN_LOOPS) for y in ast.walk(x)):

@@ -56,7 +56,7 @@ _BUILTINS = frozenset(_BUILTIN_NAMES.split())
 # Functions of NumPy that have effects, or depend on more than their arguments.
 _EXCEPT = (
     "save savez savez_compressed savetxt load loadtxt genfromtxt fromfile memmap open_memmap seterr"
-    " seterrcall setbufsize set_printoptions errstate printoptions info show_config test vectorize"
+    " seterrcall setbufsize set_printoptions printoptions info show_config test vectorize"
     " frompyfunc fromfunction fromiter nditer apply_along_axis apply_over_axes piecewise"
     " array2string array_repr array_str fromregex DataSource"
 )
@@ -72,6 +72,7 @@ _METHOD_NAMES = (
 _METHODS = frozenset(_METHOD_NAMES.split())
 # What stands for Python's own functions, and what takes apart and makes containers.
 ALLOWED: list[Any] = [trees.flatten, trees.unflatten, trees.leaves_again]
+_RAISING = ("builtins", "numpy")  # packages whose exceptions have no effects
 _MOST_HELD = 10_000  # items of containers
 _OF_ANY_NAME = ("__getattr__", "__getattribute__", "__setattr__", "__delattr__")
 
@@ -432,11 +433,13 @@ def global_value(names: dict[str, Any], name: str) -> Any:
 
 def _is_pure(x: Any) -> bool:
     """Whether x is a function or class of Python's or NumPy's that has no effects."""
-    if isinstance(x, np.ufunc):
+    if isinstance(x, np.ufunc) or x is np.errstate:
         return True
     module, name = getattr(x, "__module__", None), getattr(x, "__name__", None)
     if isinstance(x, type):
-        return issubclass(x, (np.generic, np.dtype)) or (module == "builtins" and name in _BUILTINS)
+        is_exception = issubclass(x, BaseException) and str(module).split(".")[0] in _RAISING
+        is_known = issubclass(x, (np.generic, np.dtype)) or is_exception
+        return is_known or (module == "builtins" and name in _BUILTINS)
     if isinstance(x, (types.ModuleType, ModuleView)) or not callable(x):
         return False
     if module == "builtins":

@@ -31,6 +31,10 @@ from rune_jit.tracing.tracer import Tracer
 # How many bytes and rows the arrays of a list have at most before it is known how long it becomes.
 _FIRST_BYTES, _FIRST_ROWS = 2**20, 2**16
 _MOST_BYTES = 2**30
+# How many rows those of a stack have at most. They become more if no program has run in more than
+# so many calls in a row (for a trial of NumPy, there are two).
+_MOST_ROWS = 2**22
+_MOST_WITHOUT = 3
 
 
 class Rows(NamedTuple):
@@ -46,23 +50,36 @@ class Filled(NamedTuple):
 
     count: Any
     items: Any  # Rows, or a tuple or list of such
+    first: Any = 0  # the rows before it have been taken off
 
 
 class Capacity:
-    """How many rows a list has room for."""
+    """How many rows a list has room for. `is_stack`: whether its loop reads it, too."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_stack: bool = False) -> None:
+        self.is_stack = is_stack
         self.learned = 0  # what is known to be enough
         self.last = 0  # what the last program has
         self.before = 0  # how long the list is where no program runs
+        self.likely = _FIRST_ROWS  # how long a stack hardly becomes
+        self._without = 0  # how many calls in a row no program ran
 
-    def note(self, count: int) -> None:
-        """Notes by how many items a list has become longer when no program ran."""
-        if count > self.last > 0:
+    def note_program(self) -> None:
+        self._without = 0
+
+    def note(self, count: int, is_decided: bool) -> None:
+        """Notes by how many items a list has become longer when no program ran; `is_decided`:
+        because NumPy is faster."""
+        if self.is_stack:  # it may have been longer than in the end
+            self._without += 1
+            if self._without > _MOST_WITHOUT and self.last > 0 and not is_decided:
+                self.learned = max(self.learned, min(8 * self.last, _MOST_ROWS))
+                self._without = 0
+        elif count > self.last > 0:
             self.learned = max(self.learned, 2 ** (2 * count - 1).bit_length())
 
 
-Lists = dict[str, tuple[list[Any], Capacity]]
+Lists = dict[str, tuple[Any, Capacity]]  # lists; stacks may be deques
 
 
 class _Given(threading.local):
@@ -72,26 +89,26 @@ class _Given(threading.local):
         self.lists: list[Lists] = []
 
 
-_given = _Given()
+running = _Given()
 
 
 @contextmanager
 def growing_lists(lists: Lists) -> Iterator[None]:
     """A loop's function is called that makes these lists longer, by name."""
-    _given.lists.append(lists)
+    running.lists.append(lists)
     try:
         yield
     finally:
-        _given.lists.pop()
+        running.lists.pop()
 
 
 def growing(name: str) -> list[Any]:
     """The list, if the loop's function runs as it is; while it is traced, another one."""
-    items, capacity = _given.lists[-1][name]
+    items, capacity = running.lists[-1][name]
     trace = current_trace()
     if trace is None or isinstance(trace, SegmentedTrace):
         capacity.before = len(items)
-        return items
+        return items  # type: ignore[no-any-return]
     new: list[Any] = []
     if trace.loops is not None:
         trace.loops.growing[id(new)] = Growing(trace, name, new, capacity)
@@ -102,40 +119,45 @@ def filled(name: str, items: list[Any]) -> Filled | list[Any] | int:
     """What the list gets; how much longer it is if it has got that."""
     trace = current_trace()
     if trace is None or isinstance(trace, SegmentedTrace):
-        return len(items) - _given.lists[-1][name][1].before
+        return len(items) - running.lists[-1][name][1].before
     found = trace.loops.growing.get(id(items)) if trace.loops is not None else None
     return items if found is None else found.filled()
 
 
-def fill(lists: Lists, found: tuple[Any, ...]) -> None:
-    """Makes the lists longer by what `filled` has returned, in their order."""
+def fill(lists: Lists, found: tuple[Any, ...], is_decided: bool) -> None:
+    """Makes the lists longer by what `filled` has returned, in their order; `is_decided` is that of
+    Capacity.note."""
     for (items, capacity), new in zip(lists.values(), found, strict=True):
         if type(new) is int:
-            capacity.note(new)
+            capacity.note(new, is_decided)
         elif isinstance(new, tuple):
-            items += _items(new[1], int(new[0]))
+            count, rows, first = new
+            capacity.note_program()
+            if capacity.is_stack:
+                items.clear()
+            items += _items(rows, slice(int(first), int(count)))
         else:
             items += new
 
 
-def _items(of: Any, count: int) -> list[Any]:
+def _items(of: Any, filled: slice) -> list[Any]:
     if type(of) is not Rows:
-        return list(map(type(of), zip(*[_items(part, count) for part in of], strict=True)))
-    values = of.values[:count]
+        return list(map(type(of), zip(*[_items(part, filled) for part in of], strict=True)))
+    values = of.values[filled]
     if of.kind == "array":
         return [x.copy() for x in values]
     if of.kind == "NumPy's":
         return list(values)
     made: list[Any] = values.tolist()
     if of.kind == "unsure":
-        pythons = of.pythons[:count].tolist()
+        pythons = of.pythons[filled].tolist()
         made = [
             p if is_python else x for p, x, is_python in zip(made, values, pythons, strict=True)
         ]
     return made
 
 
-class _Leaf(NamedTuple):
+class Leaf(NamedTuple):
     """Of which kind a part of all items is."""
 
     kinds: Kinds | None  # of numbers
@@ -149,7 +171,7 @@ class Plan:
     def __init__(self) -> None:
         self.sites: dict[Any, int] = {}  # where code appends to it, and how often at most
         self.structure: Any = None  # of an item
-        self.leaves: list[_Leaf] | None = None
+        self.leaves: list[Leaf] | None = None
         self.is_refused = False
 
 
@@ -177,12 +199,14 @@ class Growing:
         self._loops.plans.growing[self._name] = Plan()
         raise LoopRefused
 
-    def _make_arrays(self, leaves: list[_Leaf]) -> None:
+    def _make_arrays(self, leaves: list[Leaf]) -> None:
         assert self._plan is not None
         bound = sum(self._plan.sites.values())
+        if self._capacity.is_stack:
+            bound = min(bound, self._capacity.likely)
         width = sum(np.dtype(_dtype(x)).itemsize * int(np.prod(x.shape)) + 1 for x in leaves)
         first = max(16, min(_FIRST_BYTES // width, _FIRST_ROWS))
-        self._room = self._capacity.last = max(min(bound, first), self._capacity.learned)
+        self._room = self._capacity.last = max(1, min(bound, first), self._capacity.learned)
         if self._room * width > _MOST_BYTES:
             self._refuse("it appends large arrays to a list under a condition")
         # (The last row takes what there is no room for.)
@@ -198,11 +222,14 @@ class Growing:
     def append(self, value: Any, site: Any) -> None:
         """Appends a value."""
         leaves: list[Any] = []
-        structure = _taken_apart(value, leaves)
+        structure = taken_apart(value, leaves)
         self._learn(structure, list(map(self._kind, leaves)), site)
         position = self._part(self._count, ())
-        at = self._trace.builder.clip(position, 0, self._room)
-        row = Tracer(self._trace, at, scalar=True)
+        builder = self._trace.builder
+        self._write(Tracer(self._trace, builder.clip(position, 0, self._room), scalar=True), leaves)
+        self._count[()] = Tracer(self._trace, builder.ufunc("add", [position, 1])[0], scalar=True)
+
+    def _write(self, row: Any, leaves: list[Any]) -> None:
         builder = self._trace.builder
         for x, array, pythons in zip(leaves, self._arrays, self._pythons, strict=True):
             operand = self._trace.operand(x)
@@ -211,14 +238,13 @@ class Growing:
                 pythons[row] = Tracer(self._trace, flag, scalar=True)
             made = builder.astype(builder.value(operand), array.dtype)
             array[row] = Tracer(self._trace, made, scalar=not array.ndim > 1)
-        self._count[()] = Tracer(self._trace, builder.ufunc("add", [position, 1])[0], scalar=True)
 
     def _part(self, array: Tracer, at: tuple[Any, ...]) -> Any:
         return array[at]._value_in(self._trace)
 
-    def _learn(self, structure: Any, leaves: list[_Leaf], site: Any) -> None:
-        """Notes of which kinds an item is, and where it is appended. If that is not known yet, the
-        trace begins again. Raises LoopRefused."""
+    def _learn(self, structure: Any, leaves: list[Leaf], site: Any) -> None:
+        """Notes of which kinds an item is, and where it is appended (None: it takes the place of
+        another one). If that is not known yet, the trace begins again. Raises LoopRefused."""
         plan = self._plan
         assert plan is not None
         # (Iterations that run apart are not counted.)
@@ -234,21 +260,22 @@ class Growing:
         else:
             new = [self._joined(a, b) for a, b in zip(known, leaves, strict=True)]
         # (A dtype may be equal to None.)
-        if repr(new) == repr(known) and plan.sites.get(site, 0) >= times:
+        if repr(new) == repr(known) and (site is None or plan.sites.get(site, 0) >= times):
             return
         plan.structure, plan.leaves = structure, new
-        plan.sites[site] = max(times, plan.sites.get(site, 0))
+        if site is not None:
+            plan.sites[site] = max(times, plan.sites.get(site, 0))
         raise LoopRefused
 
-    def _joined(self, a: _Leaf, b: _Leaf) -> _Leaf:
+    def _joined(self, a: Leaf, b: Leaf) -> Leaf:
         if a.kinds is None or b.kinds is None:
             if a != b:
                 self._refuse("it appends arrays of different shapes to a list")
             return a
         kinds = joined_kinds(a.kinds, b.kinds)
-        return _Leaf(self._checked(kinds, "values of different kinds"))
+        return Leaf(self._checked(kinds, "values of different kinds"))
 
-    def _kind(self, x: Any) -> _Leaf:
+    def _kind(self, x: Any) -> Leaf:
         if type(x) is Tracer and not x._storage.scalar:
             storage = x._storage
             is_new = not x._steps and all(
@@ -262,9 +289,9 @@ class Growing:
                     storage.require_c_order()
                 except UnsupportedOpError:
                     self._refuse("it appends an array to a list that is not in C order")
-            return _Leaf(None, x.dtype, tuple(x.shape))
+            return Leaf(None, x.dtype, tuple(x.shape))
         kinds = kinds_of(self._trace, [x]) if kind_of(self._trace, x) is not None else None
-        return _Leaf(self._checked(kinds, f"a {type(x).__name__} under a condition"))
+        return Leaf(self._checked(kinds, f"a {type(x).__name__} under a condition"))
 
     def _checked(self, kinds: Kinds | None, what: str) -> Kinds:
         if kinds is None:
@@ -288,27 +315,27 @@ class Growing:
         count = self._part(self._count, ())
         self._trace.raise_if(builder.ufunc("greater", [count, self._room])[0])
         rows = iter(
-            Rows(_kind_of_rows(leaf), array, pythons)
+            Rows(kind_of_rows(leaf), array, pythons)
             for leaf, array, pythons in zip(plan.leaves, self._arrays, self._pythons, strict=True)
         )
-        return Filled(self._count, _put_together(plan.structure, rows))
+        return Filled(self._count, put_together(plan.structure, rows))
 
 
-def _taken_apart(value: Any, leaves: list[Any]) -> Any:
+def taken_apart(value: Any, leaves: list[Any]) -> Any:
     """The structure of a value of tuples and lists; its parts are added to `leaves`."""
     if type(value) in (tuple, list):
-        return (type(value), *[_taken_apart(x, leaves) for x in value])
+        return (type(value), *[taken_apart(x, leaves) for x in value])
     leaves.append(value)
     return None
 
 
-def _put_together(structure: Any, rows: Iterator[Rows]) -> Any:
+def put_together(structure: Any, rows: Iterator[Rows]) -> Any:
     if structure is None:
         return next(rows)
-    return structure[0]([_put_together(x, rows) for x in structure[1:]])
+    return structure[0]([put_together(x, rows) for x in structure[1:]])
 
 
-def _dtype(leaf: _Leaf) -> Any:
+def _dtype(leaf: Leaf) -> Any:
     if leaf.kinds is None:
         return leaf.dtype
     kind, dtype = leaf.kinds
@@ -317,11 +344,11 @@ def _dtype(leaf: _Leaf) -> Any:
     return np.dtype({"bool": np.bool_, "int": np.int64}.get(str(kind), np.float64))
 
 
-def _is_unsure(leaf: _Leaf) -> bool:
+def _is_unsure(leaf: Leaf) -> bool:
     return leaf.kinds is not None and are_unsure(leaf.kinds)
 
 
-def _kind_of_rows(leaf: _Leaf) -> str:
+def kind_of_rows(leaf: Leaf) -> str:
     if leaf.kinds is None:
         return "array"
     if _is_unsure(leaf):

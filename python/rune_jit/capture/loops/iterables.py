@@ -26,32 +26,74 @@ def bound_in(loops: Loops, x: Any) -> Any:
     return size
 
 
-def numbers_of(
-    given: tuple[Any, ...], bind: Callable[[Any], Any]
-) -> tuple[Range, Callable[[Any], Any]] | None:
-    """The numbers of the iterations, and what the loop's target is in each; None if the loop is no
+# What makes an iterable whose arguments tell what it is.
+_KNOWN = (range, enumerate, zip, itertools.repeat, itertools.pairwise, reversed)
+
+
+class Call(NamedTuple):
+    """The call of one of these that makes an iterable."""
+
+    function: Any
+    arguments: tuple[Any, ...]
+    named: dict[str, Any]
+
+
+def iterable(function: Any, *arguments: Any, **named: Any) -> Any:
+    """function(*arguments, **named), or the call that makes it."""
+    if not any(function is known for known in _KNOWN):
+        return function(*map(made, arguments), **named)
+    return Call(function, arguments, named)
+
+
+def made(x: Any) -> Any:
+    """The iterable that a Call stands for."""
+    return x.function(*map(made, x.arguments), **x.named) if type(x) is Call else x
+
+
+# The numbers of iterations, and what the loop's target is in each.
+_Numbers = tuple[Range, Callable[[Any], Any]]
+
+
+def numbers_of(over: Any, bind: Callable[[Any], Any]) -> _Numbers | None:
+    """The numbers of the iterations of a loop, and what its target is in each; None if it is no
     loop over numbers and rows."""
-    first, rest = given[0], given[1:]
-    if first is reversed:
-        found = numbers_of(rest, bind) if rest and (rest[0] is range or len(rest) == 1) else None
+    if type(over) is not Call:
+        return _of_items(over)
+    function, given, named = over
+    if function is reversed and len(given) == 1 and not named:
+        found = numbers_of(given[0], bind) if _is_reversible(given[0]) else None
         backwards = found[0].backwards if found else None
         return (backwards, found[1]) if found and backwards else None
-    if not rest:
-        if type(first) is range:
-            return Range(first.start, first.stop, first.step), _itself
-        if type(first) is Along:
-            return first.numbers, first.item
-        return _rows((first,), lambda number: first[number])
-    if first is range:
-        numbers = range_of(rest, bind)
+    if function is range and not named:
+        numbers = range_of(given, bind)
         return (numbers, _itself) if numbers else None
-    if first is itertools.repeat and len(rest) == 2:
-        numbers = range_of(rest[1:], bind)
-        return (numbers, lambda number: rest[0]) if numbers else None
-    if first is enumerate and len(rest) == 1:
-        return _rows(rest, lambda number: (number, rest[0][number]))
-    if first is zip:
-        return _rows(rest, lambda number: tuple(x[number] for x in rest))
+    if function is itertools.repeat and len(given) == 2 and not named:
+        numbers = range_of(given[1:], bind)
+        return (numbers, lambda number: given[0]) if numbers else None
+    if function is enumerate and len(given) == 1 and named.keys() <= {"start"}:
+        given = (*given, *named.values())
+        named = {}
+    if function is enumerate and 1 <= len(given) <= 2 and not named:
+        return _counted_from(numbers_of(given[0], bind), *given[1:])
+    if function is itertools.pairwise and len(given) == 1 and not named:
+        return _pairs(numbers_of(given[0], bind))
+    if function is zip and given and named.keys() <= {"strict"}:
+        parts = [numbers_of(x, bind) for x in given]
+        return _side_by_side(parts, bool(named.get("strict")))
+    return None
+
+
+def _is_reversible(x: Any) -> bool:
+    return type(x) is not Call or x.function is range
+
+
+def _of_items(x: Any) -> _Numbers | None:
+    if type(x) is range:
+        return Range(x.start, x.stop, x.step), _itself
+    if type(x) is Along:
+        return x.numbers, x.item
+    if type(x) is Tracer and x.ndim:
+        return Range(0, x.shape[0], 1), lambda number: x[number]
     return None
 
 
@@ -59,13 +101,46 @@ def _itself(number: Any) -> Any:
     return number
 
 
-def _rows(arrays: tuple[Any, ...], item: Any) -> tuple[Range, Callable[[Any], Any]] | None:
-    if not all(type(x) is Tracer and x.ndim for x in arrays):
+def _by_position(of: _Numbers) -> _Numbers:
+    """The same iterations by their positions 0, 1, 2 ..., where they are known."""
+    numbers, item = of
+    if not numbers.is_known or (numbers.start, numbers.step) == (0, 1):
+        return of
+    start, step = numbers.start, numbers.step
+    return Range(0, len(numbers.known), 1), lambda position: item(position * step + start)
+
+
+def _counted_from(of: _Numbers | None, start: Any = 0) -> _Numbers | None:
+    """The iterations of enumerate."""
+    if of is None or type(start) not in (int, Size):
         return None
-    sizes = [x.shape[0] for x in arrays]
-    if len(sizes) > 1 and not all(type(n) is int for n in sizes):
+    numbers, item = _by_position(of)
+    if numbers.iterations_before(numbers.start) is None:
         return None
-    return Range(0, min(sizes) if len(sizes) > 1 else sizes[0], 1), item
+    return numbers, lambda number: (numbers.iterations_before(number) + start, item(number))
+
+
+def _pairs(of: _Numbers | None) -> _Numbers | None:
+    """The iterations of pairwise."""
+    if of is None or not of[0].is_known:
+        return None
+    numbers, item = _by_position(of)
+    return numbers._replace(stop=max(numbers.stop - 1, 0)), lambda n: (item(n), item(n + 1))
+
+
+def _side_by_side(of: list[_Numbers | None], are_equal: bool) -> _Numbers | None:
+    """The iterations of zip. `are_equal`: whether it raises where one part is longer."""
+    parts = [_by_position(x) for x in of if x is not None]
+    if len(parts) < len(of):
+        return None
+    items = [item for _, item in parts]
+    counts = [numbers.stop for numbers, _ in parts]
+    if len(parts) > 1 and not all(numbers.is_known for numbers, _ in parts):
+        return None
+    if are_equal and len(set(counts)) > 1:
+        return None
+    numbers = Range(0, min(counts), 1) if len(parts) > 1 else parts[0][0]
+    return numbers, lambda number: tuple(item(number) for item in items)
 
 
 class Counted(NamedTuple):
@@ -89,12 +164,14 @@ class Counted(NamedTuple):
         return UNLIMITED
 
 
-def counted(trace: Trace, given: tuple[Any, ...]) -> Counted | None:
+def counted(trace: Trace, over: Any) -> Counted | None:
     """The range that is iterated over, if data decide it."""
-    if given[0] is not range or not 2 <= len(given) <= 4 or not trace.may_guess:
+    if type(over) is not Call or over.function is not range or not trace.may_guess:
         return None
-    arguments = (0, given[1], 1) if len(given) == 2 else (*given[1:], 1)[:3]
-    *bounds, step = arguments
+    given = over.arguments
+    if not 1 <= len(given) <= 3 or over.named:
+        return None
+    *bounds, step = (0, given[0], 1) if len(given) == 1 else (*given, 1)[:3]
     if type(step) is not int or step == 0 or not any(map(is_data_integer, bounds)):
         return None
     if not all(type(x) in (int, Size) or is_data_integer(x) for x in bounds):

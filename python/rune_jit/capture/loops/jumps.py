@@ -11,13 +11,22 @@ conditions on them, which may be known only when the program runs.
                                         if .stop: pass
                                         else: s = 0
 
-A loop keeps its jumps if some of them stand in a `try`, `with` or `match` statement."""
+A loop keeps its jumps if some of them stand in a `try`, `with` or `match` statement. Handlers of
+exceptions keep theirs: they run only where the loop's iterations are traced one by one."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from typing import Any
 
+from rune_jit.capture.loops.handlers import (
+    blocks,
+    handlers_of,
+    is_transparent,
+    jumps_out,
+    may_jump,
+)
 from rune_jit.capture.loops.liveness import stored
 from rune_jit.capture.loops.nodes import assign, at, load
 
@@ -29,6 +38,7 @@ UNSET = ".unset"
 _Loop = (ast.For, ast.While)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _JUMPS = (ast.Break, ast.Continue, ast.Return)
+_LOOPS_AND_JUMPS = (*_Loop, *_JUMPS)
 
 
 def is_flag(name: str) -> bool:
@@ -87,9 +97,18 @@ class Jumps:
                     flags.returns = True
                     returned = at(s, ast.If(load(RETURNED), [ast.Break()], []))
                     return result + self._if(returned, rest, flags)
+            elif is_transparent(s):  # no jump of the loop around it stands in its blocks
+                result.append(self._transparent(s))
             else:
                 result.append(s)
         return result
+
+    def _transparent(self, s: Any) -> ast.stmt:
+        for block in blocks(s):
+            block[:] = self._block(block, None)
+        for handler in getattr(s, "handlers", ()):
+            handler.body = self._block(handler.body, None)
+        return s  # type: ignore[no-any-return]
 
     def _jump(self, s: ast.stmt, flags: _Flags) -> list[ast.stmt]:
         made: list[ast.stmt] = [assign(flags.skip, ast.Constant(True))]
@@ -150,10 +169,15 @@ def _is_kept(s: ast.For | ast.While, is_outermost: bool) -> bool:
     """Whether the loop keeps its jumps."""
     if not is_outermost and _has_jumps_of(s.orelse):  # they are those of the loop around it
         return True
+    if s.orelse and any(map(may_jump, handlers_of(s))):  # it sets no flag
+        return True
     for x in _within(s.body):
-        if isinstance(x, (ast.If, *_Loop)) or not any(isinstance(y, _JUMPS) for y in ast.walk(x)):
+        if isinstance(x, (ast.If, *_LOOPS_AND_JUMPS, *_SCOPES)):
             continue
-        if not isinstance(x, (*_JUMPS, *_SCOPES)):
+        if is_transparent(x):
+            if any(map(jumps_out, blocks(x))):
+                return True
+        elif any(isinstance(y, _JUMPS) for y in ast.walk(x)):
             return True
     return False
 

@@ -9,6 +9,7 @@ import ast
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from rune_jit.capture.loops.handlers import is_errstate, is_try
 from rune_jit.capture.loops.nodes import walk
 
 Names = frozenset[str]
@@ -109,10 +110,11 @@ class _Exits(NamedTuple):
     end: Names  # after the last statement
     on_break: Names
     on_continue: Names
+    on_raise: Names = _NONE  # where an exception is handled
 
     @property
     def any(self) -> Names:
-        return self.end | self.on_break | self.on_continue
+        return self.end | self.on_break | self.on_continue | self.on_raise
 
 
 class _Finder:
@@ -124,7 +126,7 @@ class _Finder:
         """The names that are live before the statements."""
         live = exits.end
         for statement in reversed(statements):
-            live = self._of(statement, exits._replace(end=live))
+            live = self._of(statement, exits._replace(end=live)) | exits.on_raise
         return live
 
     def _of(self, s: ast.stmt, exits: _Exits) -> Names:
@@ -149,20 +151,33 @@ class _Finder:
             return (after - _names_of([s.target])) | loaded([s])
         if isinstance(s, ast.AugAssign):
             return after | loaded([s])
+        if is_try(s):
+            return self._of_try(s, exits)  # type: ignore[arg-type]
+        if is_errstate(s):
+            inside = self.of_block(s.body, exits)  # type: ignore[attr-defined]
+            return inside | loaded(s.items)  # type: ignore[attr-defined]
         if isinstance(s, (ast.Try, ast.With, ast.Match)) or _is_try_star(s):
             # Any part of it may run, or none, and what it holds is live throughout.
             live = exits.any | loaded([s])
             for _ in range(2):  # loops in it: what one reads may be read after another
                 for block in _blocks(s):
-                    self.of_block(block, _Exits(live, live, live))
+                    self.of_block(block, _Exits(live, live, live, live))
             return live
         return after | loaded([s])
+
+    def _of_try(self, s: ast.Try, exits: _Exits) -> Names:
+        handled = exits.on_raise
+        for handler in s.handlers:
+            handled |= self.of_block(handler.body, exits) - {handler.name or ""}
+            handled |= loaded([handler.type]) if handler.type else _NONE
+        end = self.of_block(s.orelse, exits) | handled
+        return self.of_block(s.body, exits._replace(end=end, on_raise=handled)) | handled
 
     def _of_loop(self, s: ast.For | ast.While, exits: _Exits) -> Names:
         after = self.of_block(s.orelse, exits)  # where the loop has run to its end
         head = after
         while True:
-            inside = self.of_block(s.body, _Exits(head, exits.end, head))
+            inside = self.of_block(s.body, _Exits(head, exits.end, head, exits.on_raise))
             self.loops[s] = Live(inside, after | exits.end)
             if isinstance(s, ast.For):
                 inside = (inside - _names_of([s.target])) | loaded([s.target])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
@@ -18,7 +17,7 @@ from rune_jit.capture.loops.bodies import Attempt
 from rune_jit.capture.loops.branches import Conditions, is_traced
 from rune_jit.capture.loops.draws import draws_of
 from rune_jit.capture.loops.effects import Effects, Refused, scope_of
-from rune_jit.capture.loops.iterables import Counted, bound_in, counted, numbers_of
+from rune_jit.capture.loops.iterables import Counted, bound_in, counted, made, numbers_of
 from rune_jit.capture.loops.kinds import GivenUp, Unsettled, Unstable, any_value
 from rune_jit.capture.loops.lists import begin_lists, end_lists, stand_in
 from rune_jit.capture.loops.places import Changed, Filled, Held, Place, assigned
@@ -44,35 +43,31 @@ _MOST_PLACES = 200
 _MANY = 100
 # How many iterations run apart at most until a queue is full.
 _MOST_FILLED = 16
-# What makes an iterable whose arguments tell what it is.
-_ITERABLES = (range, enumerate, zip, itertools.repeat, reversed)
 
 
-def begin(number: int, *given: Any) -> Any:
-    """What a `for` loop of a traced function iterates over: `given` is the iterable, or what makes
-    it, a function such as `range`, and its arguments."""
-    if len(given) > 1 and not any(given[0] is known for known in _ITERABLES):
-        given = (_iterable(given),)
+def begin(number: int, over: Any) -> Any:
+    """What a `for` loop of a traced function iterates over: `over` is the iterable, or the call
+    that makes it."""
     trace = current_trace()
     loops = trace.loops if trace is not None else None
     if trace is None or loops is None:
-        return Plain(_iterable(given))
-    found = numbers_of(given, functools.partial(bound_in, loops))
-    by_data = counted(trace, given) if found is None and not loops.within else None
+        return Plain(made(over))
+    found = numbers_of(over, functools.partial(bound_in, loops))
+    by_data = counted(trace, over) if found is None and not loops.within else None
     if by_data is not None:
         found = by_data.numbers, by_data.item
     if found is None:
-        return Plain(_iterable(given))
+        return Plain(made(over))
     loop, (numbers, item) = LOOPS[number], found
     few = 1 if loop.has_loops else _FEW_ITEMS if loop.is_comprehension else _FEW
     if numbers.is_known and len(numbers.known) <= few:
-        return Plain(_iterable(given))
+        return Plain(made(over))
     why = loop.refusal or loops.plans.refusal(number)
     if why:
         loops.plans.report[number] = (loop.where, f"runs all iterations: {why}")
         if not numbers.is_known and loops.open:
             loops.fail(f"the loop in it ({loop.where}) runs all iterations: {why}")
-        return Plain(_iterable(given))
+        return Plain(made(over))
     return _For(trace, loop, numbers, item, sys._getframe(1), by_data)
 
 
@@ -96,12 +91,6 @@ def begin_while(number: int, *limit: Any) -> Any:
         if numbers is not None and numbers.is_known and len(numbers.known) <= _FEW:
             return PLAIN
     return _While(trace, loop, numbers, sys._getframe(1))
-
-
-def _iterable(given: tuple[Any, ...]) -> Any:
-    if len(given) > 2 and given[0] is reversed:
-        return reversed(given[1](*given[2:]))
-    return given[0](*given[1:]) if len(given) > 1 else given[0]
 
 
 class _Rolling:

@@ -1,7 +1,7 @@
 """Functions whose loops tell the trace when they begin: their source is compiled again with calls
 around each loop.
 
-    for i in range(n):                  .loop0 = .loop(7, range, n)
+    for i in range(n):                  .loop0 = .loop(7, .iterable(range, n))
         s = s + x[i]                    for i in .loop0:
     return s                                if .loop0.rebinds: (s,) = .loop0.values
                                             s = s + x[i]
@@ -29,7 +29,7 @@ import linecache
 import os
 import tokenize
 import types
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 from rune_jit.capture.loops.calls_apart import Apart, keep_loops, place_of
 from rune_jit.capture.loops.classes import Classes, calls_classes
@@ -43,12 +43,14 @@ from rune_jit.capture.loops.code_objects import (
 from rune_jit.capture.loops.conditions import Values, condition
 from rune_jit.capture.loops.filters import Filters
 from rune_jit.capture.loops.grids import Grids
+from rune_jit.capture.loops.handlers import Guards, as_traced, is_transparent
 from rune_jit.capture.loops.jumps import RESULT, Jumps, is_flag, limit_of
 from rune_jit.capture.loops.lambdas import lambda_of, lambda_with_classes
 from rune_jit.capture.loops.liveness import LiveIf, live_names, loaded, stored
 from rune_jit.capture.loops.nodes import assign, at, attribute, call, load, store
 from rune_jit.capture.loops.optionals import Optionals
 from rune_jit.capture.loops.raises import RAISES, Raises, wanted
+from rune_jit.capture.loops.stacks import Stacks
 from rune_jit.capture.loops.syntax import (
     REFLECTIVE,
     Branch,
@@ -64,9 +66,12 @@ from rune_jit.capture.loops.syntax import (
 )
 from rune_jit.capture.loops.unfold import CONVERSIONS, METHODS, Unfolder
 from rune_jit.tracing.conditions import SIDE
+from rune_jit.tracing.context import may_handle_errors
 
 # The global names of what loops and branches call; no names that source can have.
 ENTRY, WHILE_ENTRY, BRANCH_ENTRY = ".loop", ".while", ".branch"
+# The name of what is called with a function that makes an iterable, and its arguments.
+ITERABLE = ".iterable"
 
 
 class Source(NamedTuple):
@@ -115,8 +120,8 @@ def source_of(function: types.FunctionType) -> Source | None:
 
 
 def _is_of_interest(code: types.CodeType) -> bool:
-    """Whether code has loops, branches or conversions."""
-    if not (CONVERSIONS | METHODS).isdisjoint(code.co_names):
+    """Whether code has loops, branches, conversions or handlers."""
+    if not (CONVERSIONS | METHODS).isdisjoint(code.co_names) or may_handle_errors(code):
         return True
     names = {dis.opname[operation] for operation in code.co_code[::2]}
     return "FOR_ITER" in names or any("JUMP" in name and "_IF_" in name for name in names)
@@ -194,6 +199,7 @@ def _with_calls(
     statements `within` are kept as they are, too."""
     by_place: dict[tuple[str, int], Source] = {}
     keep_loops(within, code.co_filename)
+    Stacks(getattr(tree, "stacks", frozenset())).visit(tree)
     Optionals().visit(tree)
     Grids().visit(tree)
     Unfolder().visit(tree)
@@ -201,6 +207,7 @@ def _with_calls(
     raises.visit(tree)
     _Transformer(code.co_filename).visit_function(tree, code, by_place)
     raises.show()
+    Guards().visit(tree)
     Classes().visit(tree)
     tree.body = [Values().visit(s) for s in tree.body]
     ast.fix_missing_locations(tree)
@@ -250,7 +257,7 @@ class _Transformer:
         lines = [function.lineno, *(x.lineno for x in function.decorator_list)]
         by_place[function.name, min(lines)] = Source(
             function_refusal(function.body),
-            uses_of(function.body),
+            uses_of(as_traced(function.body)),
             stored(function.body) | {x.arg for x in ast.walk(function.args) if type(x) is ast.arg},
             _own_nonlocals(function),
         )
@@ -290,7 +297,8 @@ class _Transformer:
         }
         for statement in function.body:
             for x in ast.walk(statement):
-                if isinstance(x, (ast.Try, ast.With)) or type(x).__name__ == "TryStar":
+                is_other = isinstance(x, (ast.Try, ast.With)) or type(x).__name__ == "TryStar"
+                if is_other and not is_transparent(x):
                     for loop in ast.walk(x):
                         if isinstance(loop, (ast.For, ast.While)) and loop in loops:
                             why = loops[loop].refusal or "it is in a try or with statement"
@@ -320,7 +328,7 @@ class _Transformer:
             of_flag,
             tuple(sorted(restored)),
             tuple(sorted(results)),
-            uses_of([*s.body, *s.orelse]),
+            uses_of(as_traced([*s.body, *s.orelse])),
         )
         BRANCHES.append(made)
         return made
@@ -421,14 +429,7 @@ def _with_rebinding(
 
 
 def _around_for(s: ast.For, loop: Loop) -> list[ast.stmt]:
-    given = [s.iter]
-    iterated = s.iter
-    if isinstance(iterated, ast.Call) and _is_taken_apart(iterated):
-        given = [iterated.func, *iterated.args]
-        inner = iterated.args[0] if iterated.args else None
-        if _is_called(iterated, "reversed") and _is_called(inner, "range"):
-            given = [iterated.func, inner.func, *inner.args]
-    begin: ast.expr = ast.Call(ast.Name(ENTRY, ast.Load()), [ast.Constant(loop.number), *given], [])
+    begin = call(ENTRY, ast.Constant(loop.number), _iterated(s.iter))
     if loop.refusal:
         s.iter = at(s.iter, begin)
         return [s]
@@ -436,6 +437,14 @@ def _around_for(s: ast.For, loop: Loop) -> list[ast.stmt]:
     first = ast.Assign([ast.Name(name, ast.Store())], begin)
     location, s.iter = s.iter, at(s.iter, ast.Name(name, ast.Load()))
     return [at(location, first), *_with_rebinding(s, loop, name, location)]
+
+
+def _iterated(x: ast.expr) -> ast.expr:
+    """The iterable of a loop, where calls of functions such as `zip` tell what they are given."""
+    if not isinstance(x, ast.Call) or not _is_taken_apart(x):
+        return x
+    made = ast.Call(load(ITERABLE), [x.func, *map(_iterated, x.args)], x.keywords)
+    return at(x, made)
 
 
 def _both_ways(s: ast.If, branch: Branch) -> list[ast.stmt]:
@@ -459,22 +468,14 @@ def _both_ways(s: ast.If, branch: Branch) -> list[ast.stmt]:
 
 
 def _is_taken_apart(call: ast.Call) -> bool:
-    if call.keywords or any(isinstance(x, ast.Starred) for x in call.args):
+    if any(isinstance(x, ast.Starred) for x in call.args):
+        return False
+    if not all(x.arg in ("start", "strict") for x in call.keywords):
         return False
     if isinstance(call.func, ast.Attribute):
-        return call.func.attr == "repeat"
-    names = ("range", "enumerate", "zip", "repeat", "reversed")
+        return call.func.attr in ("repeat", "pairwise")
+    names = ("range", "enumerate", "zip", "repeat", "pairwise", "reversed")
     return isinstance(call.func, ast.Name) and call.func.id in names
-
-
-def _is_called(x: ast.expr | None, name: str) -> TypeGuard[ast.Call]:
-    """Whether the expression calls a function of this name, with arguments by position."""
-    return (
-        isinstance(x, ast.Call)
-        and isinstance(x.func, ast.Name)
-        and x.func.id == name
-        and _is_taken_apart(x)
-    )
 
 
 def _rebinding(loop: str, result: str, names: tuple[str, ...]) -> ast.stmt:

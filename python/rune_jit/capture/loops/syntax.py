@@ -7,10 +7,22 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from rune_jit.capture.loops.handlers import as_traced, handlers_of, may_jump
 from rune_jit.capture.loops.jumps import is_flag, limit_of
 from rune_jit.capture.loops.liveness import Live, loaded, stored
 from rune_jit.capture.loops.nodes import assign, at, load, walk
-from rune_jit.capture.loops.unfold import APPEND, APPENDED, COLLECT, EXTENDED, ITEMS, LAST
+from rune_jit.capture.loops.unfold import (
+    APPEND,
+    APPENDED,
+    COLLECT,
+    EXTENDED,
+    ITEM,
+    ITEMS,
+    LAST,
+    LENGTH,
+    POPPED,
+    PUT,
+)
 
 Path = tuple[str, ...]  # ("np", "linalg", "norm"): a name and attributes
 
@@ -85,13 +97,15 @@ _NOT_EXPRESSIONS = {
 }
 # Attributes of arrays that can be assigned.
 _OF_ARRAYS = frozenset({"shape", "dtype", "strides", "flat", "real", "imag"})
+# What is called with lists that are appended to.
+_OF_LISTS = (APPEND, APPENDED, COLLECT, EXTENDED, LAST, LENGTH, POPPED, ITEM, PUT)
 # Functions that see a function's variables.
 REFLECTIVE = frozenset({"locals", "vars", "eval", "exec", "dir", "globals"})
 
 
 def function_refusal(body: Sequence[ast.stmt]) -> str | None:
     """Why a function with this body may not be called from a loop of the program."""
-    return _refusal(body, (*_STATEMENTS, *_LEAVES))
+    return _refusal(as_traced(body), (*_STATEMENTS, *_LEAVES))
 
 
 def loop_refusal(
@@ -101,7 +115,7 @@ def loop_refusal(
     functions in it use, but for those in the loop; `declared`: that are global or nonlocal."""
     if loop.orelse:
         return "it has an else"
-    body = loop.body[:-1] if is_left_by_flag(loop) else loop.body
+    body = as_traced(loop.body[:-1] if is_left_by_flag(loop) else loop.body)
     if any(isinstance(s, ast.Break) for s in _own(body)):
         return "it has a break"
     if isinstance(loop, ast.While) and stored([loop.test]):
@@ -138,6 +152,7 @@ def make_loop(
     refusal: str | None,
 ) -> Loop:
     assigned = stored(loop.body)
+    body = as_traced(loop.body)
     target = None
     if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name):
         target = loop.target.id if loop.target.id not in assigned else None
@@ -146,21 +161,19 @@ def make_loop(
     stop = loop.body[-1] if is_left_by_flag(loop) else None
     updated = {
         s.target.id
-        for s in _within(loop.body)
+        for s in _within(body)
         if isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name)
     }
     others = {
         x.id
-        for s in _within(loop.body)
+        for s in _within(body)
         for x in ast.walk(s)
         if isinstance(x, ast.Name)
         and isinstance(x.ctx, ast.Store)
         and not (isinstance(s, ast.AugAssign) and x is s.target)
         and not isinstance(s, (ast.If, ast.For, ast.While))
     }
-    inner = {
-        name for s in _within(loop.body) if isinstance(s, ast.For) for name in stored([s.target])
-    }
+    inner = {name for s in _within(body) if isinstance(s, ast.For) for name in stored([s.target])}
     return Loop(
         number,
         where,
@@ -169,13 +182,12 @@ def make_loop(
         tuple(sorted((assigned - targets) & live.at_start)),
         tuple(sorted((assigned | targets) & live.after)),
         frozenset(updated - others - inner),
-        _written(loop.body) - assigned - targets,
+        _written(body) - assigned - targets,
         steps,
-        uses_of([loop.test, *loop.body] if isinstance(loop, ast.While) else loop.body),
+        uses_of([loop.test, *body] if isinstance(loop, ast.While) else body),
         refusal,
         any(
-            isinstance(s, (ast.For, ast.While)) and not _is_comprehension(s)
-            for s in _within(loop.body)
+            isinstance(s, (ast.For, ast.While)) and not _is_comprehension(s) for s in _within(body)
         ),
         _is_comprehension(loop),
         _limit(*limit) if limit else None,
@@ -195,8 +207,11 @@ def _limit(compared: ast.Compare, is_all: bool) -> Limit:
 
 def is_branch(s: ast.If) -> bool:
     """Whether both sides of an `if` can run one after the other: each runs to its end."""
-    sides = [*_within(s.body), *_within(s.orelse)]
-    own = [*_own(s.body), *_own(s.orelse)]
+    if any(map(may_jump, handlers_of(s))):
+        return False
+    bodies = as_traced(s.body), as_traced(s.orelse)
+    sides = [x for body in bodies for x in _within(body)]
+    own = [x for body in bodies for x in _own(body)]
     jumps = (ast.Break, ast.Continue)
     return all(
         isinstance(x, (*_STATEMENTS, *jumps)) and (not isinstance(x, jumps) or x not in own)
@@ -280,7 +295,7 @@ def uses_of(statements: Sequence[ast.stmt | ast.expr]) -> Uses:
             if path:
                 paths.add(path)
                 inner |= set(walk(x))
-    appended, read = _given_and_read(nodes, (APPEND, APPENDED, COLLECT, EXTENDED, LAST))
+    appended, read = _given_and_read(nodes, _OF_LISTS)
     names = frozenset(name for name in loaded(statements) if not name.startswith("."))
     names -= appended - read
     assigned = frozenset(

@@ -19,6 +19,9 @@ APPEND, COLLECT = ".append", ".collect"
 EXTENDED = ".extended"
 # The name of the function that is called with a list whose item is read or assigned.
 ITEMS = ".items"
+# The names of the functions that are called with a list or queue whose length data decide
+# (stacks.py).
+LENGTH, POPPED, ITEM, PUT = ".length", ".popped", ".item", ".put"
 # The names of the functions that append and return the value, that give the last item of a list or
 # what is kept of it, and that give what is kept of it before a loop; and the prefix of the variable
 # that keeps the last item.

@@ -1,0 +1,158 @@
+"""`try` statements and `with np.errstate(...)` in loops of the program and around them. The program
+assumes that nothing raises, and finds out whether something does (`Check` in
+cpp/bindings/compiled_call.h); Python runs such calls from their start. So handlers do not run in
+the body of a loop of the program: what raises there while the body is traced refuses the loop.
+
+    try:                                try:
+        y = f(x[i])                         y = f(x[i])
+    except ValueError:                  except .passed_on(): raise
+        continue                        except ValueError:
+                                            continue
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from rune_jit.capture.loops.nodes import at, call
+from rune_jit.errors import RuneJitError
+from rune_jit.tracing.context import ValuesNeeded, current_trace
+from rune_jit.tracing.loops import LoopRefused
+
+# The names of what is called for the exceptions that no handler of the function gets, and with what
+# `with` enters.
+PASSED_ON, ENTERED = ".passed_on", ".entered"
+_JUMPS = (ast.Break, ast.Continue)
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+def passed_on() -> tuple[type[BaseException], ...]:
+    """The exceptions that the handlers of a traced function do not get."""
+    trace = current_trace()
+    if trace is None or trace.is_segmented:
+        return ()
+    if trace.loops is not None and trace.loops.within:
+        return (BaseException,)
+    return (LoopRefused, ValuesNeeded, RuneJitError)
+
+
+def entered(manager: Any) -> Any:
+    """The manager of a `with` statement that seems to be np.errstate. Another one may swallow
+    exceptions: a loop in it, or around it, is none of the program."""
+    trace = current_trace()
+    loops = trace.loops if trace is not None else None
+    if loops is not None and type(manager) is not np.errstate:
+        why = "it has a with statement, or is in one"
+        if loops.within:
+            loops.fail(why)
+        if not loops.plans.are_all_refused:
+            loops.plans.refuse_all(why)
+            raise LoopRefused
+    return manager
+
+
+def is_try(s: ast.AST) -> bool:
+    """Whether a statement is a `try` whose body a loop of the program may run."""
+    return isinstance(s, ast.Try) and not s.finalbody
+
+
+def is_errstate(s: ast.AST) -> bool:
+    """Whether a statement is `with np.errstate(...):`, which swallows no exception."""
+    return isinstance(s, ast.With) and all(map(_is_errstate, s.items))
+
+
+def _is_errstate(item: ast.withitem) -> bool:
+    x = item.context_expr
+    if item.optional_vars is not None or not isinstance(x, ast.Call):
+        return False
+    name = x.func.attr if isinstance(x.func, ast.Attribute) else getattr(x.func, "id", None)
+    return name == "errstate"
+
+
+def is_transparent(s: ast.AST) -> bool:
+    """Whether the statements in a statement can be traced as if they stood in its place."""
+    return is_try(s) or is_errstate(s)
+
+
+def blocks(s: Any) -> list[list[ast.stmt]]:
+    """The statements of such a statement that run where nothing raises."""
+    return [s.body, s.orelse] if isinstance(s, ast.Try) else [s.body]
+
+
+def as_traced(statements: Iterable[ast.stmt]) -> list[ast.stmt]:
+    """The statements that the body of a loop of the program runs: no handlers."""
+    return [x for s in statements for x in _as_traced(s)]
+
+
+def _as_traced(s: ast.stmt) -> Iterator[ast.stmt]:
+    if is_try(s):
+        yield from as_traced([x for block in blocks(s) for x in block])
+    elif is_errstate(s):
+        for item in s.items:  # type: ignore[attr-defined]
+            yield at(s, ast.Expr(item.context_expr))
+        yield from as_traced(s.body)  # type: ignore[attr-defined]
+    elif isinstance(s, (ast.If, ast.For, ast.While)) and any(map(is_transparent, ast.walk(s))):
+        made = copy.copy(s)
+        made.body, made.orelse = as_traced(s.body), as_traced(s.orelse)
+        yield made
+    else:
+        yield s
+
+
+def jumps_out(statements: Sequence[ast.stmt]) -> bool:
+    """Whether there is a jump of the loop around statements in them, or a `return`."""
+    for s in statements:
+        if isinstance(s, (*_JUMPS, ast.Return)):
+            return True
+        if isinstance(s, (ast.For, ast.While)):
+            if jumps_out(s.orelse) or any(isinstance(x, ast.Return) for x in ast.walk(s)):
+                return True
+        elif not isinstance(s, _SCOPES):
+            parts: list[Any] = [s, *getattr(s, "handlers", ()), *getattr(s, "cases", ())]
+            names = ("body", "orelse", "finalbody")
+            if any(jumps_out(getattr(x, name, [])) for x in parts for name in names):
+                return True
+    return False
+
+
+def handlers_of(s: ast.AST) -> Iterator[ast.ExceptHandler]:
+    """The handlers in a statement."""
+    return (x for x in ast.walk(s) if isinstance(x, ast.ExceptHandler))
+
+
+def has_handlers(s: ast.AST) -> bool:
+    return any(True for _ in handlers_of(s))
+
+
+def may_jump(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler may go on or leave the loop around it. (A jump of a loop in it counts,
+    too.)"""
+    return any(isinstance(x, _JUMPS) for x in ast.walk(handler))
+
+
+class Guards(ast.NodeTransformer):
+    """Puts a first handler into each `try` statement, for what no handler of the function gets, and
+    a call into each `with np.errstate(...)`."""
+
+    def visit_With(self, node: ast.With) -> ast.With:
+        self.generic_visit(node)
+        if is_errstate(node):
+            for item in node.items:
+                item.context_expr = at(node, call(ENTERED, item.context_expr))
+        return node
+
+    def visit_Try(self, node: ast.Try) -> ast.Try:
+        self.generic_visit(node)
+        if node.handlers:
+            first = ast.ExceptHandler(call(PASSED_ON), None, [ast.Raise()])
+            node.handlers.insert(0, at(node.handlers[0], first))
+        return node
+
+
+# By the name under which loops find it.
+HANDLERS = {PASSED_ON: passed_on, ENTERED: entered}

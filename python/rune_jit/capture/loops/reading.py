@@ -1,0 +1,273 @@
+"""Arrays in the place of a list or queue that a loop reads, too (stacks.py)."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from rune_jit.capture.loops.effects import ALLOWED
+from rune_jit.capture.loops.growing import (
+    Capacity,
+    Filled,
+    Growing,
+    Leaf,
+    Plan,
+    Rows,
+    kind_of_rows,
+    put_together,
+    running,
+    taken_apart,
+)
+from rune_jit.capture.loops.kinds import is_array
+from rune_jit.capture.loops.lists import are_unsure
+from rune_jit.capture.loops.unfold import ITEM, LENGTH, POPPED, PUT
+from rune_jit.errors import UnsupportedOpError
+from rune_jit.tracing.context import current_trace
+from rune_jit.tracing.segments import SegmentedTrace
+from rune_jit.tracing.sizes import Size
+from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.tracer import Tracer
+
+# The largest magnitude of Python's integers in such lists.
+_MOST = 2**31
+
+
+def stack(name: str, initial: tuple[Any, ...], size: int) -> Any:
+    """The list, if the loop's function runs as it is; while it is traced, another one. `initial` is
+    what it holds, `size` how many numbers an item is (0: it is no tuple)."""
+    items, capacity = running.lists[-1][name]
+    trace = current_trace()
+    if trace is None or isinstance(trace, SegmentedTrace):
+        capacity.before = len(items)
+        return items
+    new: list[Any] = []
+    if trace.loops is not None:
+        trace.loops.growing[id(new)] = Stack(trace, name, new, capacity, initial, size)
+    return new
+
+
+class Stack(Growing):
+    """Such a list in a trace: the rows from `_first` to `_count` are its items."""
+
+    def __init__(
+        self,
+        trace: Trace,
+        name: str,
+        items: list[Any],
+        capacity: Capacity,
+        initial: tuple[Any, ...],
+        size: int,
+    ) -> None:
+        assert trace.loops is not None
+        plan = trace.loops.plans.growing.setdefault(name, Plan())
+        plan.sites["initial"] = len(initial)
+        super().__init__(trace, name, items, capacity)
+        for value in initial if plan.leaves is None else ():
+            parts: list[Any] = []
+            structure = taken_apart(value, parts)
+            kinds = [self._kind(x) for x in parts]
+            if plan.leaves is not None:
+                kinds = [self._joined(a, b) for a, b in zip(plan.leaves, kinds, strict=True)]
+            plan.structure, plan.leaves = structure, kinds
+        self._structure, self._leaves = plan.structure, plan.leaves
+        if plan.leaves is None:  # until something is appended
+            self._leaves = [Leaf(("int", None))] * max(size, 1)
+            self._structure = (tuple, *[None] * size) if size else None
+        if not self.is_wanted:
+            return
+        self._make_arrays(self._leaves)
+        self._first, self._failed = (
+            self._array([], np.dtype(dtype)) for dtype in (np.int64, np.bool_)
+        )
+        for row, value in enumerate(initial):
+            parts = []
+            taken_apart(value, parts)
+            self._write(row, list(map(self._small, parts)))
+        if initial:
+            self._count[()] = len(initial)
+
+    def _require(self) -> None:
+        if not self.is_wanted:
+            raise UnsupportedOpError(f"list: cannot trace what a loop does with {self._name}")
+
+    def _kind(self, x: Any) -> Leaf:
+        if is_array(x):
+            self._refuse("it appends an array to a list that it reads")
+        return super()._kind(x)
+
+    def _parts(self, value: Any) -> tuple[Any, list[Any]]:
+        """The structure of an item, and its numbers."""
+        parts: list[Any] = []
+        structure = taken_apart(value, parts)
+        are_atoms = structure is None or structure == (tuple, *[None] * len(parts))
+        if not are_atoms:
+            self._refuse("it appends what is no number and no tuple to a list that it reads")
+        return structure, parts
+
+    def _small(self, x: Any) -> Any:
+        """A number that is no Python integer of unknown size."""
+        limits = (x.low, x.high) if type(x) is Size else (x, x) if type(x) is int else (0, 0)
+        if max(map(abs, limits)) > _MOST:
+            self._refuse("it appends a large integer to a list that it reads")
+        operand = self._trace.operand(x)
+        builder = self._trace.builder
+        is_int = type(x) is Tracer and getattr(operand, "weak", None) == "int"
+        if not is_int or builder.unsure_kind(operand):
+            return x
+        if not self._trace.may_guess:
+            self._refuse("it appends a Python integer of unknown size to a list")
+        self._trace.guess()
+        return Tracer(self._trace, builder.assume_small(operand), scalar=True)
+
+    # Numbers of the trace, of NumPy's types.
+
+    def _of(self, name: str, *operands: Any) -> Any:
+        return self._trace.builder.ufunc(name, list(operands))[0]
+
+    def _set(self, array: Tracer, value: Any) -> None:
+        array[()] = Tracer(self._trace, value, scalar=True)
+
+    def _now(self, array: Tracer) -> Any:
+        return self._part(array, ())
+
+    @property
+    def _size(self) -> Any:
+        return self._of("subtract", self._now(self._count), self._now(self._first))
+
+    def _at(self, position: Any, holds: Any) -> Tracer:
+        """A row. If it is none, the list fails, and so does the loop: an index out of bounds ends
+        it."""
+        failed = self._of("logical_or", self._now(self._failed), self._of("logical_not", holds))
+        self._set(self._failed, failed)
+        made = self._trace.builder.select(holds, position, self._room + 1)
+        return Tracer(self._trace, made, scalar=True)
+
+    # What the loop does.
+
+    def append(self, value: Any, site: Any) -> None:
+        self._require()
+        structure, parts = self._parts(value)
+        self._learn(structure, list(map(self._kind, parts)), site)
+        position = self._now(self._count)
+        row = self._at(position, self._of("less", position, self._room))
+        self._write(row, list(map(self._small, parts)))
+        self._set(self._count, self._of("add", position, 1))
+
+    def length(self) -> Tracer:
+        self._require()
+        builder = self._trace.builder
+        size = builder.select(self._now(self._failed), 0, builder.clip(self._size, 0, self._room))
+        return Tracer(self._trace, builder.python_number(size, True), scalar=True)
+
+    def popped(self, is_last: bool) -> Any:
+        self._require()
+        count, first = self._now(self._count), self._now(self._first)
+        last = self._of("subtract", count, 1)
+        row = self._at(last if is_last else first, self._of("greater", count, first))
+        value = self._read(row)
+        if is_last:
+            self._set(self._count, last)
+        else:
+            self._set(self._first, self._of("add", first, 1))
+        return value
+
+    def item(self, position: Any) -> Any:
+        self._require()
+        return self._read(self._row(position))
+
+    def put(self, position: Any, value: Any) -> None:
+        self._require()
+        structure, parts = self._parts(value)
+        self._learn(structure, list(map(self._kind, parts)), None)
+        self._write(self._row(position), list(map(self._small, parts)))
+
+    def _row(self, position: Any) -> Tracer:
+        is_number = type(position) in (int, Size) or isinstance(position, np.integer)
+        if not is_number and (
+            type(position) is not Tracer or position.ndim or position.dtype.kind not in "iu"
+        ):
+            self._refuse("it reads a list at what is no integer")
+        builder = self._trace.builder
+        at = builder.astype(builder.value(self._trace.operand(position)), np.dtype(np.int64))
+        size = self._size
+        at = builder.select(self._of("less", at, 0), self._of("add", at, size), at)
+        holds = self._of(
+            "logical_and", self._of("greater_equal", at, 0), self._of("less", at, size)
+        )
+        return self._at(self._of("add", at, self._now(self._first)), holds)
+
+    def _read(self, row: Tracer) -> Any:
+        numbers: list[Any] = []
+        for leaf, array, pythons in zip(self._leaves, self._arrays, self._pythons, strict=True):
+            flag = None if pythons is None else self._part(pythons, row)  # type: ignore[arg-type]
+            numbers.append(self._number(leaf, self._part(array, row), flag))  # type: ignore[arg-type]
+        return put_together(self._structure, iter(numbers))
+
+    def _number(self, leaf: Leaf, value: Any, is_python: Any) -> Tracer:
+        builder, kinds = self._trace.builder, leaf.kinds
+        assert kinds is not None
+        if are_unsure(kinds):
+            made = builder.astype(builder.value(value), value.dtype)
+            builder.mark_unsure(made, kinds[0], is_python)
+        elif kinds[0] is None:
+            made = value
+        elif kinds[0] == "bool":
+            made = builder.operator("not_equal", [builder.python_number(value, False), 0.0])
+        elif kinds[0] == "int":
+            made = builder.python_number(builder.clip(value, -_MOST, _MOST), True)
+        else:
+            made = builder.python_number(value, False)
+        return Tracer(self._trace, made, scalar=True)
+
+    def filled(self) -> Filled:
+        self._require()
+        self._trace.raise_if(self._now(self._failed))
+        parts = zip(self._leaves, self._arrays, self._pythons, strict=True)
+        rows = [Rows(kind_of_rows(leaf), *arrays) for leaf, *arrays in parts]
+        return Filled(self._count, put_together(self._structure, iter(rows)), self._first)
+
+
+def _stack_of(items: Any) -> Any:
+    """The Stack that stands for a list, if one does."""
+    trace = current_trace()
+    loops = trace.loops if trace is not None else None
+    return loops.growing.get(id(items)) if loops is not None else None
+
+
+def length(items: Any) -> Any:
+    """len(items)"""
+    found = _stack_of(items)
+    return len(items) if found is None else found.length()
+
+
+def popped(items: Any, is_last: bool) -> Any:
+    """items.pop() or items.pop(0)"""
+    found = _stack_of(items)
+    if found is not None:
+        return found.popped(is_last)
+    if is_last:
+        return items.pop()
+    return items.popleft() if type(items) is deque else items.pop(0)
+
+
+def item(items: Any, position: Any) -> Any:
+    """items[position]"""
+    found = _stack_of(items)
+    return items[position] if found is None else found.item(position)
+
+
+def put(items: Any, position: Any, value: Any) -> None:
+    """items[position] = value"""
+    found = _stack_of(items)
+    if found is None:
+        items[position] = value
+    else:
+        found.put(position, value)
+
+
+ALLOWED += [length, popped, item, put]
+
+# By the names under which loops find them.
+STACKS = {LENGTH: length, POPPED: popped, ITEM: item, PUT: put}
