@@ -215,7 +215,7 @@ _ARG_BLOCK = 1024  # elements: of rows of so many, the first with the extremum i
 
 def _arg_by_parts(name: str, a: Any, value: Any, along: int | None) -> Tracer | None:
     """numpy.argmax of long vectors, of which only a part is read twice. None if the axis is short,
-    or its neighbours do not lie side by side."""
+    or its neighbours may lie in more than one way."""
     if any(isinstance(n, Size) for n in value.shape) or value.dtype.kind not in "fiu":
         return None
     trace, builder = require_trace(), require_trace().builder
@@ -228,7 +228,7 @@ def _arg_by_parts(name: str, a: Any, value: Any, along: int | None) -> Tracer | 
         return _arg_by_blocks(name, Tracer(trace, builder.reshape(value, [-1])))
     axis = normalize_axis_index(along, value.ndim)
     size = value.shape[axis]
-    if size < 16 * _ARG_BLOCK or axis != (0 if by_columns else value.ndim - 1):
+    if size < 16 * _ARG_BLOCK or (value.ndim > 2 and axis != (0 if by_columns else value.ndim - 1)):
         return None
     axes = [i for i in range(value.ndim) if i != axis]
     rows = builder.transpose(value, [*axes, axis])
