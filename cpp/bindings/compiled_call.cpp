@@ -125,7 +125,8 @@ CompiledCall::CompiledCall(std::shared_ptr<BoundProgram> program, std::vector<in
                            const py::sequence& guards,
                            const std::vector<std::pair<int64_t, int64_t>>& writes,
                            std::vector<int64_t> contiguous, std::vector<int64_t> turned,
-                           std::vector<int64_t> turned_results, const std::vector<py::tuple>& checks, py::object device)
+                           std::vector<int64_t> turned_results,
+                           const std::vector<py::tuple>& checks, py::object device)
     : program_(std::move(program)),
       input_leaves_(std::move(input_leaves)),
       captured_(std::move(captured)),

@@ -115,8 +115,8 @@ class CompiledCall {
   py::object device_;  // of the Arrays that are returned; None if results are NumPy's
   std::vector<LeafGuard> leaf_guards_;
   std::vector<Guard> guards_;
-  std::vector<int64_t> contiguous_;  // inputs
-  std::vector<int64_t> turned_;      // inputs whose transposes the program takes
+  std::vector<int64_t> contiguous_;      // inputs
+  std::vector<int64_t> turned_;          // inputs whose transposes the program takes
   std::vector<int64_t> turned_results_;  // of the program; the function's are their transposes
   std::vector<WriteBack> writes_;
   std::vector<Check> checks_;  // of the program's last results

@@ -19,8 +19,8 @@ std::optional<Value> sequential_value(const Graph& graph, const Cluster& cluster
   return std::nullopt;
 }
 
-// A loop over such an axis fills few vectors. Longer axes stay by themselves where masks differ from
-// row to row: neighbouring rows share loads.
+// A loop over such an axis fills few vectors. Longer axes stay by themselves where masks differ
+// from row to row: neighbouring rows share loads.
 constexpr int64_t kShortAxis = 16;
 
 class Former {
