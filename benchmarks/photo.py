@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import functools
 import importlib.util
 import os
 import subprocess
@@ -77,7 +78,8 @@ def main() -> None:
                 difference = np.abs(got.astype(int) - want).max()
                 assert difference <= 1, f"{name} differs from NumPy by {difference} of 255"
         times = {name: timing.Times(0.0) for name in functions}
-        calls = {name: (lambda f=f: f(photo)) for name, f in functions.items()}
+        calls: dict[str, Callable[[], Any]]
+        calls = {name: functools.partial(f, photo) for name, f in functions.items()}
         timing.interleave(calls, times, options.seconds)
     print(f"cores: {machine.cores()} of {machine.cpu_name()}; load {machine.load():.1f}")
     for name, time in times.items():
