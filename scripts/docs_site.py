@@ -40,6 +40,7 @@ OUTSIDE = {
             "npbench.md",
             "loops.md",
             "shapes.md",
+            "photo.md",
             "results_cuda.md",
             "dask_arrays.md",
         )

@@ -125,6 +125,7 @@ CompiledCall::CompiledCall(std::shared_ptr<BoundProgram> program, std::vector<in
                            const py::sequence& guards,
                            const std::vector<std::pair<int64_t, int64_t>>& writes,
                            std::vector<int64_t> contiguous, std::vector<int64_t> turned,
+                           std::vector<int64_t> turned_results,
                            const std::vector<py::tuple>& checks, py::object device)
     : program_(std::move(program)),
       input_leaves_(std::move(input_leaves)),
@@ -133,7 +134,8 @@ CompiledCall::CompiledCall(std::shared_ptr<BoundProgram> program, std::vector<in
       device_(std::move(device)),
       guards_(to_guards(guards)),
       contiguous_(std::move(contiguous)),
-      turned_(std::move(turned)) {
+      turned_(std::move(turned)),
+      turned_results_(std::move(turned_results)) {
   for (const py::tuple& output : outputs) outputs_.push_back(Output::of(output));
   for (const auto& [leaf, dtype] : leaf_guards)
     leaf_guards_.push_back({leaf, dtype.is_none() ? std::nullopt : std::optional(to_dtype(dtype))});
@@ -191,6 +193,7 @@ CompiledCall::Status CompiledCall::call(std::span<const py::handle> leaves, py::
       if (writes_.empty()) throw;
       return Status::Unsuitable;  // as above
     }
+    for (const int64_t i : turned_results_) computed[i] = to_host(computed[i]).attr("T");
     for (const WriteBack& w : writes_) w.write(arguments[w.input], computed[w.computed]);
   }
   result = assemble(leaves, computed);

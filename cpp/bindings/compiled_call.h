@@ -72,7 +72,8 @@ class CompiledCall {
                py::object unflatten, const std::vector<std::pair<int64_t, py::object>>& leaf_guards,
                const py::sequence& guards, const std::vector<std::pair<int64_t, int64_t>>& writes,
                std::vector<int64_t> contiguous, std::vector<int64_t> turned,
-               const std::vector<py::tuple>& checks, py::object device);
+               std::vector<int64_t> turned_results, const std::vector<py::tuple>& checks,
+               py::object device);
 
   // Whether the state that the trace read has not changed, and the captured arrays have the same
   // types as before.
@@ -114,8 +115,9 @@ class CompiledCall {
   py::object device_;  // of the Arrays that are returned; None if results are NumPy's
   std::vector<LeafGuard> leaf_guards_;
   std::vector<Guard> guards_;
-  std::vector<int64_t> contiguous_;  // inputs
-  std::vector<int64_t> turned_;      // inputs whose transposes the program takes
+  std::vector<int64_t> contiguous_;      // inputs
+  std::vector<int64_t> turned_;          // inputs whose transposes the program takes
+  std::vector<int64_t> turned_results_;  // of the program; the function's are their transposes
   std::vector<WriteBack> writes_;
   std::vector<Check> checks_;  // of the program's last results
 };

@@ -585,6 +585,7 @@ class CompiledCall:
         ],
         contiguous: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
         turned: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+        turned_results: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
         checks: collections.abc.Sequence[tuple],
         device: typing.Any,
     ) -> None: ...

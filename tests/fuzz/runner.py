@@ -143,6 +143,7 @@ def _run_cpu_kernels(program: Program) -> list[Any]:
         for i in traced.turned:
             leaves[i] = leaves[i].T
         computed = interpret_program(_core.lower(traced.graph, "cpu"), leaves)
+    turned = set(traced.turned_results)
     results: list[Any] = []
     for plan in traced.outputs:
         results.append(
@@ -153,7 +154,12 @@ def _run_cpu_kernels(program: Program) -> list[Any]:
             else plan[1]
         )
     shapes = [np.shape(r) for r in Expectation(program).results]
-    return [np.reshape(r, s) for r, s in zip(results, shapes, strict=True)]
+    return [
+        np.reshape(r, s[::-1]).T
+        if plan[0] == "computed" and plan[1] in turned
+        else np.reshape(r, s)
+        for plan, r, s in zip(traced.outputs, results, shapes, strict=True)
+    ]
 
 
 def interpret_program(lowered: Any, inputs: list[Any]) -> list[np.ndarray]:

@@ -35,6 +35,8 @@ def run_reference(function: Callable[..., Any], *args: Any) -> Any:
     if traced.graph is not None:
         assert traced.graph.verify() == []
         computed = evaluate(str(traced.graph), inputs, traced.functions)
+    for i in traced.turned_results:
+        computed[i] = computed[i].T
     results = []
     for plan in traced.outputs:
         if plan[0] == "computed":

@@ -12,8 +12,11 @@ namespace {
 const std::vector<Rule>& rules_of(NodeKind kind) {
   static const auto by_kind = [] {
     std::array<std::vector<Rule>, kNumNodeKinds> result;
-    for (const auto& table : {elementwise_rules(), structure_rules()})
-      for (const RulesOfKind& row : table) result[static_cast<int>(row.kind)] = row.rules;
+    for (const auto& table : {elementwise_rules(), structure_rules(), permute_rules()})
+      for (const RulesOfKind& row : table) {
+        std::vector<Rule>& rules = result[static_cast<int>(row.kind)];
+        rules.insert(rules.end(), row.rules.begin(), row.rules.end());
+      }
     return result;
   }();
   return by_kind[static_cast<int>(kind)];

@@ -45,5 +45,6 @@ struct RulesOfKind {
 };
 std::vector<RulesOfKind> elementwise_rules();
 std::vector<RulesOfKind> structure_rules();
+std::vector<RulesOfKind> permute_rules();
 
 }  // namespace rune::graph

@@ -1,6 +1,7 @@
 #include "schedule/fusion/form_kernels.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <set>
 
@@ -17,6 +18,10 @@ std::optional<Value> sequential_value(const Graph& graph, const Cluster& cluster
     if (is_sequential(graph[v])) return v;
   return std::nullopt;
 }
+
+// A loop over such an axis fills few vectors. Longer axes stay by themselves where masks differ
+// from row to row: neighbouring rows share loads.
+constexpr int64_t kShortAxis = 16;
 
 class Former {
  public:
@@ -206,10 +211,16 @@ class Former {
       const auto along_b = expr.coefficient_of(static_cast<uint32_t>(b));
       return along_a && along_b && *along_a == *along_b * size;
     };
+    // Holds from one step of a on, or up to one: of the axis over both, from a multiple of size(b).
+    const auto is_by_steps = [&](const Expr& condition) {
+      const auto along_a = condition.coefficient_of(static_cast<uint32_t>(a));
+      return along_a && std::abs(*along_a) == 1 && !condition.depends_on(static_cast<uint32_t>(b));
+    };
     for (const MemoryAccess& access : accesses) {
       if (!moves_alike(access.position)) return false;
       for (const Expr& condition : access.mask.conditions())
-        if (!moves_alike(condition)) return false;
+        if (!moves_alike(condition) && !(size <= kShortAxis && is_by_steps(condition)))
+          return false;
     }
     return true;
   }

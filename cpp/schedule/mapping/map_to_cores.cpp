@@ -15,8 +15,10 @@ namespace {
 
 // Most tasks of the pool for each core: enough to even out, few enough to be free.
 constexpr int64_t kTasksPerCore = 8;
-// Sides of the square tiles in which arrays are transposed: 64 rows of 256 bytes fit the caches.
-constexpr int64_t kTransposeTile = 64;
+// Sides of the square tiles in which arrays are transposed, of elements of at least four bytes and
+// of smaller ones: few enough rows that their lines and pages stay in the first caches, each of
+// whole lines. Arrays of fewer elements than the larger tile need none.
+constexpr int64_t kTransposeTile = 32, kCachedSide = 64;
 // Of points of squares that are transposed in registers: more code is not worth compiling.
 constexpr double kMostSquareOperations = 25;
 // Rows of a matrix that are read side by side, as many as prefetchers follow; vectors of each; and
@@ -259,8 +261,7 @@ class CoreMapper {
   // few rows that are no squares.
   std::optional<int64_t> transposed_axis(const Ints& vec) const {
     const int64_t points = max_elements(s_.graph[s_.kernel.outputs.front()].shape());
-    if (s_.around || s_.has_inner_axes() || vec.empty() ||
-        points <= kTransposeTile * kTransposeTile)
+    if (s_.around || s_.has_inner_axes() || vec.empty() || points <= kCachedSide * kCachedSide)
       return std::nullopt;
     for (const MemoryAccess& access : vector_axis_.accesses()) {
       const auto stride = access.position.coefficient_of(static_cast<uint32_t>(vec.front()));
@@ -269,7 +270,7 @@ class CoreMapper {
         const auto across = access.position.coefficient_of(static_cast<uint32_t>(axis));
         if (!across || std::abs(*across) != 1) continue;
         const int64_t shorter = std::min(s_.extent(vec.front()), s_.extent(axis));
-        if (shorter > kTransposeTile ||
+        if (shorter > kCachedSide ||
             (shorter >= vector_axis_.lanes() && reads_squares(vec.front(), axis)))
           return axis;
       }
@@ -297,11 +298,13 @@ class CoreMapper {
   // Workgroups are tiles over both axes of a transpose, so that all of a loaded cache line is used
   // before it is evicted.
   void tile_transpose(const Ints& tiled) {
+    const bool is_wide = size_of(s_.graph[s_.kernel.outputs.front()].dtype()) >= 4;
+    const int64_t side = is_wide ? kTransposeTile : kCachedSide;
     for (const int64_t axis : s_.outer) {
       const bool in_tile = contains(tiled, axis);
       const int64_t whole = round_up(s_.extent(axis), s_.step[axis]);
       s_.block_tile[axis] =
-          in_tile ? std::min(whole, round_up(kTransposeTile, s_.step[axis])) : s_.step[axis];
+          in_tile ? std::min(whole, round_up(side, s_.step[axis])) : s_.step[axis];
       s_.kernel.iter.mapping.block.push_back(axis);
     }
   }

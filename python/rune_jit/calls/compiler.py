@@ -88,6 +88,7 @@ class Compiler:
             traced.writes,
             traced.contiguous,
             traced.turned if executable else [],
+            traced.turned_results,
             traced.checks,
             device,
         )

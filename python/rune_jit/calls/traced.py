@@ -29,6 +29,7 @@ from rune_jit.errors import (
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.tracing.context import ValuesNeeded, user_site_of
 from rune_jit.tracing.loops import LoopPlans, LoopRefused, Loops
+from rune_jit.tracing.orders import Orders
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
@@ -48,6 +49,7 @@ class Traced(NamedTuple):
     writes: list[tuple[int, int]]  # (input, result of the program)
     contiguous: list[int]  # inputs that must be
     turned: list[int]  # inputs in Fortran order, whose transposes the graph takes
+    turned_results: list[int]  # results of the graph that are transposes of the function's
     functions: list[tuple[str, Any]]  # that the program calls on the host
     checks: list[tuple[Any, ...]]  # of the program's last results: bind_dispatch.cpp says which
     loops: list[str]  # how they run
@@ -349,6 +351,8 @@ def _finish(
     trace: Trace, call: Call, result: Any, input_leaves: list[int], guards: list[Any]
 ) -> Traced:
     leaves, treedef = trees.flatten(result, call.receiver)
+    given = [*call.leaves, *trace.captured]
+    takes_numpys = not call.in_chunks and not any(isinstance(x, Array) for x in given)
     leaves = [
         Tracer(trace, trace.operand(leaf)) if isinstance(leaf, Size) else leaf for leaf in leaves
     ]
@@ -358,8 +362,15 @@ def _finish(
     outputs: list[tuple[Any, ...]] = []
     computed: list[Any] = []
     planned: dict[int, tuple[Any, ...]] = {}
+    turned_results: list[int] = []
+    orders = Orders(trace.turned)
     for leaf in leaves:
+        number = len(computed)
         outputs.append(_plan_output(trace, leaf, computed, planned))
+        is_array = len(computed) > number and isinstance(leaf, Tracer) and leaf.ndim > 1
+        if is_array and takes_numpys and orders.is_fortran(leaf):
+            turned_results.append(number)
+            computed[number] = _transposed(trace, computed[number])
     writes = []
     contiguous = []
     for target, storage in trace.inputs(input_leaves):
@@ -390,7 +401,8 @@ def _finish(
         guards,
         writes,
         contiguous,
-        [i for i, leaf in enumerate(input_leaves) if is_turned(call.leaves[leaf])],
+        [i for i, leaf in enumerate(input_leaves) if leaf in trace.turned],
+        turned_results,
         trace.functions,
         checks,
         trace.loops.plans.lines() if trace.loops is not None else [],
@@ -404,8 +416,8 @@ def _input_tracer(trace: Trace, leaf: Any, position: int, shape: tuple[Any, ...]
     dtype = np.result_type(type(leaf)) if weak else leaf.dtype
     is_array = isinstance(leaf, (np.ndarray, Array))
     if is_turned(leaf):
-        transpose = trace.builder.input(dtype, list(shape)[::-1], weak)
-        value = trace.builder.transpose(transpose, tuple(range(len(shape)))[::-1])
+        trace.turned.add(position)
+        value = _transposed(trace, trace.builder.input(dtype, list(shape)[::-1], weak))
     else:
         value = trace.builder.input(dtype, list(shape), weak)
     tracer = Tracer(trace, value, scalar=not is_array)
@@ -413,6 +425,10 @@ def _input_tracer(trace: Trace, leaf: Any, position: int, shape: tuple[Any, ...]
         trace.leaves.append(tracer._storage)
     tracer._storage.leaf = position
     return tracer
+
+
+def _transposed(trace: Trace, value: Any) -> Any:
+    return trace.builder.transpose(value, tuple(range(len(value.shape)))[::-1])
 
 
 def is_turned(leaf: Any) -> bool:

@@ -89,6 +89,7 @@ def laid_out_as(result: Tracer, operands: Any) -> Tracer:
     """A result that NumPy may lay out in memory as its operands of more than one dimension."""
     if len(result._shape) > 1:
         result._storage.order_from = _orders(operands)
+        result._storage.in_order_of_operands = True
     return result
 
 
@@ -113,6 +114,13 @@ _IN_C_ORDER = {
 _IN_ORDER_OF_THEIR_OWN = {np.einsum, np.apply_along_axis}
 
 
+# Functions of more than single elements, and compositions, whose results lie in the order "K".
+_IN_ORDER_OF_OPERANDS = {
+    *(np.concatenate, np.vstack, np.hstack, np.pad, np.diff, np.copy),
+    *(np.where, np.clip, np.round, np.around, np.nan_to_num),
+}
+
+
 def as_laid_out(function: Any, result: Any, operands: Any) -> Any:
     """A function's result, whose new arrays are noted to be laid out as its operands."""
     made = [x._storage for x in tracers_in(result) if len(x._shape) > 1]
@@ -123,6 +131,7 @@ def as_laid_out(function: Any, result: Any, operands: Any) -> Any:
             if storage.value is not None and storage not in given:
                 storage.order_from += _orders(arrays)
                 storage.order_known = function not in _IN_ORDER_OF_THEIR_OWN
+                storage.in_order_of_operands |= function in _IN_ORDER_OF_OPERANDS
     return result
 
 

@@ -21,6 +21,7 @@ from rune_jit.rules.coercions import (
 from rune_jit.rules.statistics import degrees_removed, masked_variance, mean_of, variance_of
 from rune_jit.rules.table import FUNCTIONS, implements
 from rune_jit.tracing.context import require_trace
+from rune_jit.tracing.orders import Orders
 from rune_jit.tracing.sizes import Size, mismatch
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
@@ -194,11 +195,12 @@ def _arg_reduce(name: str, a: Any, axis: Any = None, *, keepdims: Any = NO_VALUE
                 [size],
             )
     builder, axes = trace.builder, None if along is None else [along]
-    if (along is None or value.ndim == 1) and _is_long(value):
-        position = _arg_by_blocks(name, Tracer(trace, builder.reshape(value, [-1])))
+    if (parts := _arg_by_parts(name, a, value, along)) is not None:
         if as_flag(keepdims):
-            position = Tracer(trace, builder.reshape(trace.array(position), [1] * value.ndim))
-        return position
+            kept = [1] * value.ndim if along is None else list(value.shape)
+            kept[along or 0] = 1
+            parts = Tracer(trace, builder.reshape(trace.array(parts), kept))
+        return parts
     hit = builder.ufunc("equal", [value, builder.reduce(name, value, axes, True)])[0]
     if is_float(value.dtype):  # the first NaN wins: it equals nothing, and makes the extremum NaN
         hit = builder.ufunc("logical_or", [hit, *builder.ufunc("isnan", [value])])[0]
@@ -211,32 +213,68 @@ def _arg_reduce(name: str, a: Any, axis: Any = None, *, keepdims: Any = NO_VALUE
 _ARG_BLOCK = 1024  # elements: of rows of so many, the first with the extremum is read twice
 
 
-def _is_long(value: Any) -> bool:
-    is_static = not any(isinstance(n, Size) for n in value.shape)
-    return is_static and value.dtype.kind in "fiu" and math.prod(value.shape) >= 16 * _ARG_BLOCK
+def _arg_by_parts(name: str, a: Any, value: Any, along: int | None) -> Tracer | None:
+    """numpy.argmax of long vectors, of which only a part is read twice. None if the axis is short,
+    or its neighbours may lie in more than one way."""
+    if any(isinstance(n, Size) for n in value.shape) or value.dtype.kind not in "fiu":
+        return None
+    trace, builder = require_trace(), require_trace().builder
+    by_columns = value.ndim > 1 and isinstance(a, Tracer) and Orders(trace.turned).is_fortran(a)
+    if along is None or value.ndim == 1:
+        if math.prod(value.shape) < 16 * _ARG_BLOCK or (by_columns and value.ndim > 2):
+            return None
+        if by_columns:
+            return _arg_by_rows(name, Tracer(trace, value))
+        return _arg_by_blocks(name, Tracer(trace, builder.reshape(value, [-1])))
+    axis = normalize_axis_index(along, value.ndim)
+    size = value.shape[axis]
+    if size < 16 * _ARG_BLOCK or (value.ndim > 2 and axis != (0 if by_columns else value.ndim - 1)):
+        return None
+    axes = [i for i in range(value.ndim) if i != axis]
+    rows = builder.transpose(value, [*axes, axis])
+    found = _arg_by_blocks(name, Tracer(trace, builder.reshape(rows, [-1, size])))
+    return Tracer(trace, builder.reshape(trace.array(found), [value.shape[i] for i in axes]))
 
 
 def _arg_by_blocks(name: str, x: Tracer) -> Tracer:
-    """numpy.argmax of a long vector: where it is in the first block whose extremum is that of all.
-    If there is a NaN, the extrema of its block and of all are NaN."""
+    """numpy.argmax along the last of one or two axes: where it is in the first block whose extremum
+    is that of all. If there is a NaN, the extrema of its block and of all are NaN."""
     trace = require_trace()
-    count = x.shape[0] // _ARG_BLOCK
+    lead, size = x.shape[:-1], x.shape[-1]
+    count = size // _ARG_BLOCK
     main = count * _ARG_BLOCK
-    blocks = x[:main].reshape(count, _ARG_BLOCK)
-    extrema = reduce_array(name, blocks, 1)
-    best = _arg_reduce(name, extrema)
+    blocks = x[..., :main].reshape(*lead, count, _ARG_BLOCK)
+    extrema = reduce_array(name, blocks, -1)
+    best = _arg_reduce(name, extrema, -1)
     at = trace.array(best)
     trace.builder.assume_range(at, 0, count - 1)
-    block = Tracer(trace, trace.builder.take(trace.array(blocks), at, 0))
-    position = best * _ARG_BLOCK + _arg_reduce(name, block)
-    if main == x.shape[0]:
+    if lead:
+        blocks = blocks.reshape(-1, _ARG_BLOCK)
+        first = trace.builder.ufunc("multiply", [trace.iota(lead[0]), count])[0]
+        at = trace.builder.ufunc("add", [first, at])[0]
+    part = Tracer(trace, trace.builder.take(trace.array(blocks), at, 0))
+    position = best * _ARG_BLOCK + _arg_reduce(name, part, -1)
+    if main == size:
         return Tracer(trace, trace.array(position))
-    of_blocks, of_rest = reduce_array(name, extrema), reduce_array(name, x[main:])
+    rest = x[..., main:]
+    of_blocks, of_rest = reduce_array(name, extrema, -1), reduce_array(name, rest, -1)
     in_rest = of_rest > of_blocks if name == "max" else of_rest < of_blocks
     if is_float(x.dtype):
         in_rest = in_rest | np.isnan(of_rest) & ~np.isnan(of_blocks)
-    chosen = np.where(in_rest, main + _arg_reduce(name, x[main:]), position)
+    chosen = np.where(in_rest, main + _arg_reduce(name, rest, -1), position)
     return Tracer(trace, trace.array(chosen))  # a scalar, which NumPy's where is not
+
+
+def _arg_by_rows(name: str, x: Tracer) -> Tracer:
+    """numpy.argmax of all elements of a matrix that lies by columns: where it is in the first row
+    whose extremum is that of all."""
+    trace = require_trace()
+    rows, columns = x.shape
+    best = _arg_reduce(name, reduce_array(name, x, 1))
+    at = trace.array(best)
+    trace.builder.assume_range(at, 0, rows - 1)
+    row = Tracer(trace, trace.builder.take(trace.array(x), at, 0))
+    return Tracer(trace, trace.array(best * columns + _arg_reduce(name, row)))
 
 
 def _positions(trace: Trace, shape: tuple[Any, ...], axis: int | None) -> Any:

@@ -17,6 +17,7 @@ from rune_jit.rules.coercions import (
     as_shape,
     call_builder,
     is_axis_of_scalar,
+    laid_out_as,
     make_view,
     rank,
     refuse,
@@ -203,7 +204,8 @@ def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
         value = _rolled(trace, value, by, normalize_axis_index(along, value.ndim))
     if axis is None:
         value = trace.builder.reshape(value, list(whole))
-    return Tracer(trace, value, scalar=False)
+    result = Tracer(trace, value, scalar=False)
+    return result if axis is None else laid_out_as(result, [a])
 
 
 def _rolled(trace: Trace, value: Any, by: int, axis: int) -> Any:

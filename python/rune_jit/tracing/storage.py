@@ -202,6 +202,8 @@ class Storage:
     # NumPy lays the array out as these ones are (empty: in C order), if that is known.
     order_from: tuple[Tracer, ...] = ()
     order_known: bool = True
+    # Whether that order is the one that NumPy calls "K".
+    in_order_of_operands: bool = False
     # Whose layouts decided whether a reshaped array is a view of this one or a copy.
     reshaped: tuple[Storage, ...] = ()
     is_nonzero: bool = False  # whether it is a number that is known not to be 0

@@ -77,6 +77,7 @@ class Trace:
         self._computed = 0  # operations on arrays whose values are known
         self._assumed: list[Any] = []  # pairs of numbers that are equal
         self.leaves: list[Storage] = []  # of the arguments that are arrays
+        self.turned: set[int] = set()  # leaves that lie in Fortran order
         self.numbers: dict[int, int] = {}  # arguments that are numbers: leaves by input
         self.needed: frozenset[int] = frozenset()  # of these leaves: whose values were asked for
         # Leaves that are functions, by code: calls whose functions have the same code share the

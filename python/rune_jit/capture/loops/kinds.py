@@ -102,6 +102,7 @@ def lay_out_as(made: Tracer, like: Tracer) -> None:
         storage = like._storage
         made._storage.order_from = storage.order_from
         made._storage.order_known = storage.order_known and not like._steps
+        made._storage.in_order_of_operands = storage.in_order_of_operands and not like._steps
 
 
 class _Shape:

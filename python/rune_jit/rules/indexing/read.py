@@ -61,7 +61,10 @@ def _getitem(x: Tracer, index: Any) -> Any:
     selects = [not isinstance(part, slice) and part is not Ellipsis for part in parts]
     result._storage.order_known = selects == sorted(selects, reverse=True)
     selected = sum(is_array for is_array in selects) - parts.count(None)
-    return laid_out_as(result, (x,)) if len(x._shape) - selected > 1 else result
+    if len(x._shape) - selected > 1:
+        laid_out_as(result, (x,))
+    result._storage.in_order_of_operands = False  # index arrays decide it, too
+    return result
 
 
 def setitem(x: Tracer, index: Any, value: Any) -> None:

@@ -1,0 +1,104 @@
+"""In which order NumPy lays out what a trace computes from arrays in Fortran order."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+from rune_jit.tracing.storage import Storage, layout, viewed
+from rune_jit.tracing.tracer import Tracer
+
+
+class Orders:
+    """Which arrays of a trace NumPy lays out in Fortran order. `turned` are the arguments that
+    are."""
+
+    def __init__(self, turned: set[int]) -> None:
+        self._turned = turned
+        self._known: dict[int, bool] = {}  # by the id of a storage
+
+    def is_fortran(self, x: Tracer) -> bool:
+        """Whether an array or a view surely is Fortran-contiguous, and not C-contiguous."""
+        strides = self._strides(x)
+        sizes = x._shape
+        if strides is None or any(not isinstance(n, int) for n in sizes):
+            return False
+        stride, sides = 1, 0
+        for size, found in zip(sizes, strides, strict=True):
+            if size != 1 and found != stride:
+                return False
+            stride *= size
+            sides += size > 1
+        return sides > 1 and stride > 0
+
+    def _strides(self, x: Tracer) -> Sequence[int] | None:
+        """In elements; None if not known."""
+        storage = x._storage
+        shape = storage.shape
+        if any(not isinstance(n, int) for n in shape) or storage.array is not None:
+            return None
+        if storage.captured is not None:
+            return None
+        fortran = self._is_whole_fortran(storage)
+        if not x._steps and fortran:
+            return list(itertools.accumulate((1, *shape[:-1]), lambda a, b: a * max(b, 1)))
+        if not x._steps:
+            back = list(itertools.accumulate((1, *shape[:0:-1]), lambda a, b: a * max(b, 1)))
+            return back[::-1]
+        try:
+            whole = layout(shape[::-1] if fortran else shape, x.dtype, ())
+            dummy = viewed(whole.T if fortran else whole, x._steps)
+        except (ValueError, AttributeError):  # a reshape that copies
+            return None
+        if dummy.dtype != whole.dtype:
+            return None  # parts of complex numbers
+        return [stride // dummy.itemsize for stride in dummy.strides]
+
+    def _is_whole_fortran(self, storage: Storage) -> bool:
+        """Whether NumPy lays out all of an array in Fortran order. What is written to keeps the
+        order in which it is computed here, which is C's; so does what is reshaped, as a view of an
+        array in C order."""
+        open_ = [storage]
+        while open_:
+            last = open_[-1]
+            if id(last) in self._known:
+                open_.pop()
+                continue
+            operands = last.order_from if last.in_order_of_operands else ()
+            if last.leaf is not None or not operands or last.version or last.reshaped:
+                is_turned = last.leaf in self._turned and not last.version and not last.reshaped
+                self._known[id(last)] = is_turned
+                continue
+            new = [x._storage for x in operands if id(x._storage) not in self._known]
+            new = [x for x in new if not any(x is other for other in open_)]
+            open_.extend(new)
+            if not new:
+                self._known[id(last)] = self._follows(last, operands)
+        return self._known[id(storage)]
+
+    def _follows(self, storage: Storage, operands: tuple[Tracer, ...]) -> bool:
+        """Whether the order "K" of operands is Fortran's: no operand's strides shrink from an axis
+        to a later one, and for each pair of neighbours one operand's grow."""
+        ndim = len(storage.shape)
+        grows = set()
+        for x in operands:
+            strides = self._strides(x)
+            if strides is None:
+                return False
+            axes = [
+                (ndim - len(strides) + axis, abs(stride))
+                for axis, (stride, size) in enumerate(zip(strides, x._shape, strict=True))
+                if size != 1 and stride
+            ]
+            for (a, inner), (b, outer) in itertools.combinations(axes, 2):
+                if inner >= outer:
+                    return False
+                if b == a + 1:
+                    grows.add(a)
+        sides = [axis for axis in range(ndim) if storage.shape[axis] != 1]
+        return (
+            math.prod(storage.shape) > 0
+            and len(sides) > 1
+            and all(a in grows and b == a + 1 for a, b in itertools.pairwise(sides))
+        )

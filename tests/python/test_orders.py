@@ -1,0 +1,128 @@
+"""Results lie in memory as NumPy lays them out: in Fortran order if all operands do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from compare import assert_matches
+
+import rune_jit
+
+RNG = np.random.default_rng(3)
+
+FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "map": lambda x, y: x * y + 1,
+    "row": lambda x, y: x - y[0],
+    "column": lambda x, y: x / (y[:, :1] + 9),
+    "of a row and a column": lambda x, y: x[:1] * y[:, :1],
+    "scalar": lambda x, y: np.exp(x[0, 0]) + y,
+    "where": lambda x, y: np.where(x > y, x, 0),
+    "chain": lambda x, y: np.clip(np.round(np.tanh(x) * 3), -1, 2).astype(np.float32),
+    "slices": lambda x, y: x[::2, 1::3] * 2,
+    "reversed": lambda x, y: x.T + y.T[::-1],
+    "transposed": lambda x, y: (x + y).T,
+    "transposed twice": lambda x, y: (x.T + y.T).T,
+    "copy": lambda x, y: x.T.copy() + y.T.copy(),
+    "copy K": lambda x, y: np.copy(x) + y,
+    "roll": lambda x, y: np.roll(x, 3, axis=1),
+    "roll flat": lambda x, y: np.roll(x, 3),
+    "pad": lambda x, y: np.pad(y, 1),
+    "concatenate": lambda x, y: np.concatenate([x, y], axis=1),
+    "stacked": lambda x, y: np.vstack([x, y[:1]]) + 1,
+    "differences": lambda x, y: np.diff(x, axis=1),
+    "product": lambda x, y: x.T @ y,
+    "rows by index": lambda x, y: x[[2, 0, 1]] * 2,
+    "repeated": lambda x, y: np.repeat(x, 2, axis=0),
+    "reshaped": lambda x, y: (x * 2).reshape(-1, 2) + 1,
+    "view of a reshape": lambda x, y: (x * 2).reshape(2, -1),
+    "two": lambda x, y: (x + y, (x + y).sum(axis=1), x.max(axis=0, keepdims=True)),
+    "broadcast": lambda x, y: x[None] + np.stack([y, y]),
+    "sum": lambda x, y: np.stack([x, y]).sum(axis=0),
+}
+
+
+def order_of(x: np.ndarray) -> str:
+    return "F" if x.flags.fnc else "C"
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_results_lie_as_numpys(name: str) -> None:
+    function = FUNCTIONS[name]
+    jitted = rune_jit.jit(function, fallback="error")
+    for shape in ((6, 8), (70, 130)):
+        for orders in ("FF", "CC", "FC", "CF"):
+            x, y = (np.array(RNG.standard_normal(shape), order=o) for o in orders)
+            got, want = jitted(x, y), function(x, y)
+            assert_matches(got, want, 64)
+            both = zip(got, want, strict=True) if isinstance(got, tuple) else [(got, want)]
+            for a, b in both:
+                # In C order is what NumPy lays out in an order of its own.
+                if np.ndim(b) == 2 and name not in ("broadcast", "sum"):
+                    assert order_of(a) == order_of(b), (name, orders)
+
+
+def test_one_result_in_fortran_order_is_one() -> None:
+    x = np.asfortranarray(RNG.standard_normal((5, 7)))
+
+    def twice(x: Any) -> Any:
+        y = x + 1
+        return y, y, y.T
+
+    a, b, c = rune_jit.jit(twice, fallback="error")(x)
+    assert a is b
+    assert order_of(a) == "F" and order_of(c) == "C"
+
+
+def test_what_is_written_to_is_right_in_any_order() -> None:
+    def run(x: Any) -> Any:
+        y = x * 2
+        y[1:, 2] = x[0, 0]
+        x[0] = 5
+        return y, x + y, y.T
+
+    for order in "CF":
+        x = np.array(RNG.standard_normal((30, 40)), order=order)
+        own = x.copy(order)
+        want = run(x)
+        assert_matches(rune_jit.jit(run, fallback="error")(own), want)
+        assert_matches(own, x)
+
+
+def test_loops_of_arrays_in_fortran_order() -> None:
+    def run(x: Any, w: Any) -> Any:
+        for _ in range(5):
+            x = x * w + 1
+            w = w - x[:1] / 9
+        return x, w
+
+    x, w = (np.array(RNG.standard_normal((20, 30)), order="F") for _ in range(2))
+    got, want = rune_jit.jit(run, fallback="error")(x, w), run(x, w)
+    assert_matches(got, want)
+
+
+@pytest.mark.parametrize("function", [np.argmax, np.argmin])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_positions_of_extremes(function: Any, dtype: Any) -> None:
+    """The first of several; of NaN, the first NaN."""
+    for axis in (None, 0, 1, -1):
+        jitted = rune_jit.jit(lambda x, axis=axis: function(x, axis=axis), fallback="error")
+        kept = rune_jit.jit(
+            lambda x, axis=axis: function(x, axis=axis, keepdims=True), fallback="error"
+        )
+        for shape in ((3, 20011), (129, 1031), (40, 513), (700, 640), (21001, 2)):
+            for order in "CF":
+                x = np.array(RNG.integers(-40, 40, shape), dtype, order=order)
+                np.testing.assert_array_equal(jitted(x), function(x, axis=axis))
+                if x.dtype.kind == "f":
+                    x[-1, -1] = x[shape[0] // 2, shape[1] // 3 :] = np.nan
+                    np.testing.assert_array_equal(jitted(x), function(x, axis=axis))
+                    x[:, -1] = np.nan
+                    x[:, 0] = -np.inf if function is np.argmin else np.inf
+                else:
+                    x[:, -1] = 99 if function is np.argmax else -99
+                np.testing.assert_array_equal(jitted(x), function(x, axis=axis))
+                assert np.shape(jitted(x)) == np.shape(function(x, axis=axis))
+                np.testing.assert_array_equal(kept(x), function(x, axis=axis, keepdims=True))
