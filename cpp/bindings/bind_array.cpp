@@ -87,27 +87,6 @@ PyTypeObject* make_base() {
   return type;
 }
 
-// The buffer of the array that the object's method `_buffer` returns.
-int get_buffer_of_method(PyObject* self, Py_buffer* view, int flags) {
-  view->obj = nullptr;
-  PyObject* array = PyObject_CallMethod(self, "_buffer", nullptr);
-  if (!array) return -1;
-  const int status = PyObject_GetBuffer(array, view, flags);
-  Py_DECREF(array);
-  return status;
-}
-
-// A base of classes in Python whose objects have buffers.
-PyTypeObject* make_buffer_base() {
-  PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer_of_method)},
-                         {0, nullptr}};
-  PyType_Spec spec = {"rune_jit._core.BufferBase", sizeof(PyObject), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
-  auto* type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-  if (!type) throw py::error_already_set();
-  return type;
-}
-
 // Memory of the caching allocator that an ndarray has as its base.
 struct BlockObject {
   PyObject ob_base;
@@ -328,7 +307,6 @@ void bind_array(py::module_& m) {
   array_base = array_class = make_base();
   block_type = make_block_type();
   m.add_object("ArrayBase", reinterpret_cast<PyObject*>(array_base));
-  m.add_object("BufferBase", reinterpret_cast<PyObject*>(make_buffer_base()));
   m.def(
       "set_array_class",
       [](const py::type& type) {

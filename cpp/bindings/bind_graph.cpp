@@ -1,6 +1,5 @@
 // Graphs under construction: GraphBuilder, whose methods are NumPy's functions, and its Values.
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.h"
 #include "bindings/bindings.h"
@@ -15,7 +14,6 @@
 #include "graph/numpy/movement.h"
 #include "graph/numpy/reductions.h"
 #include "graph/numpy/ufuncs.h"
-#include "graph/segment.h"
 #include "graph/text.h"
 #include "graph/verify.h"
 
@@ -43,36 +41,9 @@ std::optional<std::vector<int64_t>> inputs_behind(const PyGraph& g, const PyValu
   return inputs;
 }
 
-// Throws UserError(Unsupported) if there are too many nodes.
-void check_size(const PyGraph& g) {
-  if (g.size() > g.most)
-    user_error(ErrorKind::Unsupported, "trace: cannot make one program of more than ", g.most,
-               " operations\nhint: loops that are unrolled make many");
-  if (!g.open_loops.empty()) return;  // how often NumPy would compute them is not known
-  g.allowed = g.most;
-  if (!g.must_pay) return;
-  for (; g.counted < g.size(); ++g.counted) {
-    const graph::Value v{g.counted};
-    if (g.graph()[v].as<graph::End_Loop>()) return;
-    g.numpy_ns += graph::numpy_ns(g.graph(), v);
-    g.compile_ns += graph::compile_ns(g.graph(), v);
-  }
-  constexpr double kShort = 1.5e9, kManyCalls = 100;
-  constexpr size_t kStep = 100;  // nodes until the next check
-  g.pays = g.compile_ns < kShort + kManyCalls * g.numpy_ns;
-  g.allowed = g.pays ? std::min(g.most, g.size() + kStep) : 0;
-  if (!g.pays)
-    user_error(ErrorKind::Unsupported, "trace: cannot make one program of more than ", g.size(),
-               " operations for which NumPy takes about ", std::lround(g.numpy_ns / 1000),
-               " us: compiling them takes longer than many calls\n"
-               "hint: loops that are unrolled make many");
-}
-
 // Results as Python has them.
 PyValue wrap(const PyGraph& g, const Operand& x) {
-  if (g.size() > g.allowed) [[unlikely]]
-    check_size(g);
-  return {g, x, g.trace};
+  return to_value(g, x);
 }
 
 std::vector<PyValue> wrap(const PyGraph& g, const Operands& xs) {
@@ -95,19 +66,6 @@ py::dtype wrap(const PyGraph&, DType dtype) {
 
 bool wrap(const PyGraph&, bool value) {
   return value;
-}
-
-// The value of a NumPy scalar.
-PyValue constant(PyGraph& g, const py::object& x) {
-  const py::array array = py::array::ensure(x);
-  if (!array || array.ndim() != 0)
-    user_error(ErrorKind::Value, "constant: cannot embed an array (only NumPy scalars)");
-  const DType dtype = to_dtype(array.dtype());
-  const auto* bytes = static_cast<const uint8_t*>(array.data());
-  const auto part = [&](int i) {
-    return g.constant(Scalar::load(real_of(dtype), bytes + i * size_of(real_of(dtype))));
-  };
-  return wrap(g, Operand(is_complex(dtype) ? g.complex(part(0), part(1)) : part(0)));
 }
 
 template <class Enum>
@@ -293,7 +251,7 @@ void bind_functions(Class& c) {
       "States that a Python number is not 0, which the program checks.");
   def(c, "assume_small", &assume_small, py::arg("x"),
       "A Python integer, which is assumed to be at most 2^31 in magnitude.");
-  c.def("constant", &constant);
+  c.def("constant", &constant, py::arg("x"), "The value of a NumPy scalar.");
   def(c, "real", &real);
   def(c, "imag", &imag);
   def(c, "complex", &make_complex);
@@ -442,6 +400,8 @@ void bind_graph(py::module_& m) {
             g.allowed = 0;
           },
           "Whether it may have nodes that take long to compile only if they take NumPy long.")
+      .def_readwrite("quiet_until", &PyGraph::quiet_until,
+                     "Until it has more nodes, or a check, no after_operation is called.")
       .def_readonly("pays", &PyGraph::pays, "Whether it has not had too many for that.")
       .def_property_readonly("has_checks", [](const PyGraph& g) { return !g.checks.empty(); })
       .def_property_readonly("has_checked_integers",

@@ -28,7 +28,9 @@ void bind_hooks(py::module_& m);
 void bind_ir(py::module_& m);
 void bind_partition(py::module_& m);
 void bind_segments(py::module_& m);
+void bind_shortcuts(py::module_& m);
 void bind_sizes(py::module_& m);
+void bind_tracers(py::module_& m);
 void bind_context(py::module_& m);
 
 // A size whose value is known when the program runs, as Python has it.

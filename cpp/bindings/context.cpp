@@ -116,29 +116,17 @@ class UserLines {
   std::unordered_map<PyObject*, Code> codes_;
 };
 
-struct ActiveTrace {
-  py::object trace;  // tracing.trace.Trace
-  PyGraph* graph = nullptr;
+struct Entry : ActiveTrace {
   UserLines lines;
-  py::object line;  // the last one
 };
 
-thread_local std::vector<ActiveTrace> active_traces;
-thread_local std::vector<std::vector<ActiveTrace>> suspended_traces;
-
-// Notes the user's line in the graph and, as attribute `line`, in the trace.
-void note_line(ActiveTrace& active) {
-  py::object line = active.lines.now();
-  if (line.is(active.line)) return;
-  static PyObject* const name = PyUnicode_InternFromString("line");
-  if (PyObject_SetAttr(active.trace.ptr(), name, line.ptr()) != 0) throw py::error_already_set();
-  active.graph->set_location(line.cast<std::string>());
-  active.line = std::move(line);
-}
+thread_local std::vector<Entry> active_traces;
+thread_local std::vector<std::vector<Entry>> suspended_traces;
 
 void trace_began(const py::object& trace) {
   auto* graph = trace.attr("builder").cast<PyGraph*>();
-  active_traces.push_back({trace, graph, {}, {}});
+  const bool is_segmented = trace.attr("is_segmented").cast<bool>();
+  active_traces.push_back({{trace, graph, {}, is_segmented}, {}});
 }
 
 PyObject* current_trace(PyObject*, PyObject*) {
@@ -151,7 +139,7 @@ PyObject* require_trace(PyObject*, PyObject*) {
     if (active_traces.empty())
       user_error(ErrorKind::Leak, "a traced array is used outside the function that was traced\n",
                  "hint: return it from the function instead of storing it");
-    note_line(active_traces.back());
+    note_line();
     return py::object(active_traces.back().trace).release().ptr();
   } catch (...) {
     raise_current_exception();
@@ -170,6 +158,21 @@ std::pair<py::object, int> user_site() {
 
 bool is_tracing() {
   return !active_traces.empty();
+}
+
+ActiveTrace* active_trace() {
+  return active_traces.empty() ? nullptr : &active_traces.back();
+}
+
+// In the graph and, as attribute `line`, in the trace.
+void note_line() {
+  Entry& active = active_traces.back();
+  py::object line = active.lines.now();
+  if (line.is(active.line)) return;
+  static PyObject* const name = PyUnicode_InternFromString("line");
+  if (PyObject_SetAttr(active.trace.ptr(), name, line.ptr()) != 0) throw py::error_already_set();
+  active.graph->set_location(line.cast<std::string>());
+  active.line = std::move(line);
 }
 
 void bind_context(py::module_& m) {

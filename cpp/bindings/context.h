@@ -2,10 +2,22 @@
 #pragma once
 
 #include "bindings/bindings.h"
+#include "bindings/graph_builder.h"
 
 namespace rune::bindings {
 
 // Whether a trace runs on this thread: what is called becomes part of it.
 bool is_tracing();
+
+struct ActiveTrace {
+  py::object trace;  // tracing.trace.Trace
+  PyGraph* graph = nullptr;
+  py::object line;  // the user's, as Trace.line, that was noted last
+  bool is_segmented = false;
+};
+// The innermost trace, or null. The pointer is valid until a trace begins or ends.
+ActiveTrace* active_trace();
+// Notes the user's line in the innermost trace, which there must be.
+void note_line();
 
 }  // namespace rune::bindings

@@ -19,6 +19,8 @@ struct PyGraph : graph::numpy::TracedGraph {
   mutable bool pays = true;
   mutable uint32_t counted = 0;
   mutable double numpy_ns = 0, compile_ns = 0;
+  // Until it has more nodes, or a check, its trace in segments need not look at it.
+  size_t quiet_until = 0;
 };
 
 }  // namespace rune::bindings

@@ -22,4 +22,6 @@ PYBIND11_MODULE(_core, m) {
   rune::bindings::bind_sizes(m);
   rune::bindings::bind_profile(m);
   rune::bindings::bind_context(m);
+  rune::bindings::bind_tracers(m);
+  rune::bindings::bind_shortcuts(m);
 }

@@ -2,9 +2,11 @@
 
 #include <structmember.h>
 
+#include <cmath>
 #include <cstddef>
 
 #include "base/error.h"
+#include "graph/segment.h"
 
 namespace rune::bindings {
 
@@ -88,6 +90,31 @@ PyObject* weak_name(const std::optional<Kind>& weak) {
   RUNE_UNREACHABLE();
 }
 
+// Throws UserError(Unsupported) if there are too many nodes.
+void check_size(const PyGraph& g) {
+  if (g.size() > g.most)
+    user_error(ErrorKind::Unsupported, "trace: cannot make one program of more than ", g.most,
+               " operations\nhint: loops that are unrolled make many");
+  if (!g.open_loops.empty()) return;  // how often NumPy would compute them is not known
+  g.allowed = g.most;
+  if (!g.must_pay) return;
+  for (; g.counted < g.size(); ++g.counted) {
+    const graph::Value v{g.counted};
+    if (g.graph()[v].as<graph::End_Loop>()) return;
+    g.numpy_ns += graph::numpy_ns(g.graph(), v);
+    g.compile_ns += graph::compile_ns(g.graph(), v);
+  }
+  constexpr double kShort = 1.5e9, kManyCalls = 100;
+  constexpr size_t kStep = 100;  // nodes until the next check
+  g.pays = g.compile_ns < kShort + kManyCalls * g.numpy_ns;
+  g.allowed = g.pays ? std::min(g.most, g.size() + kStep) : 0;
+  if (!g.pays)
+    user_error(ErrorKind::Unsupported, "trace: cannot make one program of more than ", g.size(),
+               " operations for which NumPy takes about ", std::lround(g.numpy_ns / 1000),
+               " us: compiling them takes longer than many calls\n"
+               "hint: loops that are unrolled make many");
+}
+
 }  // namespace
 
 PyValue::PyValue(const graph::numpy::TracedGraph& graph, const Operand& operand,
@@ -114,6 +141,32 @@ const Operand& PyValue::operand() const {
 
 bool PyValue::is_value(PyObject* object) {
   return Py_TYPE(object) == value_type;
+}
+
+PyObject* shape_of_value(PyObject* value) {
+  return as_value(value)->shape;
+}
+
+PyObject* dtype_of_value(PyObject* value) {
+  return as_value(value)->dtype;
+}
+
+PyValue to_value(const PyGraph& g, const Operand& x) {
+  if (g.size() > g.allowed) [[unlikely]]
+    check_size(g);
+  return {g, x, g.trace};
+}
+
+PyValue constant(PyGraph& g, const py::object& x) {
+  const py::array array = py::array::ensure(x);
+  if (!array || array.ndim() != 0)
+    user_error(ErrorKind::Value, "constant: cannot embed an array (only NumPy scalars)");
+  const DType dtype = to_dtype(array.dtype());
+  const auto* bytes = static_cast<const uint8_t*>(array.data());
+  const auto part = [&](int i) {
+    return g.constant(Scalar::load(real_of(dtype), bytes + i * size_of(real_of(dtype))));
+  };
+  return to_value(g, Operand(is_complex(dtype) ? g.complex(part(0), part(1)) : part(0)));
 }
 
 void bind_values(py::module_& m) {

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "bindings/bindings.h"
+#include "bindings/graph_builder.h"
 #include "graph/numpy/operands.h"
 
 namespace rune::bindings {
@@ -20,6 +21,15 @@ class PyValue : public py::object {
   const graph::numpy::Operand& operand() const;
   static bool is_value(PyObject* object);
 };
+
+// The shape and dtype of a PyValue, which keeps them.
+PyObject* shape_of_value(PyObject* value);
+PyObject* dtype_of_value(PyObject* value);
+
+// A result as Python has it. Throws UserError(Unsupported) if the graph has too many nodes.
+PyValue to_value(const PyGraph& g, const graph::numpy::Operand& x);
+// The value of a NumPy scalar.
+PyValue constant(PyGraph& g, const py::object& x);
 
 void bind_values(py::module_& m);
 

@@ -10,7 +10,6 @@ import typing_extensions
 
 __all__: list[str] = [
     "ArrayBase",
-    "BufferBase",
     "CallKey",
     "CompiledCall",
     "DeviceMemory",
@@ -24,7 +23,10 @@ __all__: list[str] = [
     "Plan",
     "Segment",
     "SegmentSizes",
+    "Shortcut",
     "Size",
+    "StorageBase",
+    "TracerBase",
     "Value",
     "address_of",
     "alu_ops",
@@ -35,6 +37,7 @@ __all__: list[str] = [
     "check",
     "compile_cuda",
     "compile_kernel",
+    "contains_traced",
     "cpu_figures",
     "current_trace",
     "cut",
@@ -59,7 +62,10 @@ __all__: list[str] = [
     "make_array",
     "mark_stored",
     "measure_cpu",
+    "next_serial",
     "node_kinds",
+    "or_numpy",
+    "order_of",
     "order_streams",
     "parse_graph",
     "profile_clock_ns",
@@ -74,6 +80,12 @@ __all__: list[str] = [
     "set_cpu_figures",
     "set_cuda_module",
     "set_own_folders",
+    "set_tracer_types",
+    "shorten_method",
+    "shorten_operand",
+    "shorten_operator",
+    "shorten_ufuncs",
+    "shorten_value_in",
     "static_leaves",
     "stream_of",
     "stream_of_device",
@@ -83,6 +95,7 @@ __all__: list[str] = [
     "to_host",
     "trace_began",
     "trace_ended",
+    "tracers_in",
     "user_frame",
     "user_line",
     "user_site",
@@ -207,7 +220,10 @@ class GraphBuilder:
         arg1: typing.SupportsInt | typing.SupportsIndex | None,
         arg2: typing.Any,
     ) -> typing.Any: ...
-    def constant(self, arg0: typing.Any) -> typing.Any: ...
+    def constant(self, x: typing.Any) -> typing.Any:
+        """
+        The value of a NumPy scalar.
+        """
     def contract(
         self, arg0: str, arg1: typing.Any, arg2: str, arg3: typing.Any, arg4: str, arg5: str
     ) -> typing.Any: ...
@@ -433,6 +449,13 @@ class GraphBuilder:
         """
         Whether it has not had too many for that.
         """
+    @property
+    def quiet_until(self) -> int:
+        """
+        Until it has more nodes, or a check, no after_operation is called.
+        """
+    @quiet_until.setter
+    def quiet_until(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
 
 class SegmentSizes:
     """
@@ -511,9 +534,6 @@ class ArrayBase:
         """
         Create and return a new object.  See help(type) for accurate signature.
         """
-
-class BufferBase:
-    pass
 
 class DeviceMemory:
     """
@@ -865,6 +885,32 @@ class Size:
         The names of the Dims that it depends on.
         """
 
+class TracerBase:
+    @staticmethod
+    def __new__(type, *args, **kwargs):
+        """
+        Create and return a new object.  See help(type) for accurate signature.
+        """
+    @staticmethod
+    def _init(*args, **kwargs): ...
+
+class StorageBase:
+    @staticmethod
+    def __new__(type, *args, **kwargs):
+        """
+        Create and return a new object.  See help(type) for accurate signature.
+        """
+
+class Shortcut:
+    def __call__(self, *args, **kwargs):
+        """
+        Call self as a function.
+        """
+    def __get__(self, instance, owner=None):
+        """
+        Return an attribute of instance, which is of type owner.
+        """
+
 def address_of(memory: DeviceMemory) -> int: ...
 def alu_ops() -> list:
     """
@@ -906,6 +952,11 @@ def compile_cuda(
 def compile_kernel(text: str, device: str) -> Executable:
     """
     The program of one kernel of the Lowered IR.
+    """
+
+def contains_traced(*args, **kwargs):
+    """
+    Whether x is, or holds in nested lists, tuples, dicts and slices, a tracer or size whose value is not known while tracing.
     """
 
 def cpu_figures() -> dict[str, float]:
@@ -1032,9 +1083,24 @@ def measure_cpu() -> dict[str, float]:
     Measures the figures of the CPU, in some 25 ms.
     """
 
+def next_serial(*args, **kwargs):
+    """
+    A number that is greater than those of all storages so far.
+    """
+
 def node_kinds() -> list[str]:
     """
     Names of the node kinds of graphs.
+    """
+
+def or_numpy(rule: typing.Any, otherwise: typing.Any) -> typing.Any:
+    """
+    The rule. In a trace in segments, otherwise(trace, error, args, kwargs) where it raises an Exception; then Trace.after_operation.
+    """
+
+def order_of(*args, **kwargs):
+    """
+    The operands, in a list or tuple, that decide the order of a result in memory: none if all lie in C order.
     """
 
 def order_streams(
@@ -1107,6 +1173,36 @@ def set_own_folders(folders: tuple) -> None:
     Names the folders, with a separator at the end, of code that is not the user's.
     """
 
+def set_tracer_types(tracer: type, storage: type) -> None:
+    """
+    Names the classes of traced arrays and of their storages.
+    """
+
+def shorten_method(rule: typing.Any, method: typing.Any) -> typing.Any:
+    """
+    The method for traced arrays, and the rule for traced numbers.
+    """
+
+def shorten_operand(rule: typing.Any) -> typing.Any:
+    """
+    Trace.operand
+    """
+
+def shorten_operator(rule: typing.Any, ufunc: str, reflected: bool) -> typing.Any:
+    """
+    A method for an operator of traced arrays that computes most operands without the rule.
+    """
+
+def shorten_ufuncs(rule: typing.Any, names: dict) -> typing.Any:
+    """
+    Tracer.__array_ufunc__ that computes ufuncs of these names without the rule.
+    """
+
+def shorten_value_in(rule: typing.Any) -> typing.Any:
+    """
+    Tracer._value_in
+    """
+
 def static_leaves(leaves: collections.abc.Sequence) -> list[int]:
     """
     Positions of the leaves that are neither arrays nor numbers that a program takes.
@@ -1148,6 +1244,11 @@ def trace_began(trace: typing.Any) -> None:
     """
 
 def trace_ended() -> None: ...
+def tracers_in(*args, **kwargs):
+    """
+    The tracers in nested lists, tuples and dicts.
+    """
+
 def user_frame() -> typing.Any:
     """
     The innermost Python frame outside of the own folders, or None.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+import sys
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,8 @@ import pytest
 
 import rune_jit
 from rune_jit import _core
+from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.tracer import Tracer
 
 X = np.ones((4, 3), np.float32)
 
@@ -145,3 +149,59 @@ def test_lines_of_long_functions() -> None:
     exec(compile(f"def long(x):\n{steps}    return x", "long.py", "exec"), names)
     rune_jit.jit(names["long"], fallback="error").trace(np.ones(3))
     assert made[-60:] == [f"long.py:{2 + 3 * i}" for i in range(60)]
+
+
+OPERATORS = [
+    *("add", "radd", "sub", "rsub", "mul", "truediv", "rtruediv", "floordiv", "mod"),
+    *("lt", "eq", "ne", "neg", "abs"),
+]
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_shortcuts_trace_what_their_rules_do(name: str) -> None:
+    numbers = [2, 2.5, True, 1j, np.float32(3), np.int64(4), X]
+
+    def trace(function: Any, first: int, second: int) -> str:
+        """What is made of operands of these numbers: the error, or the graph and the result."""
+        trace = Trace("f")
+        builder = trace.builder
+        shapes = [(np.float32, [4, 3], None), (np.float32, [3], None), (np.int8, [], None)]
+        shapes += [(np.int64, [], "int"), (np.float64, [], "float")]
+        with trace.active():
+            inputs = [
+                Tracer(trace, builder.input(np.dtype(dtype), shape, weak))
+                for dtype, shape, weak in shapes
+            ]
+            inputs[0]._storage.leaf = 0  # of unknown order
+            others = [*inputs, inputs[0].T, *numbers]
+            operands = inputs[first], *([] if name in ("neg", "abs") else [others[second]])
+            try:
+                made = function(*operands)
+            except Exception as error:
+                return f"{type(error).__name__}: {error}"
+            storage = made._storage
+            order = [(z._shape, z._value_in(trace).id) for z in storage.order_from]
+            graph = builder.finish([made._value])
+            return f"{made._value.weak} {storage.scalar} {order} {made._dtype}\n{graph}"
+
+    method = vars(Tracer)[f"__{name}__"]
+    assert isinstance(method, _core.Shortcut)
+    for first in range(5):
+        for second in range(6 + len(numbers)):
+            assert trace(method, first, second) == trace(method.__wrapped__, first, second)
+
+
+def test_a_shortcut_needs_no_frame() -> None:
+    frames: list[str] = []
+    trace = Trace("f")
+    with trace.active():
+        x = Tracer(trace, trace.builder.input(np.dtype(np.float32), [4, 3]))
+        y = x + x
+        sys.setprofile(lambda frame, event, _: frames.append(event))
+        y = np.sin(y * x) > 2.0
+        sys.setprofile(None)
+    assert "call" not in frames
+    assert y.dtype == bool
+    assert y.shape == (4, 3)
+    line = inspect.currentframe().f_lineno - 5  # type: ignore[union-attr]
+    assert y._made_at == f"test_trace.py:{line}"

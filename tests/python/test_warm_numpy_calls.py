@@ -1,5 +1,6 @@
 """Calls of signatures that run on NumPy need no Python frame of ours, and stay what they were."""
 
+import math
 import threading
 import traceback
 import warnings
@@ -240,3 +241,36 @@ def test_state_of_other_shapes_is_found_out(monkeypatch: pytest.MonkeyPatch) -> 
         held.add(1.0)
     np.testing.assert_array_equal(held.total, np.full((3, 3), 100.0))
     assert Sum.add.cache_info().misses > 2
+
+
+def test_a_few_numbers_are_not_compiled() -> None:
+    def hypotenuse(a: float, b: float) -> tuple[float, bool]:
+        return math.sqrt(a * a + b * b), a < b
+
+    jitted = jit(hypotenuse)
+    assert jitted(3.0, 4.0) == (5.0, True)
+    assert "on NumPy: it computes a few of Python's numbers" in jitted.explain()
+    slow = SlowCalls(jitted)
+    assert jitted(8.0, 6.0) == (10.0, False)
+    assert slow.count == 0
+    with pytest.raises(OverflowError):  # Python's own
+        jit(lambda a: a**2)(1e200)
+
+
+def test_what_takes_longer_than_a_few_numbers_is_compiled() -> None:
+    def newton(x: float) -> float:
+        for _ in [*range(20)]:
+            x = x - (x * x - 2.0) / (2.0 * x)
+        return x
+
+    def steps(n: int) -> int:
+        count = 0
+        while n != 1:
+            n = n // 2 if n % 2 == 0 else 3 * n + 1
+            count += 1
+        return count
+
+    for function, argument in [(newton, 1.0), (steps, 6), (lambda x: A * x, 2.0)]:
+        jitted = jit(function)
+        np.testing.assert_array_equal(jitted(argument), function(argument))
+        assert "as one program" in jitted.explain()

@@ -30,9 +30,14 @@ from rune_jit.errors import (
     UnsupportedOpError,
 )
 from rune_jit.tracing.context import ValuesNeeded, is_own, user_site
+from rune_jit.tracing.tracer import are_atomic
 
 # How many nodes a program has whose calls are compared with NumPy's: loops have been unrolled.
 _LARGE = 2000
+# How many nodes it has at most if it is not worth compiling: on numbers of Python alone, for which
+# Python takes less time than a call of a program.
+_FEW_NODES = 32
+_FEW_NUMBERS = "it computes a few of Python's numbers, which takes less time than calling a program"
 # How many traces a function may have that are more than the calls without one. Beyond, NumPy runs
 # the first calls of new signatures.
 _MOST_MISSES = 4
@@ -240,6 +245,9 @@ class Signatures:
             watch.note("trace")
             self._notes[call.key] = traced.loops
             done()
+            if may_fall_back and _is_of_few_numbers(call, traced):
+                self.causes.note(self._name, call, watch, f"NumPy: {_FEW_NUMBERS}")
+                return Fallback(_FEW_NUMBERS)
             executable = None
             if traced.graph is not None:
                 lowered = self._compiler.lower(call, traced)
@@ -319,3 +327,16 @@ class Signatures:
         elif other is not None:
             self.cache.replace(call.key, other)
         return other is not None
+
+
+def _is_of_few_numbers(call: Call, traced: Traced) -> bool:
+    """Whether a trace does little more than a few operations on numbers of Python, at each call."""
+    if traced.graph is None or len(traced.graph) > _FEW_NODES:
+        return False
+    if call.slots or traced.assigned is not None or traced.loops or traced.conditions:
+        return False
+    if traced.captured or traced.functions:
+        return False
+    computed = [output for output in traced.outputs if output[0] == "computed"]
+    inputs = [call.leaves[i] for i in traced.input_leaves]
+    return all(output[2] for output in computed) and are_atomic(inputs)

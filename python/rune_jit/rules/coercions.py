@@ -13,7 +13,7 @@ from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.storage import Step
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer, tracers_in
+from rune_jit.tracing.tracer import Tracer, order_of, tracers_in
 
 NO_VALUE = np._NoValue
 # By the weak type of an operand, a number of that type. NumPy is called with it to find the dtype
@@ -42,6 +42,8 @@ def as_index(x: Any) -> int:
 
 def as_ints(x: Any) -> list[int]:
     """A Python int, or a sequence of them, as a list."""
+    if type(x) is int:
+        return [x]
     if isinstance(x, numbers.Integral) or (isinstance(x, Tracer) and x.ndim == 0):
         return [as_index(x)]
     return [as_index(i) for i in x]
@@ -49,7 +51,11 @@ def as_ints(x: Any) -> list[int]:
 
 def as_shape(x: Any) -> list[Any]:
     """A size, or a sequence of them, as a list of Python ints and Sizes."""
-    if isinstance(x, (Size, numbers.Integral)) or (isinstance(x, Tracer) and x.ndim == 0):
+    if type(x) is int:
+        return [x]
+    if type(x) is not tuple and (
+        isinstance(x, (Size, numbers.Integral)) or (isinstance(x, Tracer) and x.ndim == 0)
+    ):
         x = [x]
     return [n if isinstance(n, Size) else as_index(n) for n in x]
 
@@ -88,19 +94,9 @@ def as_flag(keepdims: Any) -> bool:
 def laid_out_as(result: Tracer, operands: Any) -> Tracer:
     """A result that NumPy may lay out in memory as its operands of more than one dimension."""
     if len(result._shape) > 1:
-        result._storage.order_from = _orders(operands)
+        result._storage.order_from = order_of(operands)
         result._storage.in_order_of_operands = True
     return result
-
-
-def _orders(operands: Any) -> tuple[Tracer, ...]:
-    """The operands that decide the order of a result in memory: none if all lie in C order.
-    (Segments store what is referred to.)"""
-    arrays = [x for x in operands if type(x) is Tracer and len(x._shape) > 1]
-    for x in arrays:
-        if not x._storage.is_c_ordered(x._steps):
-            return tuple(arrays)
-    return ()
 
 
 # Functions whose results are in C order, whatever the order of their operands.
@@ -123,15 +119,17 @@ _IN_ORDER_OF_OPERANDS = {
 
 def as_laid_out(function: Any, result: Any, operands: Any) -> Any:
     """A function's result, whose new arrays are noted to be laid out as its operands."""
-    made = [x._storage for x in tracers_in(result) if len(x._shape) > 1]
-    if made and function not in _IN_C_ORDER:
-        arrays = [x for x in tracers_in(operands) if len(x._shape) > 1]
-        given = [x._storage for x in arrays]
-        for storage in made if arrays else ():
-            if storage.value is not None and storage not in given:
-                storage.order_from += _orders(arrays)
-                storage.order_known = function not in _IN_ORDER_OF_THEIR_OWN
-                storage.in_order_of_operands |= function in _IN_ORDER_OF_OPERANDS
+    made = tracers_in(result)
+    if not any([len(x._shape) > 1 for x in made]) or function in _IN_C_ORDER:
+        return result
+    arrays = [x for x in tracers_in(operands) if len(x._shape) > 1]
+    given = [x._storage for x in arrays]
+    for x in made if arrays else ():
+        storage = x._storage
+        if len(x._shape) > 1 and storage.value is not None and storage not in given:
+            storage.order_from += order_of(arrays)
+            storage.order_known = function not in _IN_ORDER_OF_THEIR_OWN
+            storage.in_order_of_operands |= function in _IN_ORDER_OF_OPERANDS
     return result
 
 
@@ -151,13 +149,14 @@ def view_in(trace: Trace, step: Step, a: Any, is_read: bool = True) -> Tracer:
     """The same in a trace that is known. The value of one that is not read is made on demand."""
     if type(a) is not Tracer or a._storage.scalar:
         return Tracer(trace, step.of(trace.builder, trace.operand(a)), scalar=False)
-    array = a._array()
-    if array is not None:
+    if a._storage.array is not None:
+        array: Any = a._array()
         return a._view(step, step.of_array(array).shape)
     if not is_read and step.kind == "index":
         return a._view(step, trace.builder.indexed_shape(a._value_in(trace), step.argument))
     value = a._value_in(trace)
-    now = trace.part_in_memory(step, value) if step.kind == "index" else None
+    in_parts = trace.is_segmented and step.kind == "index"
+    now = trace.part_in_memory(step, value) if in_parts else None
     if now is None:
         now = step.of(trace.builder, value)
     return a._view(step, now.shape, now)

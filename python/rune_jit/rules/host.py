@@ -3,7 +3,6 @@ them at once. on_host.py has the functions."""
 
 from __future__ import annotations
 
-import functools
 import math
 import warnings
 from collections.abc import Callable, Sequence
@@ -22,7 +21,7 @@ from rune_jit.errors import (
     UnsupportedOpError,
 )
 from rune_jit.rules.known import WRITERS, of_data, plain
-from rune_jit.tracing.context import current_trace, require_trace
+from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced
@@ -308,24 +307,18 @@ def or_numpy(
     values: NumPy then raises its own, or gives the result. `numpy` gives that function, its
     arguments and its keywords for the rule's arguments."""
 
-    @functools.wraps(rule)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        trace: Any = current_trace()
-        if trace is None or not trace.is_segmented:
-            return rule(*args, **kwargs)
-        try:
-            result = rule(*args, **kwargs)
-        except Exception as error:
-            if error is trace.error or isinstance(error, InternalError):
-                raise
-            depends_on_data = isinstance(error, DataDependentShapeError)
-            function, given, options = numpy(*args, **kwargs)
-            given, options = (_settled(x) for x in (given, options))
-            result = run_now(trace, function, given, options, depends_on_data)
-        trace.after_operation()
-        return result
+    def otherwise(trace: SegmentedTrace, error: Exception, args: Any, kwargs: Any) -> Any:
+        if error is trace.error or isinstance(error, InternalError):
+            try:
+                raise error
+            finally:
+                del error  # whose traceback refers to this frame
+        depends_on_data = isinstance(error, DataDependentShapeError)
+        function, given, options = numpy(*args, **kwargs)
+        given, options = (_settled(x) for x in (given, options))
+        return run_now(trace, function, given, options, depends_on_data)
 
-    return call
+    return _core.or_numpy(rule, otherwise)  # type: ignore[no-any-return]
 
 
 def given(function: Callable[..., Any]) -> Callable[..., tuple[Any, Any, Any]]:

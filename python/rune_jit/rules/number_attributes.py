@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rune_jit import _core
 from rune_jit.rules.coercions import refuse
 from rune_jit.tracing.context import is_own
 from rune_jit.tracing.tracer import Tracer
@@ -45,11 +46,10 @@ class _OfArrays:
 
 def _checked(name: str, get: Callable[[Tracer], Any]) -> Callable[[Tracer], Any]:
     def checked(x: Tracer) -> Any:
-        if x._storage.scalar:
-            _check_is_of_numpy(x, name)
+        _check_is_of_numpy(x, name)
         return get(x)
 
-    return checked
+    return _core.shorten_method(checked, get)  # type: ignore[no-any-return]
 
 
 def refuse_attributes_of_arrays() -> None:
@@ -60,6 +60,6 @@ def refuse_attributes_of_arrays() -> None:
         found = inspect.getattr_static(Tracer, name)
         if isinstance(found, property) and found.fget is not None:
             setattr(Tracer, name, property(_checked(name, found.fget), found.fset))
-        elif isinstance(found, types.FunctionType):
+        elif isinstance(found, (types.FunctionType, _core.Shortcut)):
             bound = functools.partial(types.MethodType, found)
             setattr(Tracer, name, _OfArrays(name, bound, found))

@@ -15,11 +15,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
-from rune_jit.errors import (
-    DataDependentShapeError,
-    UnsupportedOpError,
-    forgive,
-)
+from rune_jit.errors import DataDependentShapeError, UnsupportedOpError, forgive
 from rune_jit.methods import BINARY, COMPARISONS, UNARY, install_operators
 from rune_jit.rules import (  # noqa: F401  (some only register their rules)
     by_rows,
@@ -40,6 +36,7 @@ from rune_jit.rules import (  # noqa: F401  (some only register their rules)
     writes,
 )
 from rune_jit.rules.coercions import as_laid_out, laid_out_as, make_view
+from rune_jit.rules.composed_ufuncs import COMPOSED
 from rune_jit.rules.indexing.read import getitem, setitem
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.rules.indexing.write import Flat, ufunc_at
@@ -64,9 +61,6 @@ _OPERANDS = (
 
 def _is_operand(kind: type) -> bool:
     return issubclass(kind, _OPERANDS)
-
-
-# The two protocols and the operators.
 
 
 def operator(ufunc: str, operands: tuple[Any, ...]) -> Any:
@@ -190,9 +184,10 @@ def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwa
     if method == "at":
         return ufunc_at(ufunc, *inputs, **kwargs)
     out = kwargs.pop("out", None)
-    if out is None or all(o is None for o in out):
+    kinds = {*map(type, out)} if out is not None else {type(None)}
+    if kinds == {type(None)}:
         return ufuncs.call(ufunc, method, inputs, kwargs)
-    if any(o is Ellipsis for o in out):
+    if type(Ellipsis) in kinds:
         return _as_arrays(ufuncs.call(ufunc, method, inputs, kwargs))
     if method != "__call__":
         if kwargs.get("dtype") is None and ufunc in (np.add, np.multiply) and method != "outer":
@@ -201,7 +196,7 @@ def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwa
         return writes.into(f"{ufunc.__name__}.{method}", out[0], result)
     trace = require_trace()
     where = kwargs.pop("where", True)
-    given = {k: v for k, v in kwargs.items() if k in ("dtype", "casting")}
+    given = {k: v for k, v in kwargs.items() if k in ("dtype", "casting")} if kwargs else {}
     if ufuncs.is_generalized(ufunc):
         results = ufuncs.run_with_out(ufunc, inputs, out, kwargs)
     else:
@@ -217,8 +212,9 @@ def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwa
                 writes.into(ufunc.__name__, target, result)
             else:
                 writes.ufunc_write(trace, target, value, where)
-    written = tuple(r if o is None else o for o, r in zip(out, results, strict=True))
-    return written[0] if len(written) == 1 else written
+    if len(out) == 1:
+        return out[0]
+    return tuple(r if o is None else o for o, r in zip(out, results, strict=True))
 
 
 def _as_arrays(result: Any) -> Any:
@@ -466,12 +462,21 @@ _set_item_or_numpy = host.or_numpy(setitem, host.given(op.setitem))
 
 
 def _set_item(self: Tracer, index: Any, value: Any) -> None:
-    writes.refuse_number(self)  # which NumPy would get as an array
+    if self._storage.scalar:  # NumPy would get an array
+        writes.refuse_number(self)
     _set_item_or_numpy(self, index, value)
 
 
+# The ufuncs that kernels compute as they are, by name.
+_NATIVE = {
+    ufunc: name
+    for name, ufunc in vars(np).items()
+    if type(ufunc) is np.ufunc and ufunc.__name__ == name and _core.has_ufunc(name)
+    if ufunc.nout == 1 and ufunc.signature is None and ufunc not in COMPOSED
+}
+
 for _name, _method in {
-    "__array_ufunc__": host.or_numpy(_array_ufunc, _ufunc_of),
+    "__array_ufunc__": _core.shorten_ufuncs(host.or_numpy(_array_ufunc, _ufunc_of), _NATIVE),
     "__array_function__": host.or_numpy(_array_function, _function_of),
     "__getitem__": host.or_numpy(getitem, host.given(op.getitem)),
     "__setitem__": _set_item,
@@ -487,5 +492,10 @@ for _name, _method in {
 install_operators(
     Tracer, _is_operand, _operation_or_numpy, host.or_numpy(_apply_in_place, _in_place_of)
 )
+for _name, _ufunc in _UFUNCS.items():
+    for _prefix in ("", "r") if _name in BINARY else ("",):
+        _rule = getattr(Tracer, f"__{_prefix}{_name}__")
+        _method = _core.shorten_operator(_rule, _ufunc, _prefix == "r")
+        setattr(Tracer, f"__{_prefix}{_name}__", _method)
 
 refuse_attributes_of_arrays()

@@ -39,6 +39,7 @@ from rune_jit.tracing.sizes import (
     with_bounds,
 )
 from rune_jit.tracing.storage import (
+    Step,
     can_view,
     is_contiguous,
     is_viewed,
@@ -48,8 +49,6 @@ from rune_jit.tracing.storage import (
 )
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
-
-# Shapes.
 
 
 def _permuted(function: Any, a: Any, *arguments: Any) -> Tracer:
@@ -61,27 +60,30 @@ def _reshaped(a: Any, shape: list[int]) -> Any:
     """a.reshape(shape): a view where NumPy makes one."""
     if not isinstance(a, Tracer):
         return call_builder("reshape", a, shape)
-    if a._storage.array is not None:
-        wanted = np.empty(a.shape, bool).reshape(shape).shape
+    base, value = a._storage, None
+    if base.array is not None:
+        wanted = np.empty(a._shape, bool).reshape(shape).shape
     else:
-        wanted = call_builder("reshape", a, shape).shape
-    if same_shape(wanted, a.shape):
+        value = (trace := require_trace()).builder.reshape(a._value_in(trace), shape)
+        wanted = value.shape
+    if same_shape(wanted, a._shape):
         return a[...]
-    base = a._storage
     if a._trace.is_segmented and base.array is None:
         now = laid_out_now(a)
         if now is None or not is_viewed(now, wanted):
             a = a.copy()
         return make_view("reshape", wanted, a)
     base.note_reshaped()
-    views = can_view(base.shape, a.dtype, a._steps, wanted)
     if base.array is not None:  # in an order of its own
         views = is_viewed(plain(a), wanted)
+    else:
+        views = can_view(base.shape, a._dtype, a._steps, wanted)
     if not views:
-        result = a.copy().reshape(wanted)
-        note_copy(result, a)
+        note_copy(result := a.copy().reshape(wanted), a)
         return result
-    return make_view("reshape", wanted, a)
+    if value is None or base.scalar:
+        return make_view("reshape", wanted, a)
+    return a._view(Step("reshape", wanted), wanted, value)
 
 
 @implements(np.reshape)

@@ -46,7 +46,7 @@ def converted(
         return trace.builder.broadcast_to(trace.builder.constant(one[()]), list(shape))
     operand = trace.array(value)
     given = operand.shape
-    if operand.weak is None and operand.dtype == dtype and same_shape(given, shape):
+    if operand.dtype == dtype and operand.weak is None and same_shape(given, shape):
         return operand
     kept = given
     while len(kept) > len(shape) and same_size(kept[0], 1):
@@ -123,7 +123,7 @@ def check_cast(
     """Raises NumPy's own errors if it would not cast the results, which are values, to the dtypes
     of the targets (None: it is not written)."""
     dtypes = [None if target is None else target.dtype for target in targets]
-    if not kwargs and [value.dtype for value in results] == dtypes:
+    if not kwargs and dtypes == [value.dtype for value in results]:
         return  # none is cast
     kinds = tuple([_kind(trace, x) for x in inputs])
     _check_cast(ufunc, kinds, tuple(dtypes), tuple(kwargs.items()))
@@ -171,11 +171,12 @@ def _not_broadcastable(out: Any, common: Any, given: Any) -> Exception:
 
 def ufunc_write(trace: Trace, out: Any, value: Any, where: Any = True) -> None:
     """Writes a result of the ufunc to out."""
-    out = _output(out, "out")
+    if type(out) is not Tracer or not out._writeable:
+        _output(out, "out")
     # NumPy does not tell __array_ufunc__ of out=..., which makes arrays: a result may be one.
     out._storage.scalar = False
-    new = value if value.dtype == out.dtype else trace.builder.astype(value, out.dtype)
-    if not same_shape(value.shape, out.shape):
+    new = value if value.dtype == out._dtype else trace.builder.astype(value, out._dtype)
+    if not same_shape(value.shape, out._shape):
         if not broadcasts(value.shape, out.shape):
             common = broadcast_shapes(value.shape, out.shape)
             raise _not_broadcastable(out.shape, common, value.shape)
@@ -184,7 +185,7 @@ def ufunc_write(trace: Trace, out: Any, value: Any, where: Any = True) -> None:
         new = trace.builder.where(trace.operand(where), new, trace.operand(out))
         if not same_shape(new.shape, out.shape):
             raise _not_broadcastable(out.shape, tuple(new.shape), new.shape)
-    write(out, new)
+    out._storage.write(trace, out._steps, new)
 
 
 def into(name: str, out: Any, result: Any, casting: str = "same_kind") -> Any:

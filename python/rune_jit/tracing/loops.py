@@ -99,6 +99,10 @@ class LoopPlans:
             self.refuse_all("too many loops have been refused")
 
 
+# (The versions go on, because views have cached values of them.)
+_RESTORED = [name for name in Storage.__annotations__ if name not in ("version", "serial")]
+
+
 class _Saved(NamedTuple):
     """The state of a storage before the body wrote to it."""
 
@@ -147,7 +151,7 @@ class Body:
     def before_write(self, storage: Storage) -> None:
         is_given = any(storage is given for given in self.given)
         if (is_given or self.is_older(storage)) and id(storage) not in self._written:
-            fields = {k: v for k, v in vars(storage).items() if k not in ("version", "serial")}
+            fields = {name: getattr(storage, name) for name in _RESTORED}
             self._written[id(storage)] = _Saved(storage, fields)
 
     @property
@@ -165,11 +169,10 @@ class Body:
             hints[loop] = [s for s in storages if s.serial <= self._began]
 
     def restore(self) -> None:
-        """Makes the storages what they were. (Their versions go on: views have cached values.)"""
+        """Makes the storages what they were."""
         for storage, fields in self._written.values():
-            for name in vars(storage).keys() - fields.keys() - {"version", "serial"}:
-                delattr(storage, name)
-            vars(storage).update(fields)
+            for name, field in fields.items():
+                setattr(storage, name, field)
             storage.version += 1
         self._written.clear()
 

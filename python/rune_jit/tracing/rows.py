@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 class RowStorage(Storage):
     """The memory of a row, whose value is computed when somebody asks for it."""
 
+    __slots__ = ("position", "rows")
+
     def __init__(self, rows: Any, position: tuple[int, ...]) -> None:
         super().__init__()
         self.rows, self.position = rows, position

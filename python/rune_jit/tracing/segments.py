@@ -185,6 +185,7 @@ class SegmentedTrace(Trace):
         found = [self._memory[value.id] for value in every]
         self._memory = {i: self._memory[i] for i in segment.held}
         self._cut_at, self._first_site = len(self.builder), None
+        self.builder.quiet_until = 0
         self._positions.clear()
         try:
             for array, (_, check) in zip(found[len(wanted) :], checks, strict=True):
@@ -209,6 +210,8 @@ class SegmentedTrace(Trace):
                 self._first_site = site
             elif site == self._first_site or pending > _LONGEST_SEGMENT:
                 self.values([])
+        is_quiet = self._first_site is not None and not self.has_checks
+        self.builder.quiet_until = self._cut_at + _SHORTEST_LOOP if is_quiet else 0
 
     def _give_up_if_slow(self) -> None:
         """Lets NumPy compute the rest of the call if segments do not pay."""
@@ -347,6 +350,10 @@ class SegmentedTrace(Trace):
 
     def need_numbers(self, values: Any) -> None:
         pass
+
+    def must_be_equal(self, a: Any, b: Any, message: str) -> None:
+        super().must_be_equal(a, b, message)
+        self.builder.quiet_until = 0
 
     def assume(self, value: Any, guess: int | None = None) -> int:
         return int(self._read(value, "a size or position"))

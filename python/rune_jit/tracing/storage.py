@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from rune_jit import _core
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.sizes import Size, same_size, with_bounds
@@ -182,12 +183,11 @@ def reshaped_view(array: np.ndarray, shape: Any) -> np.ndarray:
         return view
 
 
-# A number that is greater than those of all storages so far. (An attribute of the class would make
-# Python forget at each storage what it has found out about the class.)
-next_serial: Callable[[], int] = itertools.count().__next__
+# A number that is greater than those of all storages so far.
+next_serial: Callable[[], int] = _core.next_serial
 
 
-class Storage:
+class Storage(_core.StorageBase):
     """The memory behind a traced array and its views.
 
     It holds the value of its current version, or an array that is known while tracing (made by
@@ -195,35 +195,38 @@ class Storage:
     nobody asks for its value, only a captured array.
     """
 
-    leaf: int | None = None  # which argument this is
-    version: int = 0
-    scalar: bool = False  # a NumPy scalar or a Python number: in-place operators rebind
-    layout_used: bool = False  # whether the trace is right for a C-contiguous array only
+    __slots__ = ()
+    value: Any
+    original: Any  # of an input: its value at the start
+    array: np.ndarray | None
+    captured: Any  # the caller's array, which is no argument
+    fill: Any  # what all elements of `array` are, where known
+    serial: int  # a later storage has a greater one
+    version: int
+    leaf: int | None  # which argument this is
+    scalar: bool  # a NumPy scalar or a Python number: in-place operators rebind
+    layout_used: bool  # whether the trace is right for a C-contiguous array only
     # NumPy lays the array out as these ones are (empty: in C order), if that is known.
-    order_from: tuple[Tracer, ...] = ()
-    order_known: bool = True
+    order_from: tuple[Tracer, ...]
+    order_known: bool
     # Whether that order is the one that NumPy calls "K".
-    in_order_of_operands: bool = False
+    in_order_of_operands: bool
     # Whose layouts decided whether a reshaped array is a view of this one or a copy.
-    reshaped: tuple[Storage, ...] = ()
-    is_nonzero: bool = False  # whether it is a number that is known not to be 0
-    of_counters: bool = False  # whether it is a comparison of counters of loops
-    flag_of: int | None = None  # the loop that has set it, if it tells how that has ended
-    is_exposed: bool = False  # whether others may write to `array`
+    reshaped: tuple[Storage, ...]
+    is_nonzero: bool  # whether it is a number that is known not to be 0
+    of_counters: bool  # whether it is a comparison of counters of loops
+    flag_of: int | None  # the loop that has set it, if it tells how that has ended
+    is_exposed: bool  # whether others may write to `array`
 
-    def __init__(
-        self,
-        value: Any = None,
-        array: np.ndarray | None = None,
-        captured: Any = None,
-        fill: Any = None,
-    ) -> None:
-        self.value = value
-        self.original = value  # of an input: its value at the start
-        self.array = array
-        self.captured = captured  # the caller's array, which is no argument
-        self.fill = fill  # what all elements of `array` are, where known
-        self.serial = next_serial()  # a later storage has a greater one
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            value: Any = None,
+            array: np.ndarray | None = None,
+            captured: Any = None,
+            fill: Any = None,
+        ) -> None: ...
 
     def current(self, trace: Trace) -> Any:
         """The value of the current version."""
@@ -280,8 +283,8 @@ class Storage:
                 array = step.of_array(array, trace)
             array[...] = trace.values([part])[0]
             return
-        old = self.current(trace)
-        self.value = _put(trace, old, steps, part)
+        old = self.current(trace) if self.value is None else self.value
+        self.value = _put(trace, old, steps, part) if steps else part
         self.array = None
         self.version += 1
 
@@ -342,8 +345,6 @@ def _with_bounds(item: Any) -> Any:
 
 
 def _put(trace: Trace, old: Any, steps: tuple[Step, ...], part: Any) -> Any:
-    if not steps:
-        return part
     first, rest = steps[0], steps[1:]
     if rest:
         part = _put(trace, first.of(trace.builder, old), rest, part)

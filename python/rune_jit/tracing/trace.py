@@ -354,6 +354,7 @@ class Trace:
                 )
         self._snapshots.clear()
 
+    @_core.shorten_operand
     def operand(self, x: Any) -> Any:
         """Converts x for the builder: to a Value, or to a Python bool, int, float or complex."""
         kind = type(x)

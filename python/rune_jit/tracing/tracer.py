@@ -8,7 +8,7 @@ import math
 import operator
 import sys
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -19,14 +19,13 @@ from rune_jit.methods import ArrayMethods
 from rune_jit.tracing.conditions import decide
 from rune_jit.tracing.context import is_own, user_site
 from rune_jit.tracing.frames import is_of_xarray, is_shuffling
-from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.storage import Step, Storage, refuse_write_to_numpy
 
 if TYPE_CHECKING:
     from rune_jit.tracing.trace import Trace
 
 
-class Tracer(ArrayMethods, _core.BufferBase):
+class Tracer(ArrayMethods, _core.TracerBase):
     """Stands for an array (or a Python number) in a traced function.
 
     Operators, methods and NumPy's functions on it build the graph; results have the shapes and
@@ -34,53 +33,35 @@ class Tracer(ArrayMethods, _core.BufferBase):
     values (``bool``, ``float``, ``numpy.asarray`` ...) raises ConcretizationError.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_dtype",
-        "_made_at",
-        "_shape",
-        "_steps",
-        "_storage",
-        "_trace",
-        "_value",
-        "_version",
-        "_writeable",
-    )
+    __slots__ = ("__weakref__",)
     __array_priority__ = 1000
+    _trace: Trace
+    _storage: Storage
+    _steps: tuple[Step, ...]
     _shape: tuple[int, ...]
     _dtype: np.dtype[Any]
-    _steps: tuple[Step, ...]
+    _value: Any  # of this view, in a version of the storage
+    _version: int  # which one
+    _writeable: bool
+    _made_at: str  # the user's line
 
-    def __init__(self, trace: Trace, value: Any, *, scalar: bool | None = None) -> None:
-        """An array of its own with this value; 0-d ones are NumPy scalars unless told otherwise."""
-        self._trace = trace
-        self._storage = storage = Storage(value)
-        self._steps = ()
-        self._shape = shape = value.shape
-        self._dtype = value.dtype
-        self._value = value
-        self._version = 0
-        self._writeable = True
-        self._made_at = trace.line
-        if not shape if scalar is None else scalar:
-            storage.scalar = True
+    if TYPE_CHECKING:
 
-    def _init(
-        self,
-        trace: Trace,
-        storage: Storage,
-        steps: tuple[Step, ...],
-        shape: tuple[int, ...],
-        dtype: np.dtype[Any],
-    ) -> None:
-        self._trace = trace
-        self._storage = storage
-        self._steps = steps
-        self._shape = shape
-        self._dtype = dtype
-        self._value, self._version = None, -1  # the value of this view in a version of the storage
-        self._writeable = True
-        self._made_at = trace.line  # the user's
+        def __new__(cls, *args: Any, **kwargs: Any) -> Tracer: ...
+
+        def __init__(self, trace: Trace, value: Any, *, scalar: bool | None = None) -> None:
+            """An array of its own with this value; 0-d ones are NumPy scalars unless told
+            otherwise."""
+
+        def _init(  # type: ignore[override]
+            self,
+            trace: Trace,
+            storage: Storage,
+            steps: tuple[Step, ...],
+            shape: tuple[int, ...],
+            dtype: np.dtype[Any],
+        ) -> None:
+            """Makes this a view of a storage, whose value is not known."""
 
     @classmethod
     def known(cls, trace: Trace, array: np.ndarray, fill: Any = None) -> Tracer:
@@ -108,7 +89,8 @@ class Tracer(ArrayMethods, _core.BufferBase):
     def _view(self, step: Step, shape: tuple[int, ...], value: Any = None) -> Tracer:
         """A view of this array; `value` is its value now, if it is known."""
         view = Tracer.__new__(Tracer)
-        view._init(self._trace, self._storage, (*self._steps, step), shape, step.dtype(self._dtype))
+        dtype = self._dtype if step.kind == "index" else step.dtype(self._dtype)
+        view._init(self._trace, self._storage, (*self._steps, step), shape, dtype)
         view._writeable = self._writeable and step.kind not in (
             "broadcast_to",
             "diagonal",
@@ -137,6 +119,7 @@ class Tracer(ArrayMethods, _core.BufferBase):
                 + "\nhint: return it from the function instead of storing it"
             )
 
+    @_core.shorten_value_in
     def _value_in(self, trace: Trace) -> Any:
         """The value of the array's present version."""
         storage = self._storage
@@ -145,7 +128,9 @@ class Tracer(ArrayMethods, _core.BufferBase):
                 return trace.capture(self._array())  # what an earlier call has kept
             self._check_trace(trace)
         if self._version != storage.version or storage.is_exposed:
-            value = storage.current(trace)
+            value = storage.value
+            if value is None or storage.is_exposed:
+                value = storage.current(trace)
             for step in self._steps:
                 value = step.of(trace.builder, value)
             self._value, self._version = value, storage.version
@@ -364,6 +349,8 @@ def _wrapped(array: Any, context: Any = None, return_scalar: bool = False, /) ->
     return array[()] if return_scalar and array.ndim == 0 else array
 
 
+_core.set_tracer_types(Tracer, Storage)
+
 _MATCH_CLASS = dis.opmap["MATCH_CLASS"]
 _LOAD = frozenset(dis.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if name in dis.opmap)
 
@@ -440,16 +427,13 @@ def contains_tracer(x: Any) -> bool:
     )
 
 
-def tracers_in(x: Any) -> list[Tracer]:
-    """The tracers in nested lists, tuples and dicts."""
-    kind = type(x)
-    if kind is Tracer:
-        return [x]
-    found: list[Tracer] = []
-    if issubclass(kind, (list, tuple, dict)):
-        for item in x.values() if issubclass(kind, dict) else x:
-            found += tracers_in(item)
-    return found
+# The tracers in nested lists, tuples and dicts.
+tracers_in: Callable[[Any], list[Tracer]] = _core.tracers_in
+# The operands that decide the order of a result in memory: none if all lie in C order.
+order_of: Callable[[Any], tuple[Tracer, ...]] = _core.order_of
+# Whether x is, or holds in nested lists, tuples, dicts and slices, a tracer or size whose value is
+# not known while tracing.
+contains_traced: Callable[[Any], bool] = _core.contains_traced
 
 
 def is_data_integer(x: Any) -> bool:
@@ -462,22 +446,3 @@ def is_data_integer(x: Any) -> bool:
         and x.dtype.kind in "iu"
         and not x._trace.is_of_numbers(x._value_in(x._trace))
     )
-
-
-def contains_traced(x: Any) -> bool:
-    """Whether x is or holds a tracer or size whose value is not known while tracing."""
-    kind = type(x)
-    if kind is Tracer:
-        return x._storage.array is None
-    if issubclass(kind, (list, tuple)):
-        items: Iterable[Any] = x
-    elif issubclass(kind, dict):
-        items = x.values()
-    elif kind is slice:
-        items = (x.start, x.stop, x.step)
-    else:
-        return kind is Size
-    for item in items:  # noqa: SIM110  (a generator takes longer)
-        if type(item) not in ATOMIC and contains_traced(item):
-            return True
-    return False

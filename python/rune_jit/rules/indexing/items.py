@@ -157,7 +157,7 @@ def basic_view(
                 known_items.append(slice(None))
                 axis, of_x = axis + 1, of_x + 1
                 continue
-        if is_mask(item):
+        if type(item) not in NO_MASKS and is_mask(item):
             return None
         part = _index_item(trace, item)
         if not (part is None or part is Ellipsis or isinstance(part, (int, slice, Size))):
@@ -196,6 +196,10 @@ def basic_view(
         now = step.of(trace.builder, view._value_in(trace))
         view = view._view(step, tuple(now.shape), now)
     return view
+
+
+# Types of items that are no masks.
+NO_MASKS = frozenset((int, slice, type(None), type(Ellipsis)))
 
 
 def is_mask(item: Any) -> bool:

@@ -8,12 +8,18 @@ import numpy as np
 
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.coercions import laid_out_as
-from rune_jit.rules.indexing.items import basic_view, index_items, is_mask, items_of
+from rune_jit.rules.indexing.items import (
+    NO_MASKS,
+    basic_view,
+    index_items,
+    is_mask,
+    items_of,
+)
 from rune_jit.rules.indexing.selection import Selection, masked_view, select, with_settled
 from rune_jit.rules.indexing.write import scatter, write_where
 from rune_jit.rules.known import known, plain
 from rune_jit.rules.python_errors import assume_fits
-from rune_jit.rules.writes import check_writeable, converted, write
+from rune_jit.rules.writes import check_writeable, converted
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.frames import is_shuffling, user_frame
 from rune_jit.tracing.sizes import Size, check_fits
@@ -37,7 +43,12 @@ def _getitem(x: Tracer, index: Any) -> Any:
     if trace.is_segmented:
         index = with_settled(index)
     items = items_of(index)
-    if len(items) == 1 and is_mask(items[0]) and contains_traced(items[0]):
+    if (
+        len(items) == 1
+        and type(items[0]) not in NO_MASKS
+        and is_mask(items[0])
+        and contains_traced(items[0])
+    ):
         return select(trace, x, items[0])
     if is_known and not contains_traced(index):
         array = plain(x)
@@ -72,7 +83,12 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
     if type(value) is Size:
         check_fits(value, x.dtype)
         value = require_trace().traced(value)
-    elif is_number(value, "int") and x.dtype.itemsize < 8 and x._trace.loops is not None:
+    elif (
+        type(value) is Tracer
+        and is_number(value, "int")
+        and x.dtype.itemsize < 8
+        and x._trace.loops is not None
+    ):
         x._trace.loops.refuse("it writes a Python integer of unknown size")
     is_known = x._storage.array is not None
     if is_known and current_trace() is None:
@@ -82,7 +98,8 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
     x._check_trace(trace)
     if trace.is_segmented:
         index = with_settled(index)
-    check_writeable(x)
+    if not x._writeable or x._storage.scalar:
+        check_writeable(x)
     if is_known and trace.loops is not None:
         trace.loops.before_known_write(trace, x._storage)
         is_known = x._storage.array is not None
@@ -92,7 +109,7 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
         x._storage.touched()
         return
     items = items_of(index)
-    masks = [item for item in items if is_mask(item)]
+    masks = [] if NO_MASKS.issuperset(map(type, items)) else list(filter(is_mask, items))
     if masks and (is_selection or contains_traced(masks)):
         _set_masked(trace, x, items, value)
         return
@@ -109,8 +126,9 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
         return
     if not view._shape and not any(item is Ellipsis for item in items):
         _check_element(view.dtype, value)
-    assume_fits(trace, value, view.dtype)
-    write(view, converted(trace, value, view.shape, view.dtype))
+    assume_fits(trace, value, view._dtype)
+    new = converted(trace, value, view._shape, view._dtype)
+    view._storage.write(trace, view._steps, new)
 
 
 def _check_element(dtype: np.dtype[Any], value: Any) -> None:

@@ -1,0 +1,444 @@
+// Shortcuts of rules: what a traced function asks for most is computed without a frame of Python.
+// A shortcut takes the usual operands only, and leaves all others, and all errors, to the rule in
+// Python that it stands before. The rule defines what is right.
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "bindings/bindings.h"
+#include "bindings/context.h"
+#include "bindings/graph_arguments.h"
+#include "bindings/tracer.h"
+#include "bindings/value.h"
+#include "graph/numpy/ufuncs.h"
+
+// After Python.h, which it needs.
+#include <structmember.h>
+
+namespace rune::bindings {
+
+using graph::numpy::Operand;
+using graph::numpy::Operands;
+
+namespace {
+
+using Arguments = std::span<PyObject* const>;
+struct ShortcutObject;
+// The result (null with a Python exception set); nothing, or any C++ exception: the rule decides.
+using Attempt = std::optional<PyObject*>(const ShortcutObject&, Arguments);
+
+struct ShortcutObject {
+  PyObject ob_base;  // as PyObject_HEAD has it
+  vectorcallfunc vectorcall;
+  PyObject* rule;
+  Attempt* attempt;
+  PyObject* about;  // what `attempt` needs to know
+  bool reflected;
+};
+
+PyTypeObject* shortcut_type = nullptr;  // lives as long as the process
+
+ShortcutObject* as_shortcut(PyObject* object) {
+  return reinterpret_cast<ShortcutObject*>(object);
+}
+
+PyObject* call(PyObject* object, PyObject* const* args, size_t flags, PyObject* names) {
+  const ShortcutObject& self = *as_shortcut(object);
+  const auto n = static_cast<size_t>(PyVectorcall_NARGS(flags));
+  if (!names || PyTuple_GET_SIZE(names) == 0) {
+    try {
+      if (const auto result = self.attempt(self, {args, n})) return *result;
+    } catch (const std::exception&) {  // the rule raises its error
+    }
+  }
+  return PyObject_Vectorcall(self.rule, args, flags, names);
+}
+
+// Lets a trace in segments look at what has been traced, unless that is not due (PyGraph).
+bool look(PyObject* trace, const PyGraph& graph) {
+  if (graph.checks.empty() && graph.size() <= graph.quiet_until) return true;
+  static PyObject* const name = PyUnicode_InternFromString("after_operation");
+  return static_cast<bool>(
+      py::reinterpret_steal<py::object>(PyObject_CallMethodNoArgs(trace, name)));
+}
+
+// The rule's result. In a trace in segments `about` gives another one for an exception of the rule.
+PyObject* call_or_numpy(PyObject* object, PyObject* const* args, size_t flags, PyObject* names) {
+  const ShortcutObject& self = *as_shortcut(object);
+  PyObject* result = PyObject_Vectorcall(self.rule, args, flags, names);
+  const ActiveTrace* active = active_trace();
+  if (!active || !active->is_segmented) return result;
+  const py::object trace = active->trace;
+  if (!result) {
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) return nullptr;
+    try {
+      py::error_already_set error;
+      if (error.trace()) PyException_SetTraceback(error.value().ptr(), error.trace().ptr());
+      const auto n = static_cast<size_t>(PyVectorcall_NARGS(flags));
+      py::tuple positional(n);
+      for (size_t i = 0; i < n; ++i) positional[i] = py::handle(args[i]);
+      py::dict named;
+      for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i)
+        named[PyTuple_GET_ITEM(names, i)] = py::handle(args[n + i]);
+      result = py::handle(self.about)(trace, error.value(), positional, named).release().ptr();
+    } catch (...) {
+      raise_current_exception();
+      return nullptr;
+    }
+  }
+  if (look(trace.ptr(), *active->graph)) return result;
+  Py_DECREF(result);
+  return nullptr;
+}
+
+// A method of arrays, which the rule allows or refuses for numbers: `about` of an array.
+PyObject* call_method(PyObject* object, PyObject* const* args, size_t flags, PyObject* names) {
+  const ShortcutObject& self = *as_shortcut(object);
+  const TracerObject* x = PyVectorcall_NARGS(flags) > 0 ? as_tracer(args[0]) : nullptr;
+  const bool is_array = x && !storage_of(*x).is(StorageField::Scalar);
+  return PyObject_Vectorcall(is_array ? self.about : self.rule, args, flags, names);
+}
+
+PyObject* bind(PyObject* self, PyObject* object, PyObject*) {
+  return object ? PyMethod_New(self, object) : py::handle(self).inc_ref().ptr();
+}
+
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(as_shortcut(self)->rule);
+  Py_VISIT(as_shortcut(self)->about);
+  return 0;
+}
+
+int clear(PyObject*) {
+  return 0;  // lives as long as the class whose method it is
+}
+
+void dealloc(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
+  Py_CLEAR(as_shortcut(self)->rule);
+  Py_CLEAR(as_shortcut(self)->about);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyObject* name_of(PyObject* self, void*) {
+  return PyObject_GetAttrString(as_shortcut(self)->rule, "__name__");
+}
+
+PyTypeObject* make_type() {
+  static PyMemberDef members[] = {
+      {"__vectorcalloffset__", T_PYSSIZET, offsetof(ShortcutObject, vectorcall), READONLY, nullptr},
+      {"__wrapped__", T_OBJECT_EX, offsetof(ShortcutObject, rule), READONLY, nullptr},
+      {nullptr, 0, 0, 0, nullptr}};
+  static PyGetSetDef properties[] = {{"__name__", &name_of, nullptr, nullptr, nullptr},
+                                     {nullptr, nullptr, nullptr, nullptr, nullptr}};
+  PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)},
+                         {Py_tp_descr_get, reinterpret_cast<void*>(&bind)},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(&dealloc)},
+                         {Py_tp_traverse, reinterpret_cast<void*>(&traverse)},
+                         {Py_tp_clear, reinterpret_cast<void*>(&clear)},
+                         {Py_tp_members, members},
+                         {Py_tp_getset, properties},
+                         {0, nullptr}};
+  PyType_Spec spec = {"rune_jit._core.Shortcut", sizeof(ShortcutObject), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                          Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                      slots};
+  auto* type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  if (!type) throw py::error_already_set();
+  return type;
+}
+
+py::object make_shortcut(vectorcallfunc function, const py::object& rule, const py::object& about,
+                         Attempt* attempt = nullptr, bool reflected = false) {
+  PyObject* self = shortcut_type->tp_alloc(shortcut_type, 0);
+  if (!self) throw py::error_already_set();
+  ShortcutObject& made = *as_shortcut(self);
+  made.vectorcall = function;
+  made.rule = py::handle(rule).inc_ref().ptr();
+  made.attempt = attempt;
+  made.about = py::handle(about).inc_ref().ptr();
+  made.reflected = reflected;
+  return py::reinterpret_steal<py::object>(self);
+}
+
+// Values of operands.
+
+bool is_python_number(PyObject* x) {
+  return PyFloat_CheckExact(x) || PyLong_CheckExact(x) || PyBool_Check(x) ||
+         PyComplex_CheckExact(x);
+}
+
+bool is_numpy_number(PyObject* x) {
+  static PyObject* const generic =
+      py::object(py::module_::import("numpy").attr("generic")).release().ptr();
+  return PyObject_TypeCheck(x, reinterpret_cast<PyTypeObject*>(generic));
+}
+
+// What Trace.operand gives for a usual operand; null for others.
+py::object value_of(PyObject* trace, PyGraph& graph, PyObject* x) {
+  if (const TracerObject* tracer = as_tracer(x))
+    return py::reinterpret_borrow<py::object>(known_value(*tracer, trace));
+  if (is_python_number(x)) return py::reinterpret_borrow<py::object>(x);
+  if (is_numpy_number(x)) return constant(graph, py::reinterpret_borrow<py::object>(x));
+  return {};
+}
+
+// Whether NumPy surely lays out in C order what it computes of each element of this array:
+// Storage.is_c_ordered.
+bool is_c_ordered(const TracerObject& x) {
+  using enum StorageField;
+  const StorageObject& storage = storage_of(x);
+  if (storage.has(Leaf) || PyTuple_GET_SIZE(storage[OrderFrom]) > 0 || !storage.is(OrderKnown))
+    return false;
+  const bool is_new =
+      PyTuple_GET_SIZE(x[TracerField::Steps]) == 0 && !storage.has(Array) && !storage.has(Captured);
+  if (is_new) return true;
+  static PyObject* const name = PyUnicode_InternFromString("is_c_ordered");
+  return py::reinterpret_steal<py::object>(
+             PyObject_CallMethodOneArg(x[TracerField::Storage], name, x[TracerField::Steps]))
+      .cast<bool>();
+}
+
+Py_ssize_t rank(const TracerObject& x) {
+  return PyTuple_GET_SIZE(x[TracerField::Shape]);
+}
+
+// The operands that decide the order of a result in memory: none if all lie in C order. (Segments
+// store what is referred to.)
+py::tuple order_of(Arguments operands) {
+  std::vector<PyObject*> arrays;
+  bool in_c_order = true;
+  for (PyObject* x : operands) {
+    const TracerObject* tracer = as_tracer(x);
+    if (!tracer || rank(*tracer) < 2) continue;
+    arrays.push_back(x);
+    in_c_order = in_c_order && is_c_ordered(*tracer);
+  }
+  py::tuple order(in_c_order ? 0 : arrays.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = py::handle(arrays[i]);
+  return order;
+}
+
+PyObject* order_of(PyObject*, PyObject* operands) {
+  try {
+    const auto all =
+        py::reinterpret_steal<py::object>(PySequence_Fast(operands, "order_of: takes a sequence"));
+    if (!all) return nullptr;
+    return order_of({PySequence_Fast_ITEMS(all.ptr()),
+                     static_cast<size_t>(PySequence_Fast_GET_SIZE(all.ptr()))})
+        .release()
+        .ptr();
+  } catch (...) {
+    raise_current_exception();
+  }
+  return nullptr;
+}
+
+// What a traced function may hold.
+
+template <class Function>
+void for_each_item(PyObject* sequence, Function f) {
+  PyObject** const items = PySequence_Fast_ITEMS(sequence);
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence); ++i) f(items[i]);
+}
+
+bool holds_traced(PyObject* x) {
+  if (const TracerObject* tracer = as_tracer(x))
+    return !storage_of(*tracer).has(StorageField::Array);
+  if (is_python_number(x) || PyUnicode_CheckExact(x) || x == Py_None) return false;
+  if (PySlice_Check(x)) {
+    const auto* slice = reinterpret_cast<PySliceObject*>(x);
+    return holds_traced(slice->start) || holds_traced(slice->stop) || holds_traced(slice->step);
+  }
+  bool found = false;
+  if (PyTuple_Check(x) || PyList_Check(x)) {
+    for_each_item(x, [&](PyObject* item) { found = found || holds_traced(item); });
+    return found;
+  }
+  if (!PyDict_Check(x)) return py::isinstance<PySize>(x);
+  PyObject *name = nullptr, *item = nullptr;
+  for (Py_ssize_t at = 0; !found && PyDict_Next(x, &at, &name, &item);) found = holds_traced(item);
+  return found;
+}
+
+PyObject* contains_traced(PyObject*, PyObject* x) {
+  return PyBool_FromLong(holds_traced(x));
+}
+
+void collect_tracers(PyObject* x, py::list& found) {
+  if (as_tracer(x)) found.append(py::handle(x));
+  if (PyTuple_Check(x) || PyList_Check(x))
+    for_each_item(x, [&](PyObject* item) { collect_tracers(item, found); });
+  PyObject *name = nullptr, *item = nullptr;
+  if (PyDict_Check(x))
+    for (Py_ssize_t at = 0; PyDict_Next(x, &at, &name, &item);) collect_tracers(item, found);
+}
+
+PyObject* tracers_in(PyObject*, PyObject* x) {
+  try {
+    py::list found;
+    collect_tracers(x, found);
+    return found.release().ptr();
+  } catch (...) {
+    raise_current_exception();
+  }
+  return nullptr;
+}
+
+// The result of an operation in the innermost trace, or null with an exception set.
+PyObject* finish(const ActiveTrace& active, const Operand& result, Arguments operands) {
+  const PyValue value = to_value(*active.graph, result);
+  py::object made = make_tracer(active.trace.ptr(), value.ptr(), active.line.ptr());
+  const TracerObject& tracer = *as_tracer(made.ptr());
+  if (rank(tracer) > 1) {
+    storage_of(tracer).set(StorageField::OrderFrom, order_of(operands).ptr());
+    storage_of(tracer).set(StorageField::InOrderOfOperands, Py_True);
+  }
+  if (active.is_segmented && !look(active.trace.ptr(), *active.graph)) return nullptr;
+  return made.release().ptr();
+}
+
+// Operands of an operation, and what decides how it is computed.
+struct Given {
+  std::vector<py::object> held;
+  Operands values;
+  bool is_traced = false;   // whether some values are known only when the program runs
+  bool has_array = false;   // whether one is an array that is traced
+  bool are_pythons = true;  // whether all may be Python's numbers
+  bool has_weak_complex = false;
+};
+
+// None if some are unusual.
+std::optional<Given> usual(const ActiveTrace& active, Arguments operands) {
+  Given given;
+  for (PyObject* x : operands) {
+    py::object value = value_of(active.trace.ptr(), *active.graph, x);
+    if (!value) return {};
+    const Operand operand = to_operand(value);
+    if (const TracerObject* tracer = as_tracer(x)) {
+      given.is_traced |= !storage_of(*tracer).has(StorageField::Array);
+      given.has_array |= rank(*tracer) > 0;
+    }
+    given.are_pythons &= operand.weak || graph::numpy::unsure_kind(*active.graph, operand);
+    given.has_weak_complex |= operand.weak == Kind::Complex;
+    given.values.push_back(operand);
+    given.held.push_back(std::move(value));
+  }
+  if (!given.is_traced) return {};
+  return given;
+}
+
+// A Python operator: protocol.operator.
+std::optional<PyObject*> attempt_operator(const ShortcutObject& self, Arguments args) {
+  const ActiveTrace* active = active_trace();
+  if (!active || args.empty() || args.size() > 2) return {};
+  const std::array<PyObject*, 2> both = {args.back(), args.front()};
+  const Arguments operands = self.reflected ? Arguments(both) : args;
+  const auto given = usual(*active, operands);
+  if (!given) return {};
+  const auto ufunc = py::handle(self.about).cast<std::string_view>();
+  const bool divides = ufunc == "divide" || ufunc == "floor_divide" || ufunc == "remainder";
+  const TracerObject* first = as_tracer(operands.front());
+  if (ufunc == "power" && !(first && rank(*first) > 0)) return {};
+  if (!given->has_array && (given->has_weak_complex || (given->are_pythons && divides))) return {};
+  note_line();
+  return finish(*active, python_operator(*active->graph, ufunc, given->values), operands);
+}
+
+// Tracer.__array_ufunc__(ufunc, method, *inputs)
+std::optional<PyObject*> attempt_ufunc(const ShortcutObject& self, Arguments args) {
+  const ActiveTrace* active = active_trace();
+  if (!active || args.size() < 4) return {};
+  PyObject* name = PyDict_GetItemWithError(self.about, args[1]);
+  if (!name || PyUnicode_CompareWithASCIIString(args[2], "__call__") != 0) return {};
+  const Arguments operands = args.subspan(3);
+  const auto given = usual(*active, operands);
+  if (!given) return {};
+  note_line();
+  const auto ufunc = py::handle(name).cast<std::string_view>();
+  return finish(*active, graph::numpy::ufunc(*active->graph, ufunc, given->values)[0], operands);
+}
+
+// Tracer._value_in(trace)
+std::optional<PyObject*> attempt_value(const ShortcutObject&, Arguments args) {
+  const TracerObject* tracer = args.size() == 2 ? as_tracer(args[0]) : nullptr;
+  PyObject* value = tracer ? known_value(*tracer, args[1]) : nullptr;
+  if (!value) return {};
+  return py::handle(value).inc_ref().ptr();
+}
+
+// Trace.operand(x)
+std::optional<PyObject*> attempt_operand(const ShortcutObject&, Arguments args) {
+  if (args.size() != 2) return {};
+  if (const TracerObject* tracer = as_tracer(args[1])) {
+    PyObject* value = known_value(*tracer, args[0]);
+    if (!value) return {};
+    return py::handle(value).inc_ref().ptr();
+  }
+  if (!is_python_number(args[1])) return {};
+  return py::handle(args[1]).inc_ref().ptr();
+}
+
+}  // namespace
+
+void bind_shortcuts(py::module_& m) {
+  shortcut_type = make_type();
+  m.def(
+      "shorten_operator",
+      [](const py::object& rule, const py::str& ufunc, bool reflected) {
+        return make_shortcut(&call, rule, ufunc, &attempt_operator, reflected);
+      },
+      py::arg("rule"), py::arg("ufunc"), py::arg("reflected"),
+      "A method for an operator of traced arrays that computes most operands without the rule.");
+  m.def(
+      "shorten_ufuncs",
+      [](const py::object& rule, const py::dict& names) {
+        return make_shortcut(&call, rule, names, &attempt_ufunc);
+      },
+      py::arg("rule"), py::arg("names"),
+      "Tracer.__array_ufunc__ that computes ufuncs of these names without the rule.");
+  m.def(
+      "shorten_value_in",
+      [](const py::object& rule) { return make_shortcut(&call, rule, py::none(), &attempt_value); },
+      py::arg("rule"), "Tracer._value_in");
+  m.def(
+      "shorten_operand",
+      [](const py::object& rule) {
+        return make_shortcut(&call, rule, py::none(), &attempt_operand);
+      },
+      py::arg("rule"), "Trace.operand");
+  m.def(
+      "or_numpy",
+      [](const py::object& rule, const py::object& otherwise) {
+        return make_shortcut(&call_or_numpy, rule, otherwise);
+      },
+      py::arg("rule"), py::arg("otherwise"),
+      "The rule. In a trace in segments, otherwise(trace, error, args, kwargs) where it raises an "
+      "Exception; then Trace.after_operation.");
+  m.def(
+      "shorten_method",
+      [](const py::object& rule, const py::object& method) {
+        return make_shortcut(&call_method, rule, method);
+      },
+      py::arg("rule"), py::arg("method"),
+      "The method for traced arrays, and the rule for traced numbers.");
+  m.attr("Shortcut") =
+      py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(shortcut_type));
+  static PyMethodDef functions[] = {
+      {"contains_traced", &contains_traced, METH_O,
+       "Whether x is, or holds in nested lists, tuples, dicts and slices, a tracer or size whose "
+       "value is not known while tracing."},
+      {"tracers_in", &tracers_in, METH_O, "The tracers in nested lists, tuples and dicts."},
+      {"order_of", &order_of, METH_O,
+       "The operands, in a list or tuple, that decide the order of a result in memory: none if all "
+       "lie in C order."},
+      {nullptr, nullptr, 0, nullptr}};
+  if (PyModule_AddFunctions(m.ptr(), functions) != 0) throw py::error_already_set();
+}
+
+}  // namespace rune::bindings

@@ -1,0 +1,74 @@
+// The fields of traced arrays and their storages, whose methods are Python's (tracing/tracer.py,
+// tracing/storage.py).
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "bindings/bindings.h"
+
+namespace rune::bindings {
+
+// An object whose fields are Python objects: a plain type of CPython, because each traced operation
+// makes some and reads them. No field is null.
+template <class Field>
+struct Record {
+  PyObject ob_base;  // as PyObject_HEAD has it
+  std::array<PyObject*, static_cast<size_t>(Field::Count)> fields;
+
+  PyObject* operator[](Field field) const { return fields[static_cast<size_t>(field)]; }
+  void set(Field field, PyObject* value) {
+    Py_INCREF(value);
+    Py_XSETREF(fields[static_cast<size_t>(field)], value);
+  }
+  bool has(Field field) const { return (*this)[field] != Py_None; }
+  bool is(Field field) const { return (*this)[field] == Py_True; }
+};
+
+enum class TracerField : uint8_t {
+  Trace,
+  Storage,
+  Steps,
+  Shape,
+  Dtype,
+  Value,
+  Version,
+  Writeable,
+  MadeAt,
+  Count
+};
+using TracerObject = Record<TracerField>;
+
+enum class StorageField : uint8_t {
+  Value,
+  Original,
+  Array,
+  Captured,
+  Fill,
+  Serial,
+  Version,
+  Leaf,
+  Scalar,
+  LayoutUsed,
+  OrderFrom,
+  OrderKnown,
+  InOrderOfOperands,
+  Reshaped,
+  IsNonzero,
+  OfCounters,
+  FlagOf,
+  IsExposed,
+  Count
+};
+using StorageObject = Record<StorageField>;
+
+// The object if it is a Tracer, or null.
+TracerObject* as_tracer(PyObject* object);
+StorageObject& storage_of(const TracerObject& tracer);
+// The value (a reference that the tracer holds) of the present version if the tracer knows it and
+// is of this trace, or null.
+PyObject* known_value(const TracerObject& tracer, PyObject* trace);
+// A Tracer of this value with a storage of its own; made at this line of the user's.
+py::object make_tracer(PyObject* trace, PyObject* value, PyObject* line);
+
+}  // namespace rune::bindings
