@@ -24,6 +24,10 @@ class Nvrtc {
   // 13005 for CUDA 13.5.
   int version() const { return version_; }
 
+  // The newest architecture up to this one that NVRTC knows. Throws UserError(Runtime) if there is
+  // none.
+  int target(int architecture) const;
+
   // The options for an architecture, 90 for compute capability 9.0. The result is PTX if
   // `is_portable`, or if NVRTC is older than the architecture; otherwise a cubin.
   std::vector<std::string> options(int architecture, bool is_portable = false) const;
