@@ -110,6 +110,7 @@ KernelSource source_of(const Target& target, const lower::Kernel& code) {
   source.grid = code.grid;
   source.local = code.local;
   source.independent_threads = code.has_independent_threads();
+  source.needs_early_loads = code.needs_early_loads();
   source.scratch_bytes = code.local_offsets().back();
   for (const lower::Var v : code.globals()) {
     source.buffer_dtypes.push_back(code[v].type.dtype);

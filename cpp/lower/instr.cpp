@@ -55,6 +55,20 @@ std::vector<Var> Kernel::globals() const {
   return result;
 }
 
+bool Kernel::needs_early_loads() const {
+  constexpr int64_t kHidingThreads = int64_t{1} << 16;
+  if (grid * local >= kHidingThreads) return false;
+  int loops = 0;
+  for (const Instr& instr : body) {
+    if (instr.kind() == InstrKind::Range) ++loops;
+    if (instr.kind() == InstrKind::EndRange) --loops;
+    if (instr.kind() == InstrKind::Store && loops > 0 &&
+        (*this)[instr.args[0]].kind() == InstrKind::Define_Global)
+      return true;
+  }
+  return false;
+}
+
 bool Kernel::has_independent_threads() const {
   return std::none_of(body.begin(), body.end(), [](const Instr& instr) {
     const auto* special = instr.as<Special>();

@@ -292,6 +292,9 @@ struct Kernel {
   // Whether threads use only their number among all threads. A launch may then divide them into
   // workgroups of any size.
   bool has_independent_threads() const;
+  // Whether loops store, in so few threads that others do not hide how long loads take: loads
+  // should move in front of stores.
+  bool needs_early_loads() const;
 };
 
 }  // namespace rune::lower

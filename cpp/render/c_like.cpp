@@ -47,6 +47,7 @@ std::string KernelRenderer::render() {
   const std::string first_line = head();
   line("// ", concat(kernel_.grid, " workgroups of ", kernel_.local, " threads"));
   open(first_line);
+  begin();
   memory_declarations();
   for (uint32_t id = 0; id < kernel_.body.size(); ++id) {
     try {
@@ -58,6 +59,14 @@ std::string KernelRenderer::render() {
   close();
   RUNE_CHECK(depth_ == 0, "c_like: kernel ", kernel_.name, " has an open Range or If");
   return tables_ + text_;
+}
+
+void KernelRenderer::begin() {
+  if (dialect_.begin.empty() || kernel_.needs_early_loads()) return;
+  std::string buffers;
+  for (const Var v : kernel_.globals())
+    buffers += (buffers.empty() ? "" : ", ") + memories_[v.id].name;
+  line(expand(dialect_.begin, {{'a', buffers}}));
 }
 
 void KernelRenderer::check_types() {

@@ -29,6 +29,7 @@ class KernelRenderer {
   };
   using Lanes = std::vector<std::string>;  // one expression a lane: a variable's name or a literal
 
+  void begin();
   void check_types();
   std::string head();
   void parameters(std::vector<std::string>& list);

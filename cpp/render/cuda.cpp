@@ -92,6 +92,26 @@ __device__ inline unsigned long long rune_to_ulong(T x) {
 }
 )";
 
+// Waits until the kernels before have ended and what they wrote to memory can be read. If there are
+// few workgroups, those of the next kernel may begin and wait before these end; of many workgroups,
+// saying so takes 0.5 ns each. The compiler must take it that rune_written() changes the memory:
+// loads of what never changes move in front of the wait.
+constexpr const char* kWritten = R"(__device__ inline void rune_written(const void* memory) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("// %0;" ::"l"(memory) : "memory");
+#endif
+}
+)";
+constexpr const char* kBegin = R"(template <class... T>
+__device__ inline void rune_begin(T*... memory) {
+#if __CUDA_ARCH__ >= 900
+  if (gridDim.x <= 256) asm volatile("griddepcontrol.launch_dependents;");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+  (rune_written(memory), ...);
+}
+)";
+
 // Between the threads of a warp, all of which call it.
 constexpr const char* kShuffle = R"(template <class T>
 __device__ inline T rune_shuffle(T x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
@@ -252,6 +272,8 @@ Dialect make_dialect() {
                {"rune_to_int", kToInt},
                {"rune_to_long", kToLong},
                {"rune_to_ulong", kToUlong},
+               {"rune_written", kWritten},
+               {"rune_begin", kBegin},
                {"rune_shuffle", kShuffle}};
   for (const auto& [name, combine] : {std::pair{"rune_simd_add", "x + y"},
                                       {"rune_simd_mul", "x * y"},
@@ -282,6 +304,7 @@ Dialect make_dialect() {
   d.shared_bytes = 48 << 10;
   d.own = "__align__(16) $T $n[$k];";
   d.barrier = "__syncthreads();";
+  d.begin = "rune_begin($a);";
   d.unroll = "#pragma unroll";
   set_literals_and_casts(d);
   set_spellings(d);

@@ -76,6 +76,9 @@ struct Dialect {
   int64_t shared_bytes = 0;
   std::string own;      // declares $k elements $T $n of a thread's own memory
   std::string barrier;  // a statement
+  // The first statement of a kernel, with its buffers $a, after which they may be accessed; or
+  // empty. Kernels that need early loads do without.
+  std::string begin;
   // The expressions that combine $0 of the SIMD-group's threads, by operation and dtype.
   std::map<std::pair<AluOp, DType>, std::string> simd_reduce;
   // The $0 of the thread number $1 of the SIMD-group, by dtype; empty where there is none.

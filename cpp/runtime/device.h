@@ -70,6 +70,8 @@ struct KernelSource {
   double estimated_ns = 0;            // of a launch on one core; 0: other cores must not help
   // Whether a launch may divide its threads, grid times local, into workgroups of any size.
   bool independent_threads = false;
+  // Whether loads should move in front of stores, because too few threads hide how long they take.
+  bool needs_early_loads = false;
   // What the kernel computes, if a library of the device is faster (Capabilities::library_rates).
   std::optional<MatrixProduct> product = std::nullopt;
 };

@@ -30,8 +30,9 @@ struct Axis {
 // of the block axes, linearised, are dealt to threads in order, or, with `points`, so many times a
 // workgroup's threads to each workgroup and round robin to its threads. If two block axes have
 // tiles of three sizes, a workgroup covers a rectangle of the first, whose rectangles of the second
-// are dealt to its SIMD-groups round robin, a point to each thread. `mirrored`: the rectangles are
-// squares of the only block axes, which are of one size, and follow one another by diagonals, (i, i
+// are dealt to its SIMD-groups round robin, one of the third to each thread. `mirrored`: the
+// rectangles are squares of the only block axes, which are of one size, and follow one another by
+// diagonals, (i, i
 // + d) and (i, i - d) for d = 0, 1, 2 ..., so that a square and its mirror image are computed at
 // about the same time. The points of an inner axis are
 // dealt to the threads of the group round robin. `serial`: loops, in this order; an outer axis is

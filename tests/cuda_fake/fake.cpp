@@ -101,6 +101,8 @@ Module* load(const std::string& text) {
     function.num_pointers = static_cast<int>(std::count(parameters.begin(), parameters.end(), '*'));
     if (const size_t vars = parameters.find(vars_mark); vars != std::string::npos)
       function.vars_bytes = 8 * std::stoul(parameters.substr(vars + vars_mark.size()));
+    const std::string waits = " {\n  rune_begin(";
+    function.waits = text.compare(close + 1, waits.size(), waits) == 0;
     if (module->library) function.kernel = module->library->find(function.name);
     module->functions[function.name] = function;
   }
@@ -386,4 +388,33 @@ EXPORTED int cuLaunchKernel(Function* function, unsigned grid, unsigned, unsigne
   if (state().counts["cuLaunchKernel"] == numbers()["fault_at_launch"])
     numbers()["error"] = kIllegalAddress;
   return function->kernel ? emulate(*function, grid, block, parameters) : 0;
+}
+namespace {
+
+struct LaunchAttribute {
+  int id, padding, value;
+  char rest[60];
+};
+struct LaunchConfiguration {
+  unsigned grid[3], block[3], shared_bytes;
+  void* stream;
+  const LaunchAttribute* attributes;
+  unsigned num_attributes;
+};
+
+}  // namespace
+
+EXPORTED int cuLaunchKernelEx(const LaunchConfiguration* configuration, Function* function,
+                              void** parameters, void** extra) {
+  constexpr int kProgrammaticStreamSerialization = 6;
+  for (unsigned i = 0; i < configuration->num_attributes; ++i) {
+    const LaunchAttribute& attribute = configuration->attributes[i];
+    if (attribute.id != kProgrammaticStreamSerialization)
+      return state().refuse(kInvalidValue, "a launch with an unknown attribute");
+    if (attribute.value && !function->waits)
+      return state().refuse(kInvalidValue, "a kernel that does not wait begins early");
+    state().counts["cuLaunchKernel that begins early"] += attribute.value != 0;
+  }
+  return cuLaunchKernel(function, configuration->grid[0], 1, 1, configuration->block[0], 1, 1,
+                        configuration->shared_bytes, configuration->stream, parameters, extra);
 }

@@ -31,6 +31,7 @@ struct Function {
   std::string name;
   int num_pointers = 0;
   size_t vars_bytes = 0;                         // of the structure behind them
+  bool waits = false;                            // for the end of the kernels before
   const gpu_emulator::Kernel* kernel = nullptr;  // if launches compute
 };
 struct Module {

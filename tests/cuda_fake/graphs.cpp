@@ -36,6 +36,7 @@ struct GraphNode {
   std::vector<Address> pointers;
   std::vector<char> vars;
   size_t bytes = 0;
+  bool follows = false;  // the node before
 };
 using Graph = std::vector<GraphNode*>;
 
@@ -67,8 +68,10 @@ int fill(GraphNode& node, const CopyParameters& from) {
   return 0;
 }
 
-bool follows_last(const Graph& graph, GraphNode* const* after, size_t num_after) {
-  return graph.empty() ? num_after == 0 : num_after == 1 && *after == graph.back();
+// Adds a node, which follows the last one; another edge may say so later.
+void add(Graph& graph, GraphNode* node, GraphNode* const* after, size_t num_after) {
+  node->follows = graph.empty() || (num_after == 1 && *after == graph.back());
+  graph.push_back(node);
 }
 
 }  // namespace
@@ -83,19 +86,26 @@ EXPORTED int cuGraphDestroy(Graph*) {
 EXPORTED int cuGraphAddKernelNode_v2(GraphNode** node, Graph* graph, GraphNode* const* after,
                                      size_t num_after, const KernelParameters* parameters) {
   const Call call("cuGraphAddKernelNode");
-  if (!follows_last(*graph, after, num_after))
-    return state().refuse(kInvalidValue, "a kernel of a graph that does not follow the last one");
   fill(*(*node = new GraphNode), *parameters);
-  graph->push_back(*node);
+  add(*graph, *node, after, num_after);
   return call.result;
 }
 EXPORTED int cuGraphAddMemcpyNode(GraphNode** node, Graph* graph, GraphNode* const* after,
                                   size_t num_after, const CopyParameters* parameters, void*) {
   const Call call("cuGraphAddMemcpyNode");
-  if (!follows_last(*graph, after, num_after))
-    return state().refuse(kInvalidValue, "a copy of a graph that does not follow the last node");
   if (const int failed = fill(*(*node = new GraphNode), *parameters)) return failed;
-  graph->push_back(*node);
+  add(*graph, *node, after, num_after);
+  return call.result;
+}
+EXPORTED int cuGraphAddDependencies_v2(Graph* graph, GraphNode* const* from, GraphNode* const* to,
+                                       const unsigned char (*edges)[8], size_t count) {
+  const Call call("cuGraphAddDependencies");
+  const unsigned char(&edge)[8] = *edges;
+  const bool is_programmatic = edge[0] == 1 && edge[1] == 0 && edge[2] == 1;
+  if (count != 1 || graph->size() < 2 || *from != graph->end()[-2] || *to != graph->back() ||
+      !is_programmatic || !(*from)->function || !(*to)->function || !(*to)->function->waits)
+    return state().refuse(kInvalidValue, "an edge of a graph that does not join two kernels");
+  (*to)->follows = true;
   return call.result;
 }
 EXPORTED int cuGraphExecMemcpyNodeSetParams(Graph*, GraphNode* node,
@@ -106,6 +116,9 @@ EXPORTED int cuGraphExecMemcpyNodeSetParams(Graph*, GraphNode* node,
   return call.result;
 }
 EXPORTED int cuGraphInstantiateWithFlags(Graph** program, Graph* graph, unsigned long long) {
+  for (const GraphNode* node : *graph)
+    if (!node->follows)
+      return state().refuse(kInvalidValue, "a node of a graph that does not follow the one before");
   *program = graph;
   return Call("cuGraphInstantiate").result;
 }

@@ -34,6 +34,25 @@ def test_turned_operands(name: str, dtype: str, device: str) -> None:
     np.testing.assert_array_equal(np.asarray(run(x)), function(x))
 
 
+SQUARES: dict[str, Callable] = {
+    "turned": lambda x, row: x.T * 2,
+    "with a column and a row": lambda x, row: x.T + row - row[:820, None],
+    "narrowed": lambda x, row: x.T.astype(np.int8),
+    "padded": lambda x, row: np.pad(x.T[:, 4:], ((0, 0), (4, 0))) + 1,
+}
+
+
+@pytest.mark.parametrize("device", devices("cuda-interpreted"))
+@pytest.mark.parametrize("name", SQUARES)
+def test_squares_of_threads(name: str, device: str) -> None:
+    """Large enough that each thread has a square, of which it accesses whole rows."""
+    x = (np.arange(844 * 820) % 101).astype(np.float32).reshape(844, 820)
+    row = np.arange(844, dtype=np.float32)
+    run = rune_jit.jit(SQUARES[name], device=device, fallback="error")
+    assert device != "cuda-interpreted" or "[64,32,4]" in str(run.lower(x, row).schedule)
+    np.testing.assert_array_equal(np.asarray(run(x, row)), SQUARES[name](x, row))
+
+
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("n", [520, 550, 576])
 def test_mirror_images(n: int, device: str) -> None:

@@ -10,10 +10,14 @@
 
 namespace rune::cuda {
 
+// The first architecture whose kernels can wait for others.
+constexpr int kWaitingKernels = 90;
+
 // Code that the device has loaded.
 class Compiler::Module {
  public:
-  Module(Context& context, const std::string& image) : context_(context) {
+  Module(Context& context, const std::string& image, bool waits)
+      : context_(context), waits_(waits) {
     const Context::Scope scope(context);
     context.check(driver().load_module(&handle_, image.c_str()), "load compiled code");
   }
@@ -34,9 +38,12 @@ class Compiler::Module {
     context_.check(driver().get_function(&function, handle_, kernel.c_str()), "find a kernel");
     return function;
   }
+  // Whether the kernels wait for the end of those before, as rendered ones do.
+  bool waits() const { return waits_; }
 
  private:
   Context& context_;
+  const bool waits_;
   ModuleHandle handle_ = nullptr;
 };
 
@@ -74,7 +81,9 @@ std::shared_ptr<const Compiler::Module> Compiler::module_of(const std::string& t
     code = nvrtc.compile(text, options).bytes;
     if (services().write_cache) services().write_cache(key, *code);
   }
-  auto module = std::make_shared<const Module>(context_, *code);
+  const bool waits = nvrtc.target(architecture_) >= kWaitingKernels &&
+                     text.find("griddepcontrol.wait") != std::string::npos;
+  auto module = std::make_shared<const Module>(context_, *code, waits);
   known = module;
   return module;
 }
@@ -113,7 +122,8 @@ std::vector<std::shared_ptr<runtime::Program>> Compiler::compile(
                         function,
                         static_cast<unsigned>(source.grid),
                         static_cast<unsigned>(source.local),
-                        source.buffer_sizes.size()};
+                        source.buffer_sizes.size(),
+                        module->waits() && !source.needs_early_loads};
     programs.push_back(std::make_shared<Program>(std::move(kernel), context_));
   }
   return programs;

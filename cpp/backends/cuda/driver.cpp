@@ -37,6 +37,8 @@ Driver load() {
 #define RUNE_CUDA_FUNCTION(field, symbol, parameters) find(library, #symbol, driver.field);
 #include "backends/cuda/driver.def"
 #undef RUNE_CUDA_FUNCTION
+  driver.add_graph_edges =
+      reinterpret_cast<decltype(driver.add_graph_edges)>(library.find("cuGraphAddDependencies_v2"));
   if (const Result failed = driver.init(0); failed != kSuccess)
     user_error(ErrorKind::Runtime, "cuda: cannot start NVIDIA's driver (", driver.describe(failed),
                ")",

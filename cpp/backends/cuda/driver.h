@@ -96,10 +96,39 @@ struct KernelParameters {
   ContextHandle context = nullptr;
 };
 
+// CUlaunchAttribute: whether a kernel may begin before those before it in its stream have ended.
+// The kernel itself waits for their end.
+struct LaunchAttribute {
+  int id = 6;
+  int padding = 0;
+  int overlaps = 1;
+  char rest_of_value[60] = {};
+};
+
+// CUlaunchConfig.
+struct LaunchConfiguration {
+  unsigned grid[3] = {1, 1, 1};
+  unsigned block[3] = {1, 1, 1};
+  unsigned shared_bytes = 0;
+  StreamHandle stream = nullptr;
+  const LaunchAttribute* attributes = nullptr;
+  unsigned num_attributes = 0;
+};
+
+// CUgraphEdgeData: from a kernel to the next one, which begins as with LaunchAttribute.
+struct GraphEdge {
+  unsigned char from_port = 1, to_port = 0, type = 1;
+  unsigned char reserved[5] = {};
+};
+
 struct Driver {
 #define RUNE_CUDA_FUNCTION(field, symbol, parameters) Result(*field) parameters = nullptr;
 #include "backends/cuda/driver.def"
 #undef RUNE_CUDA_FUNCTION
+  // Null before CUDA 12.3.
+  Result (*add_graph_edges)(GraphHandle graph, const GraphNodeHandle* from,
+                            const GraphNodeHandle* to, const GraphEdge* edges,
+                            size_t count) = nullptr;
   int version = 0;  // 12040 for CUDA 12.4
 
   // "CUDA_ERROR_INVALID_VALUE: invalid argument"

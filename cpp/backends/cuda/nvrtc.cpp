@@ -99,7 +99,7 @@ const Nvrtc& Nvrtc::find(int driver_version) {
              ")\nhint: pip install 'rune_jit[", extra, "]'");
 }
 
-std::vector<std::string> Nvrtc::options(int architecture, bool is_portable) const {
+int Nvrtc::target(int architecture) const {
   int count = 0;
   functions_->num_architectures(&count);
   std::vector<int> known(static_cast<size_t>(count));
@@ -111,7 +111,11 @@ std::vector<std::string> Nvrtc::options(int architecture, bool is_portable) cons
                architecture / 10, ".", architecture % 10, " (NVRTC of CUDA ", version_ / 1000, ".",
                version_ % 1000 / 10, " begins with ", known.empty() ? 0 : known[0] / 10, ".",
                known.empty() ? 0 : known[0] % 10, ")\nhint: pip install 'rune_jit[cuda12]'");
-  const int chosen = above[-1];
+  return above[-1];
+}
+
+std::vector<std::string> Nvrtc::options(int architecture, bool is_portable) const {
+  const int chosen = target(architecture);
   // The driver compiles PTX for cards that are newer than NVRTC.
   const char* const kind = chosen == architecture && !is_portable ? "sm_" : "compute_";
   return {concat("--gpu-architecture=", kind, chosen), "--fmad=false"};

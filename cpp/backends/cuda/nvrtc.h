@@ -24,6 +24,10 @@ class Nvrtc {
   // 13005 for CUDA 13.5.
   int version() const { return version_; }
 
+  // Returns the newest architecture up to this one that NVRTC knows. Throws UserError(Runtime) if
+  // there is none.
+  int target(int architecture) const;
+
   // Returns the options for an architecture (90 is compute capability 9.0). With them NVRTC makes
   // PTX if `is_portable` is set or if NVRTC is older than the architecture, and a cubin otherwise.
   std::vector<std::string> options(int architecture, bool is_portable = false) const;

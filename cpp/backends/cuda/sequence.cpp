@@ -116,13 +116,20 @@ class Graph : public runtime::Sequence {
   }
 
   void add(size_t i) {
-    const GraphNodeHandle* const after = i ? &nodes_[i - 1].handle : nullptr;
+    const bool overlaps = i && driver().add_graph_edges && steps_[i].kernel &&
+                          steps_[i].kernel->begins_early && steps_[i - 1].kernel;
+    const GraphNodeHandle* const after = i && !overlaps ? &nodes_[i - 1].handle : nullptr;
     constexpr const char* kWhat = "make a graph of kernels";
     if (steps_[i].kernel) {
       const KernelParameters parameters = kernel_parameters(i);
       context_.check(
           driver().add_graph_kernel(&nodes_[i].handle, graph_, after, after ? 1 : 0, &parameters),
           kWhat);
+      const GraphEdge edge;
+      if (overlaps)
+        context_.check(
+            driver().add_graph_edges(graph_, &nodes_[i - 1].handle, &nodes_[i].handle, &edge, 1),
+            kWhat);
       return;
     }
     const CopyParameters parameters = copy_parameters(i);
@@ -166,8 +173,14 @@ void launch_kernel(const LoadedKernel& kernel, const runtime::LaunchArguments& a
       parameters[i] = static_cast<void*>(const_cast<void**>(&arguments.buffers[i]));
     parameters[kernel.num_buffers] = const_cast<int64_t*>(arguments.vars.data());
     const Context::Scope scope(context);
-    context.check_launch(driver().launch(kernel.function, kernel.grid, 1, 1, kernel.local, 1, 1, 0,
-                                         context.stream(), parameters, nullptr),
+    const LaunchAttribute overlaps;
+    LaunchConfiguration configuration;
+    configuration.grid[0] = kernel.grid;
+    configuration.block[0] = kernel.local;
+    configuration.stream = context.stream();
+    configuration.attributes = &overlaps;
+    configuration.num_attributes = kernel.begins_early ? 1 : 0;
+    context.check_launch(driver().launch(&configuration, kernel.function, parameters, nullptr),
                          kernel.label);
   };
   constexpr size_t kInline = 32;

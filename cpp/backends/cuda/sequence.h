@@ -17,6 +17,7 @@ struct LoadedKernel {
   FunctionHandle function = nullptr;
   unsigned grid = 1, local = 1;
   size_t num_buffers = 0;
+  bool begins_early = false;  // before the kernels before it have ended, and waits for them itself
 };
 
 // Launches the kernel.

@@ -126,10 +126,10 @@ class KernelLowerer {
   }
 
   // Each workgroup computes a rectangle of two axes, patch by patch of a SIMD-group; one that
-  // reaches beyond their ends, point by point.
+  // reaches beyond their ends, piece by piece. A piece is what a thread has of a patch.
   void deal_squares(Point point) {
     const std::vector<Expr> groups = nest_.workgroup_tiles();
-    Ints sides, patch;
+    Ints sides, patch, own;  // the first two in pieces
     std::vector<int64_t> axes;
     std::vector<Expr> corner;
     Mask whole;
@@ -138,9 +138,10 @@ class KernelLowerer {
       const Ints& tiles = iter_.tiles[axis];
       point.axes[axis] = groups[i];
       if (tiles.size() < 3) continue;
-      axes.push_back(axis), sides.push_back(tiles[0]), patch.push_back(tiles[1]);
-      corner.push_back(groups[i] * tiles[0]);
-      whole.require_nonnegative(Expr(nest_.extent(axis) - tiles[0]) - corner.back());
+      axes.push_back(axis), own.push_back(tiles[2]);
+      sides.push_back(tiles[0] / tiles[2]), patch.push_back(tiles[1] / tiles[2]);
+      corner.push_back(groups[i] * sides.back());
+      whole.require_nonnegative(Expr(nest_.extent(axis) - tiles[0]) - groups[i] * tiles[0]);
     }
     const int64_t width = patch[0] * patch[1], threads = nest_.threads();
     const int64_t across = sides[1] / patch[1];  // patches side by side
@@ -152,29 +153,32 @@ class KernelLowerer {
       return std::array{corner[0] + floordiv(turn, across) * patch[0] + floordiv(lane, patch[1]),
                         corner[1] + mod(turn, across) * patch[1] + mod(lane, patch[1])};
     };
-    const auto point_at = [&](const std::array<Expr, 2>& place) {
-      Point next = point;
+    const auto pieces = [&](size_t i) { return nest_.extent(axes[i]) / own[i]; };
+    const auto points_at = [&](const std::array<Expr, 2>& place) {
+      Points points{point};
       for (size_t i = 0; i < 2; ++i)
-        next.axes[axes[i]] = index_.emit_and_bind(place[i], nest_.extent(axes[i]));
-      return next;
+        points = nest_.extend(points, axes[i], index_.emit_and_bind(place[i], pieces(i)) * own[i],
+                              own[i], false);
+      return points;
     };
     Points all;
     const Var is_whole = index_.emit(whole);
     if (is_whole.valid()) builder_.open_if(is_whole);
-    for (int64_t i = 0; i < each; ++i) all.push_back(point_at(at(Expr(i))));
+    for (int64_t i = 0; i < each; ++i)
+      for (Point& next : points_at(at(Expr(i)))) all.push_back(std::move(next));
     run_stages(all);
     if (!is_whole.valid()) return;
     builder_.close_if();
     builder_.open_if(
         builder_.alu(AluOp::Cmpeq, {is_whole, builder_.constant(Scalar::of(DType::Bool, 0))}));
-    const Var i = builder_.open_range(index_.constant(each));
-    const std::array<Expr, 2> place = at(index_.bind(i, {0, each - 1}));
-    Mask inside;
-    for (size_t d = 0; d < 2; ++d) inside.require_between(place[d], 0, nest_.extent(axes[d]));
-    builder_.open_if(index_.emit(inside));
-    run_stages({point_at(place)});
-    builder_.close_if();
-    builder_.close_range();
+    nest_.loop(each, [&](const Expr& i) {
+      const std::array<Expr, 2> place = at(i);
+      Mask inside;
+      for (size_t d = 0; d < 2; ++d) inside.require_between(place[d], 0, pieces(d));
+      builder_.open_if(index_.emit(inside));
+      run_stages(points_at(place));
+      builder_.close_if();
+    });
     builder_.close_if();
   }
 

@@ -31,8 +31,13 @@ constexpr int64_t kLeastElementsOfResult = 4;
 constexpr int64_t kFewTerms = 16;
 // Loads and stores of a thread's points.
 constexpr int64_t kMostAccesses = 96;
-// Columns of the patch that a SIMD-group computes where an operand is turned.
+// Columns of the patch that a SIMD-group computes where an operand is turned, or its rows if each
+// thread has a square of it.
 constexpr int64_t kPatchWidth = 8;
+// The longest side of such a square.
+constexpr int64_t kLongestSide = 4;
+// Workgroups a core that have such squares.
+constexpr int64_t kGroupsOfSquares = 2;
 // Instances of a kernel's operations in its text.
 constexpr int64_t kMostOpsOfText = 512;
 
@@ -222,24 +227,73 @@ class GridMapper {
   }
 
   // Where an operand's neighbours lie along another axis than the result's, lets a workgroup cover
-  // a square of the two axes, and a SIMD-group a patch of it: then both are accessed by whole
-  // sectors of memory, and what a SIMD-group leaves of a cache line others of its group use soon.
+  // a square of the two axes, a SIMD-group a patch of it, and a thread a square of the patch if it
+  // can access the square's rows as a whole. Then both are accessed by whole sectors of memory, and
+  // what a SIMD-group leaves of a cache line others of its group use soon.
   bool tile_turned(int64_t points) {
+    if (!is_brief()) return false;
+    const auto axes = turned_axes();
+    if (!axes) return false;
+    for (int64_t own = side_of_thread(*axes); own > 1; own /= 2)
+      if (points >= kGroupsOfSquares * s_.caps.num_cores * own * own * threads() &&
+          tile_turned(*axes, own * own, kPatchWidth, own))
+        return true;
+    return points >= s_.caps.points_per_thread * threads() &&
+           tile_turned(*axes, s_.caps.points_per_thread, s_.caps.simd_width / kPatchWidth, 1);
+  }
+
+  int64_t threads() const { return s_.kernel.iter.mapping.threads; }
+
+  // By patches of so many rows of pieces; a piece is a square of `own` points a side.
+  bool tile_turned(const std::pair<int64_t, int64_t>& axes, int64_t points_of_thread,
+                   int64_t height, int64_t own) {
     Mapping& mapping = s_.kernel.iter.mapping;
-    const int64_t of_group = mapping.threads * s_.caps.points_per_thread;
+    const auto [row, column] = axes;
+    const int64_t of_group = threads() * points_of_thread;
     int64_t side = 1;
     while (side * side < of_group) side *= 2;
-    const int64_t height = s_.caps.simd_width / kPatchWidth;
-    if (side * side != of_group || height < 1 || side % kPatchWidth || side % height ||
-        mapping.threads % s_.caps.simd_width || !is_brief() || points < of_group)
+    const int64_t width = height < 1 ? 0 : s_.caps.simd_width / height;
+    if (side * side != of_group || width < 1 || side % (height * own) || side % (width * own) ||
+        threads() % s_.caps.simd_width || s_.extent(row) < side || s_.extent(column) < side)
       return false;
-    const auto axes = turned_axes();
-    if (!axes || s_.extent(axes->first) < side || s_.extent(axes->second) < side) return false;
-    for (const int64_t axis : {axes->first, axes->second}) s_.block_tile[axis] = side;
-    s_.patch[axes->first] = height;
-    s_.patch[axes->second] = kPatchWidth;
-    if (reads_mirror_images(*axes)) mapping.mirrored = true;
+    for (const int64_t axis : {row, column}) s_.block_tile[axis] = side;
+    s_.patch[row] = height * own;
+    s_.patch[column] = width * own;
+    if (own > 1) {
+      s_.unroll(row, own);
+      s_.vectorize(column, own);
+    }
+    if (reads_mirror_images(axes)) mapping.mirrored = true;
     return true;
+  }
+
+  // The side of the square that a thread can compute of the two axes, because all accesses of its
+  // rows, or its columns, are of aligned neighbours; 1 if there is none.
+  int64_t side_of_thread(const std::pair<int64_t, int64_t>& axes) const {
+    const auto [row, column] = axes;
+    const std::vector<Stage>& stages = s_.kernel.stages();
+    int64_t side = kLongestSide;
+    const auto limit = [&](int64_t most) {
+      while (side > 1 && side > most) side /= 2;
+    };
+    if (stages.size() != 1 || stages.front().kind != StageKind::Map) return 1;
+    for (const Value v : s_.kernel.ops)
+      if (evaluation_of(s_.graph[v]) == Evaluation::Gathered) return 1;
+    for (const MemoryAccess& access : memory_accesses(s_.graph, s_.kernel)) {
+      limit(s_.caps.access_bytes / size_of(s_.graph[access.value].dtype()));
+      const auto step = [&](int64_t axis) {
+        return access.position.coefficient_of(static_cast<uint32_t>(axis));
+      };
+      if (!step(row) || !step(column)) return 1;
+      if (*step(column) == 0) continue;
+      if (*step(column) != 1 && (*step(row) != 1 || access.is_store)) return 1;
+      const int64_t along = *step(column) == 1 ? column : row;
+      const sym::Expr start = access.position - axis_variables(s_.kernel.iter)[along];
+      while (side > 1 && start.known_divisor() % side) side /= 2;
+    }
+    while (side > 1 && (s_.extent(row) % side || s_.extent(column) % side)) side /= 2;
+    limit(kMostOpsOfText / (side * static_cast<int64_t>(s_.kernel.ops.size())));
+    return side;
   }
 
   // Whether squares of the axes and their mirror images read the same of an array that no cache

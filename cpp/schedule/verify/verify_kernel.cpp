@@ -109,9 +109,10 @@ class KernelVerifier : KernelChecks {
       const bool block = contains(mapping_.block, i), thread = contains(mapping_.thread, i);
       const bool vec = contains(mapping_.vec, i), serial = contains(mapping_.serial, i);
       if (!block && !thread && !serial) report(axis_text(i), " is mapped nowhere");
-      if (thread && (serial || vec))
+      const bool in_pieces = thread && !iter_.tiles.empty() && kernel_.deals_squares();
+      if (thread && (serial || (vec && !in_pieces)))
         report(axis_text(i), " is mapped twice: to threads and to loops");
-      if (vec && !serial) report(axis_text(i), " has vectors but no loop");
+      if (vec && !serial && !in_pieces) report(axis_text(i), " has vectors but no loop");
       if (block && !contains(outer_, i) && !(kernel_.is_atomic() && contains(reduced_, i)))
         report(axis_text(i), " is a block axis, but a stage's own");
       if (thread && contains(outer_, i) && !block)
@@ -132,15 +133,23 @@ class KernelVerifier : KernelChecks {
       report("workgroups have ", mapping_.threads, " threads, but no axis is mapped to threads");
   }
 
-  // Two axes, whose points a workgroup's threads share evenly, patch by patch.
+  // Two axes, whose pieces a workgroup's threads share evenly, patch by patch.
   void check_squares() {
-    std::vector<Ints> divided;
-    for (const int64_t axis : mapping_.block)
-      if (iter_.tiles[axis].front() > 1) divided.push_back(iter_.tiles[axis]);
-    const auto is_divided = [](const Ints& tiles) { return tiles.size() == 3 && tiles[2] == 1; };
-    if (mapping_.points || divided.size() != 2 || !is_divided(divided[0]) ||
-        !is_divided(divided[1]) || mapping_.threads % (divided[0][1] * divided[1][1]) != 0 ||
-        divided[0][0] * divided[1][0] % mapping_.threads != 0)
+    int64_t of_group = 1, of_patch = 1, divided = 0;
+    bool is_even = !mapping_.points;
+    for (const int64_t axis : mapping_.block) {
+      const Ints& tiles = iter_.tiles[axis];
+      if (tiles.front() == 1) continue;
+      ++divided;
+      if (tiles.size() != 3 || tiles[2] < 1 || iter_.extent(axis) % tiles[2] != 0) {
+        is_even = false;
+        continue;
+      }
+      of_group *= tiles[0] / tiles[2];
+      of_patch *= tiles[1] / tiles[2];
+    }
+    if (!is_even || divided != 2 || of_patch < 1 || mapping_.threads % of_patch != 0 ||
+        of_group % mapping_.threads != 0)
       report("workgroups of ", mapping_.threads,
              " threads cover rectangles that they cannot share evenly by patches of two axes");
   }

@@ -208,6 +208,26 @@ TEST_F(CudaDeviceTest, LaunchesCheckTheirArguments) {
   EXPECT_THROW(program->launch({std::span(buffers).first(1), {}}), InternalError);
 }
 
+TEST_F(CudaDeviceTest, KernelsThatWaitBeginEarly) {
+  const char* const early = "cuLaunchKernel that begins early";
+  const auto device = make_device(0);
+  const runtime::ScopedMemory a(device->allocator(), 32);
+  void* const buffers[] = {a.get()};
+  const auto launches = [&](const runtime::KernelSource& kernel) {
+    const auto before = get(early);
+    device->compiler().compile({&kernel, 1})[0]->launch({buffers, {}});
+    return get(early) - before;
+  };
+  runtime::KernelSource kernel = source("k", 1);
+  EXPECT_EQ(launches(kernel), 0);  // it does not wait
+  kernel.text =
+      "// griddepcontrol.wait\n__global__ void __launch_bounds__(32)\nk(float* b0) {\n"
+      "  rune_begin(b0);\n}\n";
+  EXPECT_EQ(launches(kernel), 1);
+  kernel.needs_early_loads = true;
+  EXPECT_EQ(launches(kernel), 0);
+}
+
 TEST_F(CudaDeviceTest, EventsTimeLaunches) {
   const auto device = make_device(0);
   const auto kernel = source("k", 1);
