@@ -35,10 +35,10 @@ def test_turned_operands(name: str, dtype: str, device: str) -> None:
 
 
 SQUARES: dict[str, Callable] = {
-    "turned": lambda x, row: x.T * 2,
-    "with a column and a row": lambda x, row: x.T + row - row[:820, None],
-    "narrowed": lambda x, row: x.T.astype(np.int8),
-    "padded": lambda x, row: np.pad(x.T[:, 4:], ((0, 0), (4, 0))) + 1,
+    "turned": lambda x, row: np.ascontiguousarray(x.T * 2),
+    "with a column and a row": lambda x, row: np.ascontiguousarray(x.T + row - row[:820, None]),
+    "narrowed": lambda x, row: np.ascontiguousarray(x.T.astype(np.int8)),
+    "padded": lambda x, row: np.ascontiguousarray(np.pad(x.T[:, 4:], ((0, 0), (4, 0))) + 1),
 }
 
 

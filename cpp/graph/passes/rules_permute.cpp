@@ -75,6 +75,12 @@ Value elementwise_of_permutes(Simplifier& s, const Node& node) {
   return axes ? permute_behind(s, node, node.payload, *axes) : Value{};
 }
 
+// Not one that widens: a contraction multiplies what the Cast is given, if that is its operand.
+Value cast_of_permute(Simplifier& s, const Node& node) {
+  const bool widens = size_of(node.dtype()) > size_of(s[node.inputs[0]].dtype());
+  return widens ? Value{} : elementwise_of_permutes(s, node);
+}
+
 Value cat_of_permutes(Simplifier& s, const Node& node) {
   const std::optional<Ints> axes = common_axes(s, node);
   return axes ? permute_behind(s, node, Cat{(*axes)[node.as<Cat>()->axis]}, *axes) : Value{};
@@ -123,7 +129,7 @@ std::vector<RulesOfKind> permute_rules() {
   return {{NodeKind::Unary, {elementwise_of_permutes}},
           {NodeKind::Binop, {elementwise_of_permutes}},
           {NodeKind::Ternary, {elementwise_of_permutes}},
-          {NodeKind::Cast, {elementwise_of_permutes}},
+          {NodeKind::Cast, {cast_of_permute}},
           {NodeKind::Bitcast, {elementwise_of_permutes}},
           {NodeKind::Cat, {cat_of_permutes}},
           {NodeKind::Shrink, {shrink_of_permute}},
