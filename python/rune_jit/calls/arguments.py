@@ -212,3 +212,9 @@ def _owner(arguments: dict[str, Any], position: int, receiver: Any) -> str:
         if position < 0:
             return f"argument {name}"
     raise IndexError(position)
+
+
+def is_turned(leaf: Any) -> bool:
+    """Whether an array is read in Fortran order, as its key says."""
+    memory = leaf._memory if isinstance(leaf, Array) else leaf
+    return isinstance(memory, np.ndarray) and memory.flags.fnc and memory.flags.aligned

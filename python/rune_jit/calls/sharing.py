@@ -10,8 +10,8 @@ import numpy as np
 
 from rune_jit import trees
 from rune_jit.arrays.array import Array
-from rune_jit.calls.arguments import Call
-from rune_jit.calls.traced import Traced, is_turned
+from rune_jit.calls.arguments import Call, is_turned
+from rune_jit.calls.traced import Traced
 from rune_jit.capture.matching import Match, likeness, reachable
 from rune_jit.capture.state import Slot
 from rune_jit.tracing.context import ValuesNeeded

@@ -13,7 +13,7 @@ import numpy as np
 
 from rune_jit import trees
 from rune_jit.arrays.array import Array
-from rune_jit.calls.arguments import STATE, USED_ONCE, Call
+from rune_jit.calls.arguments import STATE, USED_ONCE, Call, is_turned
 from rune_jit.calls.views import View, Views, with_bases, with_places
 from rune_jit.capture import effects
 from rune_jit.capture.guards import Watch
@@ -386,7 +386,8 @@ def _finish(
     leaf_guards = [(input_leaves[i], dtype) for i, dtype in trace.builder.guards]
     unflatten: Any = None
     if not treedef.is_leaf():
-        unflatten = tuple if _is_flat_tuple(result) else functools.partial(trees.unflatten, treedef)
+        is_flat = type(result) is tuple and all(trees.flatten(x)[1].is_leaf() for x in result)
+        unflatten = tuple if is_flat else functools.partial(trees.unflatten, treedef)
     if views is not None:
         unflatten = Views(views, unflatten)
     graph = trace.builder.finish(computed) if computed or trace.functions else None
@@ -429,12 +430,6 @@ def _input_tracer(trace: Trace, leaf: Any, position: int, shape: tuple[Any, ...]
 
 def _transposed(trace: Trace, value: Any) -> Any:
     return trace.builder.transpose(value, tuple(range(len(value.shape)))[::-1])
-
-
-def is_turned(leaf: Any) -> bool:
-    """Whether an array is read in Fortran order, as its key says."""
-    memory = leaf._memory if isinstance(leaf, Array) else leaf
-    return isinstance(memory, np.ndarray) and memory.flags.fnc and memory.flags.aligned
 
 
 def _plan_output(
@@ -501,7 +496,3 @@ def _plan_output(
 def _holds_tracer(x: Any) -> bool:
     """Whether a function's closure, a container or an object's attributes hold a tracer."""
     return any(type(held) in (Tracer, Selection) for held in reachable(x))
-
-
-def _is_flat_tuple(result: Any) -> bool:
-    return type(result) is tuple and all(trees.flatten(x)[1].is_leaf() for x in result)

@@ -52,10 +52,11 @@ from rune_jit.tracing.storage import Step
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced
 
+_NUMBERS = (bool, int, float, complex)
 # What a Python operator may take beside a tracer.
 _OPERANDS = (
-    *(Tracer, Size, Selection, numbers.Number, np.ndarray, np.generic, _core.ArrayBase, list),
-    tuple,
+    *(Tracer, Size, Selection, numbers.Number, np.ndarray, np.generic, _core.ArrayBase),
+    *(list, tuple),
 )
 
 
@@ -94,8 +95,8 @@ def operator(ufunc: str, operands: tuple[Any, ...]) -> Any:
 
 def _operator_on_host(ufunc: str, operands: tuple[Any, ...], error: UnsupportedOpError) -> Any:
     forgive(error)
-    result = ufuncs.run_on_host(getattr(np, ufunc), "__call__", operands, {})
-    return as_laid_out(ufunc, result, operands)
+    made = ufuncs.run_on_host(getattr(np, ufunc), "__call__", operands, {})
+    return as_laid_out(ufunc, made, operands)
 
 
 def _operator_of_numbers(
@@ -105,10 +106,7 @@ def _operator_of_numbers(
     if _is_python_complex(values[0]) and len(values) == 2 and _is_float64(operands[1], values[1]):
         values[1] = trace.builder.python_number(values[1], False)
         operands = operands[0], Tracer(trace, values[1])
-    are_pythons = all(
-        type(v) in (bool, int, float, complex) or v.weak or trace.builder.unsure_kind(v)
-        for v in values
-    )
+    are_pythons = all(type(v) in _NUMBERS or v.weak or trace.builder.unsure_kind(v) for v in values)
     if ufunc == "power" and not are_pythons and _is_numpy_scalar(operands[0], values[0]):
         return _power_of_scalar(trace, *operands)
     try:
@@ -116,7 +114,7 @@ def _operator_of_numbers(
             return _python_operator(trace, ufunc, operands, values)
         result = Tracer(trace, trace.builder.operator(ufunc, values))
     except UnsupportedOpError as error:
-        numbers = [v for v in values if type(v) not in (bool, int, float, complex)]
+        numbers = [v for v in values if type(v) not in _NUMBERS]
         if all(v.weak for v in numbers):  # Python's own arithmetic
             trace.need_numbers(numbers)
             raise

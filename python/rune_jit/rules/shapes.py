@@ -92,9 +92,8 @@ def _reshape(a: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> An
         raise ValueError("order 'K' is not permitted for reshaping")
     if known_order(a, order) == "F":
         return np.reshape(np.transpose(a), as_shape(shape)[::-1], copy=copy).transpose()
-    if copy:
-        return _reshaped(a, as_shape(shape)).copy()
-    return _reshaped(a, as_shape(shape))
+    made = _reshaped(a, as_shape(shape))
+    return made.copy() if copy else made
 
 
 @implements(np.ravel)
