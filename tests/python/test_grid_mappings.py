@@ -148,6 +148,18 @@ def test_matrix_units(
     np.testing.assert_array_equal(np.asarray(got), function(a, b).astype(dtype))
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_matrix_units_of_a_number(device: str) -> None:
+    """An operand whose elements are all one number is that number, not a tile of a matrix."""
+
+    def product(x, y):
+        return np.inner(x, np.zeros_like(y))
+
+    x, y = np.arange(72, dtype=np.float32).reshape(8, 9), np.ones((24, 9), np.float32)
+    got = rune_jit.jit(product, device=device, fallback="error")(x, y)
+    np.testing.assert_array_equal(np.asarray(got), product(x, y))
+
+
 @pytest.mark.parametrize("function", [_product, _of_turned, _by_turned])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_text_of_matrix_units(dtype: str, function: Callable) -> None:

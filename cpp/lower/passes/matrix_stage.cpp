@@ -222,10 +222,20 @@ void MatrixStage::multiply(const std::vector<Var>& a, const std::vector<Var>& b,
   for (const Var row : a)
     for (const Var column : b) {
       const Var sum = sums[next++];
-      const auto splat = [&](Var x) { return builder_.splat(x, index_.lanes()); };
-      builder_.assign(sum, width_ == 1
-                               ? builder_.alu_here(AluOp::Mulacc, {splat(row), splat(column), sum})
-                               : builder_.wmma(shape, row, column, sum));
+      // (An operand that is one number has no lanes yet.)
+      const auto splat = [&](Var x, int64_t lanes) {
+        return builder_.splat(x, static_cast<int>(lanes));
+      };
+      if (width_ == 1) {
+        const int lanes = index_.lanes();
+        builder_.assign(
+            sum, builder_.alu_here(AluOp::Mulacc, {splat(row, lanes), splat(column, lanes), sum}));
+        continue;
+      }
+      const int64_t threads = shape.threads(builder_.type(sum).lanes);
+      const Var left = splat(row, op_.m * op_.k / threads);
+      const Var right = splat(column, op_.k * op_.n / threads);
+      builder_.assign(sum, builder_.wmma(shape, left, right, sum));
     }
 }
 

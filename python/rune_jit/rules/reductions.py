@@ -214,11 +214,13 @@ _ARG_BLOCK = 1024  # elements: of rows of so many, the first with the extremum i
 
 
 def _arg_by_parts(name: str, a: Any, value: Any, along: int | None) -> Tracer | None:
-    """numpy.argmax of long vectors, of which only a part is read twice. None if the axis is short,
-    or its neighbours may lie in more than one way."""
+    """numpy.argmax of long vectors, of which only a part is read twice. None if the axis is short
+    or cut into chunks, or its neighbours may lie in more than one way."""
     if any(isinstance(n, Size) for n in value.shape) or value.dtype.kind not in "fiu":
         return None
     trace, builder = require_trace(), require_trace().builder
+    if trace.in_chunks:
+        return None
     by_columns = value.ndim > 1 and isinstance(a, Tracer) and Orders(trace.turned).is_fortran(a)
     if along is None or value.ndim == 1:
         if math.prod(value.shape) < 16 * _ARG_BLOCK or (by_columns and value.ndim > 2):
