@@ -178,8 +178,8 @@ class Comparison:
         if is_result(name) and (new is UNSET or kind is not None):
             # It is read only if an iteration has set it, perhaps one that has run apart.
             first = self._structures.part(name, self._before)
-            is_older = self._is_of_before(new)
-            if first is not UNSET and (is_older or kind_of(trace, first) != kind):
+            is_other = new is UNSET or self._is_of_before(new) or kind_of(trace, first) != kind
+            if first is not UNSET and is_other:
                 raise GivenUp("the first iteration returns something else")
             return
         if not self._runs and (
