@@ -6,14 +6,13 @@ import ast
 import contextlib
 import copy
 import math
-import random
 import types
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from rune_jit.capture.loops.draws import DRAW, KEEP, NOTE, Draws, Unsuitable
+from rune_jit.capture.loops.draws import DRAW, KEEP, NOTE, Draws, Unsuitable, is_of_python
 from rune_jit.capture.loops.liveness import loaded
 from rune_jit.capture.loops.nodes import at
 
@@ -139,7 +138,7 @@ class Drawing:
         numbers are not known yet."""
         method, (first, around) = methods[0], self._draws.sites[0]
         most = AT_ONCE.get(method.__name__)
-        if not self._kinds or most is None or isinstance(method.__self__, random.Random):
+        if not self._kinds or most is None or is_of_python(method.__self__):
             return None
         if any(x != method or self._draws.sites[i][1] != around for i, x in enumerate(methods)):
             return None

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import ast
 import copy
-import random
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -288,12 +287,18 @@ def _whole(nodes: list[Any]) -> frozenset[str]:
 
 
 def generators() -> list[Any]:
-    """The classes of generators."""
-    if "numpy.random" not in sys.modules:  # (Reading np.random loads it.)
-        return [random.Random]
-    from rune_jit.capture.generators import SeededGenerator
+    """The classes of generators, as far as their modules are loaded."""
+    found = [sys.modules["random"].Random] if "random" in sys.modules else []
+    if "numpy.random" in sys.modules:  # (Reading np.random loads it.)
+        from rune_jit.capture.generators import SeededGenerator
 
-    return [random.Random, np.random.Generator, np.random.RandomState, SeededGenerator]
+        found += [np.random.Generator, np.random.RandomState, SeededGenerator]
+    return found
+
+
+def is_of_python(generator: Any) -> bool:
+    """Whether this is a random.Random."""
+    return "random" in sys.modules and type(generator) is sys.modules["random"].Random
 
 
 class _Replacer(ast.NodeTransformer):

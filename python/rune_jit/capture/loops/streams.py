@@ -17,7 +17,6 @@ import ctypes
 import functools
 import linecache
 import math
-import random
 import threading
 import types
 from collections.abc import Mapping
@@ -28,7 +27,7 @@ import numpy as np
 from rune_jit.capture.loops import samplers
 from rune_jit.capture.loops.aliases import NUMBERS_OF_SAMPLERS
 from rune_jit.capture.loops.drawing import Drawn, Parts
-from rune_jit.capture.loops.draws import generators, method_of, path_of
+from rune_jit.capture.loops.draws import generators, is_of_python, method_of, path_of
 from rune_jit.capture.loops.liveness import stored
 from rune_jit.capture.loops.nodes import at, load
 
@@ -153,7 +152,7 @@ def streams_of(
 
 
 def _kind(source: Any) -> str:
-    if type(source) is random.Random:
+    if is_of_python(source):
         return "python"
     if type(source) is np.random.RandomState:
         return "mt" if source.get_state(legacy=False)["bit_generator"] == "MT19937" else ""
