@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import linecache
 import random
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -63,6 +64,15 @@ class LoopProgram:
         namespace: dict[str, Any] = {"np": np}
         exec(compile(self.source, name, "exec"), namespace)
         return namespace["program"]  # type: ignore[no-any-return]
+
+
+def outcome(function: Any, arguments: tuple[Any, ...]) -> Any:
+    """What it returns, or the type and the text of the exception that it raises."""
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+        try:
+            return function(*arguments)
+        except (IndexError, ValueError, TypeError, OverflowError, UnboundLocalError) as error:
+            return type(error).__name__, str(error)
 
 
 class _Counter(NamedTuple):

@@ -4,25 +4,17 @@ in the states in which NumPy leaves them."""
 from __future__ import annotations
 
 import random
-import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 from draws import draw_program
+from loops import outcome
 
 import rune_jit
 from rune_jit.calls.segmented import Trial
 
 _CALLS = 3
-
-
-def _outcome(function: Any, arguments: tuple[Any, ...]) -> Any:
-    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
-        try:
-            return function(*arguments)
-        except (IndexError, ValueError, TypeError, OverflowError, UnboundLocalError) as error:
-            return type(error).__name__, str(error)
 
 
 def _leaves(x: Any) -> list[Any]:
@@ -62,7 +54,7 @@ def check(seed: int, device: str) -> str:
             x, *given = program.arguments(call)
             for mine, new in zip(generators, given, strict=True):
                 _set(mine, new)
-            result = _outcome(f, (x, *generators))
+            result = outcome(f, (x, *generators))
             outcomes.append(([result, x], [_state(g) for g in generators]))
         (wanted, theirs), (found, ours) = outcomes
         difference = _difference(found, wanted) or (theirs != ours and "the states differ")

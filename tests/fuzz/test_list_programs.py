@@ -3,11 +3,11 @@ appended is the same memory as other arrays."""
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from lists import list_program
+from loops import outcome
 
 import rune_jit
 
@@ -29,15 +29,6 @@ def _difference(actual: Any, expected: Any) -> str | None:
     return None if is_same else f"{actual!r} instead of {expected!r}"
 
 
-def _outcome(function: Any, arguments: tuple[Any, ...]) -> Any:
-    """What it returns, or the type and the text of the exception that it raises."""
-    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
-        try:
-            return function(*arguments)
-        except (IndexError, ValueError, TypeError, OverflowError, UnboundLocalError) as error:
-            return type(error).__name__, str(error)
-
-
 def check(seed: int, device: str) -> tuple[int, int]:
     """How many loops the program of a seed has, and how many became loops of the compiled one.
     Raises AssertionError if its results differ from NumPy's."""
@@ -46,7 +37,7 @@ def check(seed: int, device: str) -> tuple[int, int]:
     jitted = rune_jit.jit(function, device=device)
     for call in range(_CALLS):
         wanted, found = program.arguments(call), program.arguments(call)
-        expected, actual = _outcome(function, wanted), _outcome(jitted, found)
+        expected, actual = outcome(function, wanted), outcome(jitted, found)
         difference = _difference((actual, found), (expected, wanted))
         text = f"seed {seed}, call {call}\n{program.source}\n{jitted.explain()}"
         assert difference is None, f"{difference}\n{text}"

@@ -33,7 +33,7 @@ AT_ONCE = {
     for name in names.split()
 }
 _MOST_ITERATIONS = 2**20  # of a loop
-# How many bytes the numbers take together at most, and the arrays that may have to be restored.
+# How many bytes the numbers take together at most.
 _MOST_BYTES = 2**26
 
 

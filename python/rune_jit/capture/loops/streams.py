@@ -60,6 +60,7 @@ _SAMPLERS: dict[str, dict[str, tuple[str, int]]] = {
         "choice": ("python_choice", 1),
     },
 }
+_OF_ZIGGURAT = ("pcg_standard_normal", "pcg_normal")
 _BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64")
 _KEYWORDS = frozenset(("low", "high", "loc", "scale", "a", "b"))
 _FIRST, _MOST = 2**12, 2**23  # words
@@ -108,7 +109,8 @@ class Streams:
         self, methods: list[Any], values: Mapping[str, Any], module: dict[str, Any]
     ) -> Drawn | None:
         """Makes words, which leaves the generators as they are. None if the loop needs too many."""
-        if self._count > _MOST or any("normal" in name for name, _ in self._pattern if not _fill()):
+        has_ziggurat = any(name in _OF_ZIGGURAT for name, _ in self._pattern)
+        if self._count > _MOST or (has_ziggurat and not _fill()):
             return None
         sources = list({id(x.__self__): _source(x.__self__) for x in methods}.values())
         given = [x.begin(self._count) for x in sources]
