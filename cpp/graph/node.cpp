@@ -9,6 +9,16 @@
 
 namespace rune::graph {
 
+Payload::Payload() = default;
+Payload::Payload(const Payload&) = default;
+Payload::Payload(Payload&&) noexcept = default;
+Payload& Payload::operator=(const Payload&) = default;
+Payload& Payload::operator=(Payload&&) noexcept = default;
+Payload::~Payload() = default;
+bool Payload::operator==(const Payload& o) const {
+  return static_cast<const AnyNode&>(*this) == o;
+}
+
 const char* name_of(NodeKind kind) {
   static constexpr const char* kNames[] = {
 #define RUNE_NODE(Name, text, ...) text,

@@ -327,13 +327,26 @@ template <class Unused, class... Kinds>
 using Variant = std::variant<Kinds...>;
 }
 // clang-format off
-using Payload = detail::Variant<void
+using AnyNode = detail::Variant<void
 #define RUNE_NODE(Name, ...) , Name
   RUNE_GRAPH_NODES(RUNE_NODE)
 #undef RUNE_NODE
 >;
 // clang-format on
-inline constexpr int kNumNodeKinds = std::variant_size_v<Payload>;
+inline constexpr int kNumNodeKinds = std::variant_size_v<AnyNode>;
+
+// The fields of a node's kind. A class, so that node.cpp alone instantiates the copies, moves and
+// comparisons of all kinds.
+struct Payload : AnyNode {
+  using AnyNode::AnyNode;
+  Payload();
+  Payload(const Payload&);
+  Payload(Payload&&) noexcept;
+  Payload& operator=(const Payload&);
+  Payload& operator=(Payload&&) noexcept;
+  ~Payload();
+  bool operator==(const Payload& o) const;
+};
 
 const char* name_of(NodeKind kind);
 

@@ -5,6 +5,16 @@
 
 namespace rune::lower {
 
+Payload::Payload() = default;
+Payload::Payload(const Payload&) = default;
+Payload::Payload(Payload&&) noexcept = default;
+Payload& Payload::operator=(const Payload&) = default;
+Payload& Payload::operator=(Payload&&) noexcept = default;
+Payload::~Payload() = default;
+bool Payload::operator==(const Payload& o) const {
+  return static_cast<const AnyInstr&>(*this) == o;
+}
+
 const InstrInfo& info(InstrKind kind) {
   static constexpr InstrInfo kRows[] = {
 #define RUNE_INSTR(Name, text, fewest, most, value) {text, fewest, most, value},

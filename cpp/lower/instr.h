@@ -224,13 +224,26 @@ template <class Unused, class... Kinds>
 using Variant = std::variant<Kinds...>;
 }
 // clang-format off
-using Payload = detail::Variant<void
+using AnyInstr = detail::Variant<void
 #define RUNE_INSTR(Name, text, least, most, value) , Name
   RUNE_LOWERED_INSTRS(RUNE_INSTR)
 #undef RUNE_INSTR
 >;
 // clang-format on
-inline constexpr int kNumInstrKinds = std::variant_size_v<Payload>;
+inline constexpr int kNumInstrKinds = std::variant_size_v<AnyInstr>;
+
+// The fields of an instruction's kind. A class, so that instr.cpp alone instantiates the copies,
+// moves and comparisons of all kinds.
+struct Payload : AnyInstr {
+  using AnyInstr::AnyInstr;
+  Payload();
+  Payload(const Payload&);
+  Payload(Payload&&) noexcept;
+  Payload& operator=(const Payload&);
+  Payload& operator=(Payload&&) noexcept;
+  ~Payload();
+  bool operator==(const Payload& o) const;
+};
 
 // A row of the table.
 struct InstrInfo {
