@@ -320,3 +320,23 @@ def test_creation() -> None:
         return made
 
     check(create, X)
+
+
+BELOW_ONE = 1 - 2.0**-52
+
+
+@pytest.mark.parametrize(
+    "x, y, tolerance",
+    [
+        (np.array(1, np.float32), BELOW_ONE, {"atol": 0, "rtol": 0}),
+        (np.array(1, np.float32), 2, {"atol": 0, "rtol": BELOW_ONE / 2}),
+        (np.arange(3, dtype=np.float16), 1.0001, {"atol": 0, "rtol": 1e-5}),
+        (np.array(1, np.float32), np.float64(BELOW_ONE), {"atol": 0, "rtol": 0}),
+        (np.array([-128, 1], np.int8), -128, {}),
+        (np.arange(3), True, {}),
+        (np.arange(3.0), 1 + 1e-9j, {}),
+        (1.0, np.arange(3.0), {}),
+    ],
+)
+def test_isclose_of_pythons_numbers(x: Any, y: Any, tolerance: dict[str, Any]) -> None:
+    check(lambda a, b: (np.isclose(a, b, **tolerance), np.allclose(a, b, **tolerance)), x, y)

@@ -16,7 +16,7 @@ import numpy as np
 from rune_jit.capture import shim
 from rune_jit.capture.creation import writable
 from rune_jit.capture.names import names_in
-from rune_jit.capture.stand_ins import Scalar
+from rune_jit.capture.stand_ins import OF_CLASSES, Scalar
 from rune_jit.errors import ConcretizationError, DataDependentShapeError
 from rune_jit.rules.coercions import refuse
 from rune_jit.rules.table import implements, named
@@ -56,7 +56,9 @@ def _copy_of(function: types.FunctionType) -> types.FunctionType:
     )
     copy.__kwdefaults__ = function.__kwdefaults__
     _copies[id(function)] = copy  # it may call itself
-    for name in names_in(function.__code__) & function.__globals__.keys():
+    read = names_in(function.__code__)
+    names |= {name: OF_CLASSES[name] for name in read & OF_CLASSES.keys()}
+    for name in read & function.__globals__.keys():
         names[name] = _inside(function.__globals__[name])
     return copy
 
@@ -82,7 +84,7 @@ _FUNCTIONS = (
         np,
         "angle append array_split atleast_1d atleast_2d atleast_3d average column_stack"
         " corrcoef cov cross cumulative_prod cumulative_sum diff digitize dsplit dstack"
-        " fill_diagonal flip fliplr flipud gradient hsplit hstack i0 isclose iscomplex"
+        " fill_diagonal flip fliplr flipud gradient hsplit hstack i0 iscomplex"
         " isneginf isposinf isreal ix_ moveaxis nan_to_num nancumprod nancumsum nanprod nansum"
         " polyval rollaxis rot90 row_stack select sinc split"
         " take_along_axis trapezoid tril triu unstack unwrap vander vsplit vstack",
@@ -93,6 +95,15 @@ _FUNCTIONS = (
 for _module, _names in _FUNCTIONS:
     for _function in named(_module, _names):
         implements(_function)(_traced(_function))
+
+
+_isclose = _traced(np.isclose)
+
+
+@implements(np.isclose)
+def _isclose_of_numbers(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
+    # (NumPy's code makes a float of an int.)
+    return _isclose(a, b * 1.0 if OF_CLASSES["isinstance"](b, int) else b, *args, **kwargs)
 
 
 class _Indexed:
