@@ -30,7 +30,7 @@ export NPY_AVAILABLE_MEM="1 GB"  # tests of huge arrays are skipped
 for file in "${files[@]}"; do
   for run in plain jitted; do
     name=$run-$(echo "$file" | tr / -)
-    RUNE_JIT_SUITE_RUN=$run RUNE_JIT_SUITE_REPORT=$reports/$name.json timeout 1200 \
+    RUNE_JIT_SUITE_RUN=$run RUNE_JIT_SUITE_REPORT=$reports/$name.json timeout 3600 \
       "$python" -m pytest -q -p no:cacheprovider -p jitted_calls --disable-warnings \
       "$numpy/$file" >"$reports/$name.txt" 2>&1
   done
