@@ -25,22 +25,22 @@ struct Axis {
 
 // Which axes run where. Each list holds positions in IterSpace::axes, outermost first.
 //
-// `block`: the axes, each divided by its outermost tile, are linearised row-major into the launch's
-// workgroups. `thread`: an axis is either a block axis or an inner axis of the stages. The points
-// of the block axes, linearised, are dealt to threads in order, or, with `points`, so many times a
-// workgroup's threads to each workgroup and round robin to its threads. If two block axes have
-// tiles of three sizes, a workgroup covers a rectangle of the first, whose rectangles of the second
-// are dealt to its SIMD-groups round robin, one of the third to each thread. `mirrored`: the
-// rectangles are squares of the only block axes, which are of one size, and follow one another by
-// diagonals, (i, i
-// + d) and (i, i - d) for d = 0, 1, 2 ..., so that a square and its mirror image are computed at
-// about the same time. The points of an inner axis are
-// dealt to the threads of the group round robin. `serial`: loops, in this order; an outer axis is
-// listed once for each of its tile sizes within a workgroup, from the largest to the innermost
-// loop's. If the outermost loop is over tiles of a stage's axis, which is listed twice then, the
-// sums along it are carried from tile to tile in the kernel's output; the axes of stages that keep
-// operands' tiles, whose first tile is as long, follow it. `vec`: the axes that carry the lanes of
-// vectors, `lanes` elements each. A workgroup has `threads` threads.
+// `block`: the launch's workgroups are numbered row-major over these axes, each divided by its
+// outermost tile.
+// `thread`: block axes, or inner axes of the stages. The points of an inner axis are dealt to the
+// threads of a workgroup round robin. The points of block axes are numbered and dealt to threads in
+// order; with `points`, a workgroup gets so many times its threads, and deals them round robin.
+// If two block axes have tiles of three sizes, a workgroup covers a rectangle of the first size. It
+// deals the rectangles of the second to its SIMD-groups, and one of the third to each thread.
+// `mirrored`: these rectangles are squares of the only block axes, which are of one size. They are
+// numbered by diagonals, (i, i + d) and (i, i - d) for d = 0, 1, 2 ..., so that a square and its
+// mirror image are computed at about the same time.
+// `serial`: loops, the outermost first. An outer axis is listed once for each of its tile sizes
+// within a workgroup, from the largest to that of the innermost loop. If the outermost loop is over
+// tiles of a stage's axis, which is then listed twice, the sums along it are carried from tile to
+// tile in the kernel's output; the axes of stages that keep operands' tiles, whose first tile is
+// as long, follow it.
+// `vec`: the axes with the lanes of vectors, `lanes` elements each. `threads`: of a workgroup.
 struct Mapping {
   Ints block, thread, vec, serial;
   int64_t lanes = 1;

@@ -8,13 +8,7 @@ import threading
 import numpy as np
 import pytest
 from compare import assert_matches
-from metal_testing import (
-    count,
-    inject,
-    jit,
-    on_emulator,
-    run_program,
-)
+from metal_testing import count, inject, jit, on_emulator, run_program
 
 import rune_jit
 

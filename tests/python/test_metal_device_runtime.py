@@ -13,15 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compare import assert_matches
-from metal_testing import (
-    STEPS,
-    chain,
-    count,
-    inject,
-    jit,
-    on_emulator,
-    run_program,
-)
+from metal_testing import STEPS, chain, count, inject, jit, on_emulator, run_program
 
 import rune_jit
 

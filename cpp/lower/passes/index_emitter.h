@@ -38,7 +38,7 @@ class IndexEmitter {
   Var emit(const sym::Mask& mask);
   Var constant(int64_t value) { return builder_.constant(Scalar::of(dtype_, value)); }
 
-  // `value` where the condition holds, else `other`; scalars spread over the lanes of the rest.
+  // `value` where the condition holds, else `other`. Scalars are spread over the lanes of vectors.
   Var where(Var condition, Var value, Var other);
 
   // The position along an axis for an index that is data. A negative index counts from the end. An

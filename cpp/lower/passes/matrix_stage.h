@@ -32,8 +32,8 @@ class MatrixStage : Lowering {
   struct Place {
     sym::Expr row, column;
   };
-  // What a thread holds of a tile: pieces of `lanes` neighbours of a row, or a column, which begin
-  // so many rows and columns after the first element.
+  // What a thread holds of a tile: pieces of `lanes` neighbours of a row, or of a column. `pieces`
+  // has the distance of each piece from the first element, in rows and in columns.
   struct Fragment {
     Place first;
     int64_t lanes = 1;
@@ -58,7 +58,7 @@ class MatrixStage : Lowering {
   };
   using Copied = std::vector<Element>;
 
-  // Of tile a, b or c, which has so many columns.
+  // What the thread holds of tile a, b or c, which has this many columns.
   Fragment fragment(size_t tile, int64_t columns) const;
   Position position(const sym::Expr& at, int64_t reach, int64_t axis, bool in_lanes);
   // Side 0 of the block is along the axis of its rows, side 1 along that of its columns. The first

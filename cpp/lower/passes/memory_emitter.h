@@ -29,8 +29,8 @@ struct Location {
   bool is_input = false;  // of the kernel
 };
 
-// Row `row` of the transpose of a square of vectors, after the steps that swap halves of up to
-// 2 * `half` elements of neighbouring rows; all of it with half of the vectors' lanes.
+// Returns row `row` of the transpose of a square of vectors. `half` is half the number of their
+// lanes. With a smaller one, only the blocks of 2 * `half` rows and lanes are transposed.
 Var transposed(ScopedBuilder& builder, const std::vector<Var>& rows, int64_t row, int64_t half);
 
 class MemoryEmitter {
@@ -81,13 +81,13 @@ class MemoryEmitter {
   void take(std::vector<Value> values) { taken_ = std::move(values); }
   bool takes(Value v) const { return contains(taken_, v); }
 
-  // Lets loads prefetch later elements from now on, as the kernel's hints for the stage say.
+  // Makes all later loads prefetch elements, as the kernel's hints for the stage say.
   void prefetch_for(const schedule::Stage& stage);
   // Prefetches an element of an argument.
   void prefetch(const Access& access);
 
  private:
-  // The operands of an access to all lanes of a position.
+  // The operands of a load or a store of all lanes at a position.
   struct Place {
     Var index;
     int lanes;
