@@ -73,6 +73,13 @@ def choosing(data, n, rng):
     return path
 
 
+def summing(n, rng):
+    total = 0.0
+    for _ in range(n):
+        total += rng.random()
+    return total
+
+
 def older(x, n):
     for i in range(n):
         if x[i % 3] < np.random.rand():
@@ -114,6 +121,13 @@ def test_more_words_than_at_first(rng, monkeypatch):
     monkeypatch.setattr(streams, "_FIRST", 64)
     check(ising, SPINS, 0.4, 10, generator=rng)
     check(first_passages, 120, 0.55, generator=rng)
+
+
+def test_a_loop_is_given_at_most_twice_the_words_that_it_takes(rng, monkeypatch):
+    counts, begin = [], streams._Pcg.begin
+    monkeypatch.setattr(streams._Pcg, "begin", lambda self, n: counts.append(n) or begin(self, n))
+    check(summing, 20_000, generator=rng)
+    assert counts[0] < 20_000 <= max(counts) <= 40_000
 
 
 def test_growing_lists_get_their_items_once(rng, monkeypatch):
@@ -210,12 +224,17 @@ ARGUMENTS = {
 }
 
 
+def samplers_of(kind):
+    """The methods of this kind of generator that samplers stand for, and the samplers."""
+    names = [x for x in (*vars(samplers), *streams._OTHERS) if x.startswith(f"{kind}_")]
+    return sorted((x.removeprefix(f"{kind}_"), streams._OTHERS.get(x, x)) for x in names)
+
+
 @pytest.mark.parametrize("kind", ["PCG64", "PCG64DXSM", "Philox", "SFC64"])
-@pytest.mark.parametrize("method", sorted(streams._SAMPLERS["pcg"]))
-def test_samplers_make_numpys_numbers(kind, method):
+@pytest.mark.parametrize("method, name", samplers_of("pcg"))
+def test_samplers_make_numpys_numbers(kind, method, name):
     assert streams._fill()
     make = getattr(np.random, kind)
-    name, _ = streams._SAMPLERS["pcg"][method]
     for args in ARGUMENTS.get(method, [()]):
         generator = np.random.Generator(make(4))
         wanted = [getattr(generator, method)(*args) for _ in range(2000)]
@@ -230,9 +249,8 @@ def test_samplers_make_numpys_numbers(kind, method):
         )
 
 
-@pytest.mark.parametrize("method", sorted(streams._SAMPLERS["mt"]))
-def test_samplers_of_older_generators_make_numpys_numbers(method):
-    name, _ = streams._SAMPLERS["mt"][method]
+@pytest.mark.parametrize("method, name", samplers_of("mt"))
+def test_samplers_of_older_generators_make_numpys_numbers(method, name):
     for args in ARGUMENTS.get(method, [()]):
         generator, other = np.random.RandomState(4), np.random.RandomState(4)
         wanted = [getattr(generator, method)(*args) for _ in range(2000)]
@@ -251,9 +269,8 @@ OF_PYTHON = {
 }
 
 
-@pytest.mark.parametrize("method", sorted(streams._SAMPLERS["python"]))
-def test_samplers_of_python_make_its_numbers(method):
-    name, _ = streams._SAMPLERS["python"][method]
+@pytest.mark.parametrize("method, name", samplers_of("python"))
+def test_samplers_of_python_make_its_numbers(method, name):
     for args in OF_PYTHON[method]:
         generator = random.Random(4)
         wanted = [getattr(generator, method)(*args) for _ in range(2000)]

@@ -66,6 +66,7 @@ class Draws:
     def __init__(self, loop: ast.For, is_draw: Callable[[ast.AST], bool]) -> None:
         """Raises Unsuitable."""
         self.original, self._is_draw = copy.deepcopy(loop), is_draw
+        # The nodes have their positions in these lists as `number` and `site`.
         self.loops: list[ast.For] = []
         self.sites: list[tuple[ast.Call, tuple[int, ...]]] = []  # and numbers of loops around it
         self.skeleton = self._visit_loop(self.original, ())
@@ -84,12 +85,13 @@ class Draws:
 
     def _visit_loop(self, loop: ast.For, around: tuple[int, ...]) -> ast.stmt | None:
         """What draws the numbers of a loop."""
-        number = len(self.loops)
+        number = loop.number = len(self.loops)  # type: ignore[attr-defined]
         self.loops.append(loop)
         first = len(self.sites)
         body = self._visit_block(loop.body, (*around, number))
         if len(self.sites) == first:
             self.loops.pop()
+            del loop.number  # type: ignore[attr-defined]
             return None
         self._check(loop.iter)
         if loop.orelse or (around and any(isinstance(x, ast.Break) for x in _own(loop))):
@@ -131,7 +133,7 @@ class Draws:
         for x in (y for part in parts for y in self._in_order(part)):
             for argument in (*x.args, *x.keywords):
                 self._check(argument)
-            number = len(self.sites)
+            number = x.site = len(self.sites)  # type: ignore[attr-defined]
             self.sites.append((x, around))
             drawn = ast.Call(load(DRAW.format(number)), x.args, x.keywords)
             made.append(ast.Expr(call(KEEP.format(number), drawn)))
@@ -177,15 +179,7 @@ class Draws:
 
     def replaced(self, kinds: tuple[str, ...]) -> list[ast.stmt]:
         """The loop that takes numbers of these kinds from arrays, with what comes before it."""
-        numbers = {id(x): i for i, (x, _) in enumerate(self.sites)}
-        counts = {id(x): i for i, x in enumerate(self.loops)}
-        memo: dict[int, Any] = {}
-        made = copy.deepcopy(self.original, memo)
-        originals = {id(memo[key]): key for key in (*numbers, *counts) if key in memo}
-        drawn = {new: numbers[old] for new, old in originals.items() if old in numbers}
-        loops = {new: counts[old] for new, old in originals.items() if old in counts}
-        made = _Replacer(drawn, loops, self.sites, kinds).visit(made)
-        assert isinstance(made, list)
+        made = _Replacer(self.sites, kinds).visit(copy.deepcopy(self.original))
         return [at(self.original, s) for s in made]
 
     def parameters(self) -> list[str]:
@@ -305,17 +299,13 @@ class _Replacer(ast.NodeTransformer):
     """Takes numbers from arrays where a loop draws them."""
 
     def __init__(
-        self,
-        drawn: dict[int, int],
-        loops: dict[int, int],
-        sites: list[tuple[ast.Call, tuple[int, ...]]],
-        kinds: tuple[str, ...],
+        self, sites: list[tuple[ast.Call, tuple[int, ...]]], kinds: tuple[str, ...]
     ) -> None:
-        self._drawn, self._loops, self._sites, self._kinds = drawn, loops, sites, kinds
+        self._sites, self._kinds = sites, kinds
 
     def visit_For(self, node: ast.For) -> Any:
         self.generic_visit(node)
-        number = self._loops.get(id(node))
+        number = getattr(node, "number", None)
         if number is None:
             return node
         name = _COUNT.format(number)
@@ -324,7 +314,7 @@ class _Replacer(ast.NodeTransformer):
         return [assign(name, ast.Constant(-1)), node]
 
     def visit_Call(self, node: ast.Call) -> Any:
-        number = self._drawn.get(id(node))
+        number = getattr(node, "site", None)
         if number is None:
             return self.generic_visit(node)
         positions: list[ast.expr] = [load(_COUNT.format(i)) for i in self._sites[number][1]]

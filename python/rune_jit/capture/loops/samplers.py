@@ -27,6 +27,14 @@ def _word(words: Any, at: Any) -> Any:
     return words[position % len(words)]
 
 
+def _interval(low: Any, high: Any) -> Any:
+    """The first integer and how many there are."""
+    first, count = (0, low) if high is None else (low, high - low)
+    if count < 1 or count > 0xFFFFFFFF:
+        raise ValueError("low >= high, or too many integers")
+    return first, count
+
+
 # Generator of a bit generator of 64 bits.
 
 
@@ -63,9 +71,7 @@ def _pcg_below(words: Any, at: Any, held: Any, count: Any) -> Any:
 
 
 def pcg_integers(words: Any, at: Any, held: Any, low: Any, high: Any = None) -> Any:
-    first, count = (0, low) if high is None else (low, high - low)
-    if count < 1 or count > 0xFFFFFFFF:
-        raise ValueError("low >= high, or too many integers")
+    first, count = _interval(low, high)
     if count == 1:
         return np.int64(first)
     return np.int64(first) + _pcg_below(words, at, held, count)
@@ -117,9 +123,7 @@ def mt_uniform(words: Any, at: Any, held: Any, low: Any = 0.0, high: Any = 1.0) 
 
 
 def mt_randint(words: Any, at: Any, held: Any, low: Any, high: Any = None) -> Any:
-    first, count = (0, low) if high is None else (low, high - low)
-    if count < 1 or count > 0xFFFFFFFF:
-        raise ValueError("low >= high, or too many integers")
+    first, count = _interval(low, high)
     mask = np.uint64(count - 1)
     for shift in (1, 2, 4, 8, 16):
         mask = mask | (mask >> np.uint64(shift))
@@ -162,19 +166,17 @@ def python_uniform(words: Any, at: Any, held: Any, a: Any, b: Any) -> Any:
 
 
 def python_randint(words: Any, at: Any, held: Any, a: Any, b: Any) -> Any:
-    return a + _python_below(words, at, held, b - a + 1)
+    return python_randrange(words, at, held, a, b + 1)
 
 
 def python_randrange(words: Any, at: Any, held: Any, start: Any, stop: Any = None) -> Any:
-    if stop is None:
-        return _python_below(words, at, held, start)
-    return start + _python_below(words, at, held, stop - start)
+    first, count = _interval(start, stop)
+    return first + _python_below(words, at, held, count)
 
 
 def _python_below(words: Any, at: Any, held: Any, count: Any) -> Any:
-    if count < 1 or count > 0xFFFFFFFF:
-        raise ValueError("an empty range, or a large one")
-    shift, rest = 32, count
+    _, rest = _interval(0, count)
+    shift = 32
     while rest > 0:
         shift, rest = shift - 1, rest // 2
     value = _word(words, at) >> np.uint64(shift)

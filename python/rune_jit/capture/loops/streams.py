@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 import copy
 import ctypes
+import dataclasses
 import functools
 import linecache
 import math
@@ -31,46 +32,22 @@ from rune_jit.capture.loops.draws import generators, is_of_python, method_of, pa
 from rune_jit.capture.loops.liveness import stored
 from rune_jit.capture.loops.nodes import at, load
 
-# The samplers of methods, by the generator's kind; how many positional arguments they take.
-_SAMPLERS: dict[str, dict[str, tuple[str, int]]] = {
-    "pcg": {
-        "random": ("pcg_random", 0),
-        "uniform": ("pcg_uniform", 2),
-        "integers": ("pcg_integers", 2),
-        "standard_normal": ("pcg_standard_normal", 0),
-        "normal": ("pcg_normal", 2),
-        "choice": ("pcg_choice", 1),
-    },
-    "mt": {
-        "random": ("mt_random", 0),
-        "random_sample": ("mt_random", 0),
-        "rand": ("mt_random", 0),
-        "uniform": ("mt_uniform", 2),
-        "randint": ("mt_randint", 2),
-        "randn": ("mt_standard_normal", 0),
-        "standard_normal": ("mt_standard_normal", 0),
-        "normal": ("mt_normal", 2),
-        "choice": ("mt_choice", 1),
-    },
-    "python": {
-        "random": ("mt_random", 0),
-        "uniform": ("python_uniform", 2),
-        "randint": ("python_randint", 2),
-        "randrange": ("python_randrange", 2),
-        "choice": ("python_choice", 1),
-    },
+# The samplers of methods that none has the name of: by the generator's kind and the method's name.
+_OTHERS = {
+    "mt_random_sample": "mt_random",
+    "mt_rand": "mt_random",
+    "mt_randn": "mt_standard_normal",
+    "python_random": "mt_random",
 }
 _OF_ZIGGURAT = ("pcg_standard_normal", "pcg_normal")
 _BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64")
-_KEYWORDS = frozenset(("low", "high", "loc", "scale", "a", "b"))
 _FIRST, _MOST = 2**12, 2**23  # words
 _WORDS, _AT, _HELD = "_rune_words_{}", "_rune_at_{}", "_rune_held_{}"
 _SAMPLER = "_rune_{}"
 NUMBERS_OF_SAMPLERS.update(
     _SAMPLER.format(name)
-    for kind in _SAMPLERS.values()
-    for name, _ in kind.values()
-    if name != "python_choice"
+    for name, x in vars(samplers).items()
+    if isinstance(x, types.FunctionType) and name != "python_choice"
 )
 
 
@@ -80,23 +57,21 @@ class Streams:
     fallback = "error"
 
     def __init__(self, loop: ast.stmt, calls: list[ast.Call], methods: list[Any]) -> None:
-        self._original, self._calls = loop, calls
+        """`calls` of the loop become calls of samplers."""
         self._paths = [path_of(x.func) for x in calls]
         self._pattern = _pattern(methods)
         self._count = _FIRST
         self.names: frozenset[str] = frozenset()
-        self.loop = self._replaced()
+        self.loop = loop
+        for x, (name, number) in zip(calls, self._pattern, strict=True):
+            x.func = load(_SAMPLER.format(name))
+            x.args[:0] = [load(y.format(number)) for y in (_WORDS, _AT, _HELD)]
+            at(x, x)
 
     def methods(self, held: Mapping[str, Any], module: dict[str, Any]) -> list[Any] | None:
         """The generators' methods that the loop calls; None if it calls something else."""
         found = [method_of(path, held, module) for path in self._paths]
         return found if None not in found and _pattern(found) == self._pattern else None
-
-    def _replaced(self) -> ast.stmt:
-        memo: dict[int, Any] = {}
-        made = copy.deepcopy(self._original, memo)
-        at_calls = {id(memo[id(x)]): y for x, y in zip(self._calls, self._pattern, strict=True)}
-        return _Replacer(at_calls).visit(made)  # type: ignore[no-any-return]
 
     def parts(self, key: Any) -> Parts:
         """The loop, with names for the words."""
@@ -118,8 +93,7 @@ class Streams:
         def finish(results: list[Any]) -> bool:
             most = max(int(x[1][0]) for x in given)
             if most > self._count:
-                while self._count < most:
-                    self._count *= 4
+                self._count = 2 ** most.bit_length()
                 return False
             for source, (_, position, held) in zip(sources, given, strict=True):
                 source.end(position, held)
@@ -136,17 +110,20 @@ def streams_of(
     if loop is None:
         return None
     assigned = stored([loop])
+    loop = copy.deepcopy(loop)
     calls, methods = [], []
     for x in ast.walk(loop):
         path = path_of(x.func) if isinstance(x, ast.Call) else ()
         method = method_of(path, held, module) if path and path[0] not in assigned else None
         if method is None or not isinstance(x, ast.Call):
             continue
-        found = _SAMPLERS.get(_kind(method.__self__), {}).get(method.__name__)
-        if found is None or len(x.args) > found[1]:
+        sampler = getattr(samplers, _sampler(method), None)
+        if sampler is None:
             return None
-        is_known = all(y.arg in _KEYWORDS for y in x.keywords)
-        if not is_known or any(isinstance(y, ast.Starred) for y in x.args):
+        names = sampler.__code__.co_varnames[3 : sampler.__code__.co_argcount]
+        if len(x.args) > len(names) or any(isinstance(y, ast.Starred) for y in x.args):
+            return None
+        if any(y.arg not in names for y in x.keywords):
             return None
         calls.append(x)
         methods.append(method)
@@ -162,31 +139,16 @@ def _kind(source: Any) -> str:
     return "pcg" if type(source) in generators() and name in _BIT_GENERATORS else ""
 
 
+def _sampler(method: Any) -> str:
+    """The name of the sampler that stands for a method, if there is one."""
+    name = f"{_kind(method.__self__)}_{method.__name__}"
+    return _OTHERS.get(name, name)
+
+
 def _pattern(methods: list[Any]) -> list[tuple[str, int]]:
     """The sampler of each call, and the number of its generator."""
     numbers: dict[int, int] = {}
-    found = []
-    for x in methods:
-        name, _ = _SAMPLERS.get(_kind(x.__self__), {}).get(x.__name__, ("", 0))
-        found.append((name, numbers.setdefault(id(x.__self__), len(numbers))))
-    return found
-
-
-class _Replacer(ast.NodeTransformer):
-    """Calls samplers where a loop draws numbers."""
-
-    def __init__(self, calls: dict[int, tuple[str, int]]) -> None:
-        self._calls = calls
-
-    def visit_Call(self, node: ast.Call) -> Any:
-        self.generic_visit(node)
-        found = self._calls.get(id(node))
-        if found is None:
-            return node
-        name, number = found
-        stream = [load(x.format(number)) for x in (_WORDS, _AT, _HELD)]
-        made = ast.Call(load(_SAMPLER.format(name)), [*stream, *node.args], node.keywords)
-        return at(node, made)
+    return [(_sampler(x), numbers.setdefault(id(x.__self__), len(numbers))) for x in methods]
 
 
 # The code of samplers.py as if it were the user's: loops of programs call it like the user's.
@@ -237,11 +199,11 @@ def _fill() -> bool:
     return bool(edges[255] == 3.6541528853610088)
 
 
+@dataclasses.dataclass
 class _Source:
     """A generator that makes words."""
 
-    def __init__(self, generator: Any) -> None:
-        self._generator = generator
+    _generator: Any
 
 
 class _Pcg(_Source):
