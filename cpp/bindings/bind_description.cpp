@@ -2,6 +2,8 @@
 
 #include "bindings/bindings.h"
 #include "bindings/lowered.h"
+#include "bindings/profile.h"
+#include "bindings/value.h"
 #include "driver/explain.h"
 #include "driver/program_info.h"
 #include "graph/text.h"
@@ -12,12 +14,6 @@ namespace {
 
 using namespace py::literals;
 using driver::Lowered;
-
-std::vector<uint32_t> ids_of(const std::vector<graph::Value>& values) {
-  std::vector<uint32_t> ids;
-  for (const graph::Value v : values) ids.push_back(v.id);
-  return ids;
-}
 
 // By number: dtype, shape, bytes, and what it is where it is no result of a kernel.
 py::dict values_of(const Lowered& lowered) {
@@ -45,7 +41,6 @@ std::vector<graph::Value> ops_of(const schedule::ScheduleItem& item) {
 py::dict describe_item(const Lowered& lowered, size_t number) {
   const schedule::Schedule& schedule = lowered.schedule;
   const schedule::ScheduleItem& item = schedule.items[number];
-  const runtime::StepInfo info = driver::step_info(schedule, lowered.capabilities, number);
   const schedule::ItemAnalysis& costs = schedule.analysis.at(number);
   py::list nodes;
   for (const graph::Value v : ops_of(item))
@@ -66,15 +61,10 @@ py::dict describe_item(const Lowered& lowered, size_t number) {
   std::vector<int64_t> after;
   for (const schedule::Dependency& d : schedule.dependencies)
     if (d.to == static_cast<int64_t>(number)) after.push_back(d.from);
-  return py::dict("kind"_a = info.kind, "name"_a = info.name, "location"_a = info.location,
-                  "device"_a = info.device, "flops"_a = info.flops,
-                  "bytes_read"_a = info.bytes_read, "bytes_written"_a = info.bytes_written,
-                  "estimated_ns"_a = info.estimated_ns,
-                  "peak_flops_per_ns"_a = info.peak_flops_per_ns,
-                  "peak_bytes_per_ns"_a = info.peak_bytes_per_ns, "program"_a = program,
-                  "occupancy"_a = costs.occupancy, "nodes"_a = nodes, "reads"_a = ids_of(reads),
-                  "writes"_a = ids_of(writes), "after"_a = after,
-                  "text"_a = driver::explain_item(lowered, number));
+  return py::dict("program"_a = program, "occupancy"_a = costs.occupancy, "nodes"_a = nodes,
+                  "reads"_a = ids_of(reads), "writes"_a = ids_of(writes), "after"_a = after,
+                  "text"_a = driver::explain_item(lowered, number),
+                  **fields_of(driver::step_info(schedule, lowered.capabilities, number)));
 }
 
 py::dict describe(const PyLowered& l) {

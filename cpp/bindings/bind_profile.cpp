@@ -1,31 +1,31 @@
 // What was recorded of programs, calls and memory while a profile was taken.
 #include "bindings/profile.h"
 
-#include "runtime/profile.h"
-
 namespace rune::bindings {
 
-namespace {
-
-using runtime::Interval;
-
-py::dict to_dict(const runtime::StepInfo& info, const runtime::StepTotals& totals) {
+py::dict fields_of(const runtime::StepInfo& info) {
   using namespace py::literals;
   return py::dict("kind"_a = info.kind, "name"_a = info.name, "location"_a = info.location,
                   "device"_a = info.device, "flops"_a = info.flops,
                   "bytes_read"_a = info.bytes_read, "bytes_written"_a = info.bytes_written,
                   "estimated_ns"_a = info.estimated_ns,
                   "peak_flops_per_ns"_a = info.peak_flops_per_ns,
-                  "peak_bytes_per_ns"_a = info.peak_bytes_per_ns, "runs"_a = totals.runs,
-                  "total_ns"_a = totals.total_ns, "least_ns"_a = totals.least_ns,
-                  "most_ns"_a = totals.most_ns, "by_device"_a = totals.by_device);
+                  "peak_bytes_per_ns"_a = info.peak_bytes_per_ns);
 }
+
+namespace {
+
+using runtime::Interval;
 
 py::dict to_dict(const runtime::ProgramTotals& program) {
   using namespace py::literals;
   py::list steps;
-  for (size_t i = 0; i < program.steps.size(); ++i)
-    steps.append(to_dict(program.info->steps[i], program.steps[i]));
+  for (size_t i = 0; i < program.steps.size(); ++i) {
+    const runtime::StepTotals& totals = program.steps[i];
+    steps.append(py::dict("runs"_a = totals.runs, "total_ns"_a = totals.total_ns,
+                          "least_ns"_a = totals.least_ns, "most_ns"_a = totals.most_ns,
+                          "by_device"_a = totals.by_device, **fields_of(program.info->steps[i])));
+  }
   return py::dict("name"_a = program.info->name, "is_dynamic"_a = program.info->is_dynamic,
                   "runs"_a = program.runs, "total_ns"_a = program.total_ns, "steps"_a = steps);
 }

@@ -36,12 +36,6 @@ struct PySegment {
   }
 };
 
-std::vector<uint32_t> ids(const std::vector<graph::Value>& values) {
-  std::vector<uint32_t> result;
-  for (const graph::Value v : values) result.push_back(v.id);
-  return result;
-}
-
 // The segment has run: its outputs are in memory.
 void mark_stored(PyGraph& g, const PySegment& segment) {
   for (const graph::Value v : segment.segment.outputs) g.make_argument(v);
@@ -79,9 +73,10 @@ void bind_segments(py::module_& m) {
           "that they describe.");
   py::class_<PySegment>(m, "Segment",
                         "A part of a graph under construction that runs before the rest.")
-      .def_property_readonly("inputs", [](const PySegment& s) { return ids(s.segment.inputs); })
-      .def_property_readonly("outputs", [](const PySegment& s) { return ids(s.segment.outputs); })
-      .def_property_readonly("held", [](const PySegment& s) { return ids(s.segment.held); })
+      .def_property_readonly("inputs", [](const PySegment& s) { return ids_of(s.segment.inputs); })
+      .def_property_readonly("outputs",
+                             [](const PySegment& s) { return ids_of(s.segment.outputs); })
+      .def_property_readonly("held", [](const PySegment& s) { return ids_of(s.segment.held); })
       .def_property_readonly(
           "pattern", [](const PySegment& s) { return s.segment.pattern; },
           "Segments of one pattern differ in sizes and constants only.")

@@ -2,8 +2,12 @@
 #pragma once
 
 #include "bindings/bindings.h"
+#include "runtime/profile.h"
 
 namespace rune::bindings {
+
+// The fields of a step, by their names.
+py::dict fields_of(const runtime::StepInfo& info);
 
 void bind_profile(py::module_& m);
 

@@ -143,6 +143,12 @@ bool PyValue::is_value(PyObject* object) {
   return Py_TYPE(object) == value_type;
 }
 
+std::vector<uint32_t> ids_of(const std::vector<graph::Value>& values) {
+  std::vector<uint32_t> ids;
+  for (const graph::Value v : values) ids.push_back(v.id);
+  return ids;
+}
+
 PyObject* shape_of_value(PyObject* value) {
   return as_value(value)->shape;
 }

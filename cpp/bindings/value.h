@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "bindings/bindings.h"
 #include "bindings/graph_builder.h"
@@ -21,6 +22,8 @@ class PyValue : public py::object {
   const graph::numpy::Operand& operand() const;
   static bool is_value(PyObject* object);
 };
+
+std::vector<uint32_t> ids_of(const std::vector<graph::Value>& values);
 
 // The shape and dtype of a PyValue, which keeps them.
 PyObject* shape_of_value(PyObject* value);

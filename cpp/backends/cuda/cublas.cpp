@@ -49,9 +49,7 @@ struct Cublas::Library {
 
   explicit Library(const std::string& file) : next_to_it(beside(file)), library(file) {
     const auto find = [&](const char* symbol, auto& function) {
-      function =
-          reinterpret_cast<std::remove_reference_t<decltype(function)>>(library.find(symbol));
-      is_complete = is_complete && function;
+      is_complete &= library.load(symbol, function);
     };
     find("cublasCreate_v2", create);
     find("cublasSetStream_v2", set_stream);

@@ -21,8 +21,7 @@ std::atomic<bool> forked{false};
 
 template <class Function>
 void find(const Library& library, const char* symbol, Function*& function) {
-  function = reinterpret_cast<Function*>(library.find(symbol));
-  if (!function)
+  if (!library.load(symbol, function))
     user_error(ErrorKind::Runtime, "cuda: cannot use this driver (it has no ", symbol, ")",
                kInstallDriver);
 }
@@ -37,8 +36,7 @@ Driver load() {
 #define RUNE_CUDA_FUNCTION(field, symbol, parameters) find(library, #symbol, driver.field);
 #include "backends/cuda/driver.def"
 #undef RUNE_CUDA_FUNCTION
-  driver.add_graph_edges =
-      reinterpret_cast<decltype(driver.add_graph_edges)>(library.find("cuGraphAddDependencies_v2"));
+  library.load("cuGraphAddDependencies_v2", driver.add_graph_edges);
   if (const Result failed = driver.init(0); failed != kSuccess)
     user_error(ErrorKind::Runtime, "cuda: cannot start NVIDIA's driver (", driver.describe(failed),
                ")",

@@ -14,6 +14,12 @@ class Library {
   const std::string& error() const { return error_; }
   // Null if the library has no such symbol.
   void* find(const char* symbol) const;
+  // Sets a pointer to a function. Returns whether the library has it.
+  template <class Function>
+  bool load(const char* symbol, Function*& function) const {
+    function = reinterpret_cast<Function*>(find(symbol));
+    return function != nullptr;
+  }
 
  private:
   void* handle_ = nullptr;

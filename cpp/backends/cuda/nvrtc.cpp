@@ -16,9 +16,7 @@ using ProgramHandle = struct NvrtcProgramObject*;
 struct Nvrtc::Functions {
   explicit Functions(const std::string& file) : library(file) {
     const auto find = [&](const char* symbol, auto& function) {
-      function =
-          reinterpret_cast<std::remove_reference_t<decltype(function)>>(library.find(symbol));
-      is_complete = is_complete && function;
+      is_complete &= library.load(symbol, function);
     };
     find("nvrtcVersion", version);
     find("nvrtcGetErrorString", error_string);

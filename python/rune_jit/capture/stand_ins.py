@@ -272,4 +272,8 @@ _EMPTY = 0  # has no attributes that another number lacks
 
 # Python's functions that ask for an object's class, by name. A traced number has the attributes of
 # an array, which are not those of a number.
-OF_CLASSES = {"isinstance": _isinstance, "hasattr": _hasattr, "getattr": _getattr}
+OF_CLASSES: dict[str, Callable[..., Any]] = {
+    "isinstance": _isinstance,
+    "hasattr": _hasattr,
+    "getattr": _getattr,
+}
