@@ -12,7 +12,6 @@ namespace {
 using lower::Instr;
 using lower::InstrKind;
 using lower::Kernel;
-using lower::Var;
 
 struct Interval {
   int64_t low, high;

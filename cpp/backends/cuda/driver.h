@@ -23,9 +23,7 @@ using GraphProgramHandle = struct GraphProgramObject*;
 // Results and attributes have the driver's numbers.
 constexpr Result kSuccess = 0;
 constexpr Result kOutOfMemory = 2;
-constexpr Result kDeinitialized = 4;
 constexpr Result kNoDevice = 100;
-constexpr Result kNotReady = 600;
 constexpr unsigned kEventWithTiming = 0;
 constexpr unsigned kEventWithoutTiming = 2;
 constexpr int kPointerMemoryType = 2;
