@@ -29,7 +29,7 @@ class _Generator:
         rng = self.rng
         self._add(1, "s, k, out = 0.0, 0, np.zeros(60)")
         for name in self.names:
-            items = [self._constant(name) for _ in range(rng.choice((0, 1, 1, 3)))]
+            items = [self._constant(name) for _ in range(rng.choice((0, 1, 1, 1, 3)))]
             self._add(1, f"{name} = [{', '.join(items)}]")
             if len(items) > 1:
                 self._add(1, f"heapify({name})")

@@ -1,5 +1,4 @@
-"""Random functions with loops over heaps give Python's results, and leave the heaps as Python leaves
-them."""
+"""Random functions with loops over heaps give Python's results, and leave heaps as Python does."""
 
 from __future__ import annotations
 
@@ -31,4 +30,4 @@ def check(seed: int, device: str) -> str:
 def test_heap_programs(full: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Trial, "verdict", lambda self: None)
     hows = [check(seed, "cpu") for seed in range(2000 if full else 20)]
-    assert sum("more of loops" in how for how in hows) > len(hows) / 3
+    assert sum("more of loops" in how for how in hows) > len(hows) / 4

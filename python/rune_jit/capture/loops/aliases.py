@@ -225,6 +225,8 @@ class _Kinds:
         if isinstance(x, (ast.BoolOp, ast.IfExp)):
             parts = x.values if isinstance(x, ast.BoolOp) else [x.body, x.orelse]
             return min(map(self.of, parts))
+        if isinstance(x, ast.Tuple):
+            return Kind.NEW if self.is_new(x) else Kind.OTHER
         if isinstance(x, ast.Subscript):
             return self._of_item(x)
         if isinstance(x, ast.Attribute):

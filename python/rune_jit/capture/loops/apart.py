@@ -30,7 +30,7 @@ from rune_jit.capture.loops.draws import draws_of
 from rune_jit.capture.loops.effects import Effects, Refused, scope_of
 from rune_jit.capture.loops.growing import Capacity, Lists, fill, filled, growing, growing_lists
 from rune_jit.capture.loops.handlers import has_handlers, is_transparent
-from rune_jit.capture.loops.library import functions_of, replaced, still_called
+from rune_jit.capture.loops.library import calls_of, functions_of, names_of, replaced
 from rune_jit.capture.loops.liveness import loaded, stored
 from rune_jit.capture.loops.nodes import assign, at, call, load
 from rune_jit.capture.loops.reading import stack
@@ -84,6 +84,9 @@ class LoopApart:
         self._original = loop
         self._random: Drawing | Streams | None = None  # where its random numbers come from
         self._has_streams = True
+        # Calls that may be of functions of Python's library, and what takes their place.
+        self._of_library = calls_of(loop.original) if loop.original is not None else []
+        self._called: tuple[str | None, ...] = ()
         self._use(loop)
 
     def _use(self, loop: Loop) -> None:
@@ -119,11 +122,11 @@ class LoopApart:
         if module is not frame.f_globals and frame.f_globals.assigned():
             return None
         if not self._calls and self._random is None:
-            self._use(self._with_algorithms(held, module))
+            self._find_algorithms(held, module)
             self._find_random(held, module)
             if self.is_refused:
                 return None
-        elif not still_called(self._original.original, held, module):
+        elif self._of_library and names_of(self._of_library, held, module) != self._called:
             return None
         names = {*self._names, *(self._random.names if self._random is not None else ())}
         given = {name: _settled(held[name]) for name in sorted(names) if name in held}
@@ -164,13 +167,15 @@ class LoopApart:
             drawn_results = self._call_random(trace, methods, values, growing, module, code)
             return None if drawn_results is None else memory.inside(drawn_results)
 
-    def _with_algorithms(self, held: Any, module: dict[str, Any]) -> Loop:
-        """The loop, where functions of Python's library have others in their place."""
-        assert self._original.original is not None
-        made = replaced(self._original.original, held, module)
-        if made is self._original.original:
-            return self._original
-        return self._original._replace(original=made, uses=uses_of([made]))
+    def _find_algorithms(self, held: Any, module: dict[str, Any]) -> None:
+        """Finds out which functions of Python's library have others in their place."""
+        loop = self._original
+        assert loop.original is not None
+        self._called = names_of(self._of_library, held, module)
+        if any(self._called):
+            made = replaced(loop.original, self._of_library, self._called)
+            loop = loop._replace(original=made, uses=uses_of([made]))
+        self._use(loop)
 
     def _find_random(self, held: Any, module: dict[str, Any]) -> None:
         """Finds out whether the loop draws random numbers, and where they come from."""

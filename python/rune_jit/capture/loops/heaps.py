@@ -32,11 +32,7 @@ def heappop(heap: Any) -> Any:
 
 
 def heapreplace(heap: Any, value: Any) -> Any:
-    if are_items(heap):
-        first = native("heapreplace", heap, value)
-    else:
-        first = _replaced(heap, value)
-    return first
+    return native("heapreplace", heap, value) if are_items(heap) else _replaced(heap, value)
 
 
 def heappushpop(heap: Any, value: Any) -> Any:

@@ -46,25 +46,24 @@ def calls_of(loop: ast.stmt) -> list[ast.Call]:
     return found
 
 
-def replaced(loop: ast.stmt, held: Mapping[str, Any], module: dict[str, Any]) -> ast.stmt:
-    """The loop with calls of what takes the place of such functions. `held` are the values of
-    local variables."""
-    names: dict[int, str] = {}
-    for x in calls_of(loop):
-        known = _FUNCTIONS.get(_value(path_of(x.func), held, module))
-        if known is not None and len(x.args) == known[1]:
-            names[id(x)] = known[0]
-    if not names:
-        return loop
+def names_of(
+    calls: list[ast.Call], held: Mapping[str, Any], module: dict[str, Any]
+) -> tuple[str | None, ...]:
+    """The names of what takes the place of the functions that are called; None for others. `held`
+    are the values of local variables."""
+    found: list[str | None] = []
+    for x in calls:
+        name, count = _FUNCTIONS.get(_value(path_of(x.func), held, module), (None, 0))
+        found.append(name if len(x.args) == count else None)
+    return tuple(found)
+
+
+def replaced(loop: ast.stmt, calls: list[ast.Call], names: tuple[str | None, ...]) -> ast.stmt:
+    """The loop with calls of these names in the place of calls."""
     memo: dict[int, Any] = {}
     made = copy.deepcopy(loop, memo)
-    at_calls = {id(memo[key]): name for key, name in names.items()}
+    at_calls = {id(memo[id(x)]): name for x, name in zip(calls, names, strict=True) if name}
     return _Replacer(at_calls).visit(made)  # type: ignore[no-any-return]
-
-
-def still_called(loop: ast.stmt, held: Mapping[str, Any], module: dict[str, Any]) -> bool:
-    """Whether all calls of a loop with names of such functions are calls of them."""
-    return all(_value(path_of(x.func), held, module) in _FUNCTIONS for x in calls_of(loop))
 
 
 def functions_of(*statements: ast.stmt) -> dict[str, Any]:

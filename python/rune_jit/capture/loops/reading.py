@@ -168,7 +168,9 @@ class Stack(Growing):
     def less(self, a: Any, b: Any) -> Tracer:
         """a < b. It fails for tuples that hold NaN: Python asks whether it is the same object."""
         operands = [[self._trace.operand(x) for x in self._parts(y)[1]] for y in (a, b)]
-        pairs = [tuple(map(self._trace.builder.value, pair)) for pair in zip(*operands, strict=True)]
+        pairs = [
+            tuple(map(self._trace.builder.value, pair)) for pair in zip(*operands, strict=True)
+        ]
         result = self._of("less", *pairs[-1])
         for x, y in reversed(pairs[:-1]):
             result = self._of(
