@@ -22,6 +22,7 @@ os.environ.setdefault("RUNE_JIT_CALIBRATION", "off")  # as in the tests
 import test_block_programs
 import test_complex_programs
 import test_draw_programs
+import test_heap_programs
 import test_list_programs
 import test_loop_programs
 import test_nests
@@ -38,6 +39,7 @@ _GENERATORS: dict[str, Callable[[int, str], Any]] = {
     "nests": test_nests.check,
     "blocks": test_block_programs.check,
     "draws": test_draw_programs.check,
+    "heaps": test_heap_programs.check,
 }
 _SLOW = 20.0  # seconds of processors
 

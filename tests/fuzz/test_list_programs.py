@@ -14,16 +14,17 @@ import rune_jit
 _CALLS = 2
 
 
-def _difference(actual: Any, expected: Any) -> str | None:
+def difference_of(actual: Any, expected: Any) -> str | None:
     """How two nested lists and tuples of arrays and numbers differ."""
     if type(actual) is not type(expected):
         return f"a {type(actual).__name__} for a {type(expected).__name__}"
     if isinstance(expected, (list, tuple)):
         if len(actual) != len(expected):
             return f"{len(actual)} items instead of {len(expected)}"
-        found = (_difference(a, e) for a, e in zip(actual, expected, strict=True))
+        found = (difference_of(a, e) for a, e in zip(actual, expected, strict=True))
         return next((difference for difference in found if difference), None)
-    is_same = np.array_equal(actual, expected)
+    is_number = isinstance(expected, (float, np.ndarray, np.floating))
+    is_same = np.array_equal(actual, expected, equal_nan=is_number)
     if isinstance(expected, (np.ndarray, np.generic)):
         is_same &= actual.dtype == expected.dtype and actual.shape == expected.shape
     return None if is_same else f"{actual!r} instead of {expected!r}"
@@ -38,7 +39,7 @@ def check(seed: int, device: str) -> tuple[int, int]:
     for call in range(_CALLS):
         wanted, found = program.arguments(call), program.arguments(call)
         expected, actual = outcome(function, wanted), outcome(jitted, found)
-        difference = _difference((actual, found), (expected, wanted))
+        difference = difference_of((actual, found), (expected, wanted))
         text = f"seed {seed}, call {call}\n{program.source}\n{jitted.explain()}"
         assert difference is None, f"{difference}\n{text}"
     lines = [line for line in jitted.explain().splitlines() if line.startswith("  loop at")]

@@ -273,3 +273,76 @@ def test_lists_that_get_arrays():
         return rows, v, sums, s, numbers, low
 
     apart(f, lambda: (X.copy(),))
+
+
+def pair_with_sum(x, total):
+    for i in range(len(x)):
+        for j in range(i + 1, len(x)):
+            if x[i] + x[j] > total:
+                return i, j
+    return None
+
+
+def first_above(x, total):
+    for i in range(len(x)):
+        if x[i] > total:
+            return i
+    return -1
+
+
+def product_or_number(x, total):
+    i = 0
+    while True:
+        if x[i] > total:
+            return x[i] * 1.5
+        if i > 250:
+            return np.float64(0.5)
+        i += 1
+
+
+def within_another_loop(x, total):
+    count = 0
+    for k in range(4):
+        low = (x[k] * 0).item()
+        for i in range(len(x)):
+            if x[i] * (k + 1) > total + low:
+                return k, i, count
+            count += 1
+    return count
+
+
+def written_before(x, total):
+    for i in range(len(x)):
+        x[i] += 1
+        if x[i] > total:
+            return x[i]
+
+
+@pytest.mark.parametrize(
+    "function",
+    (pair_with_sum, first_above, product_or_number, within_another_loop, written_before),
+)
+def test_loops_that_return(function):
+    def in_segments(x, total):
+        low = x.min().item()
+        return function(x, total), low
+
+    jitted = rune_jit.jit(in_segments)
+    for total in (1.5, 9.0, 2.5, 1.5, 9.0, -5.0, 1.5):
+        wanted, given = X.copy(), X.copy()
+        assert_same(jitted(given, total), in_segments(wanted, total))
+        assert_same(given, wanted)
+
+
+def test_a_returning_loop_is_a_program():
+    def f(x, total):
+        low = x.min().item()
+        for i in range(len(x)):
+            if x[i] * 2 > total + low:
+                return i, x[i] * 2
+        return None
+
+    jitted = rune_jit.jit(f)
+    for total in (9.0, 4.0, 99.0, 99.0, 4.0, 0.0):
+        assert_same(jitted(X.copy(), total), f(X.copy(), total))
+    assert "1 more of loops" in jitted.explain()

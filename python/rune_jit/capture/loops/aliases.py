@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit.capture.loops.liveness import stored
-from rune_jit.capture.loops.unfold import is_append
+from rune_jit.capture.loops.unfold import ON_LISTS, is_append
 from rune_jit.tracing.tracer import Tracer
 
 
@@ -225,6 +225,8 @@ class _Kinds:
         if isinstance(x, (ast.BoolOp, ast.IfExp)):
             parts = x.values if isinstance(x, ast.BoolOp) else [x.body, x.orelse]
             return min(map(self.of, parts))
+        if isinstance(x, ast.Tuple):
+            return Kind.NEW if self.is_new(x) else Kind.OTHER
         if isinstance(x, ast.Subscript):
             return self._of_item(x)
         if isinstance(x, ast.Attribute):
@@ -269,6 +271,9 @@ def item_of(x: ast.expr) -> str | None:
         x = x.value
         if isinstance(x, ast.Name):
             return x.id
+    if isinstance(x, ast.Call) and isinstance(x.func, ast.Name):
+        is_item = x.func.id.startswith(ON_LISTS) and isinstance(x.args[0], ast.Name)
+        return x.args[0].id if is_item else None  # type: ignore[attr-defined]
     is_pop = isinstance(x, ast.Call) and isinstance(x.func, ast.Attribute)
     if is_pop and x.func.attr in ("pop", "popleft") and isinstance(x.func.value, ast.Name):  # type: ignore[attr-defined]
         return x.func.value.id  # type: ignore[attr-defined]

@@ -24,11 +24,13 @@ import numpy as np
 
 from rune_jit import _core, trees
 from rune_jit.capture.loops.aliases import Aliases, appended_only, assigned_always, is_array
+from rune_jit.capture.loops.calls_apart import LEFT, VALUE, results_of
 from rune_jit.capture.loops.drawing import Drawing, Drawn, Parts
 from rune_jit.capture.loops.draws import draws_of
 from rune_jit.capture.loops.effects import Effects, Refused, scope_of
 from rune_jit.capture.loops.growing import Capacity, Lists, fill, filled, growing, growing_lists
 from rune_jit.capture.loops.handlers import has_handlers, is_transparent
+from rune_jit.capture.loops.library import calls_of, functions_of, names_of, replaced
 from rune_jit.capture.loops.liveness import loaded, stored
 from rune_jit.capture.loops.nodes import assign, at, call, load
 from rune_jit.capture.loops.reading import stack
@@ -77,17 +79,21 @@ class LoopApart:
         self._values: dict[str, set[int]] = {}  # of integers, by name
         self._misses: dict[int, int] = {}  # by function: how often it has been traced
         self._calls = 0
+        loop = loop._replace(results=results_of(loop))
         self.is_refused = loop.original is None or any(x[:1] == "." for x in loop.results)
         self._original = loop
         self._random: Drawing | Streams | None = None  # where its random numbers come from
         self._has_streams = True
+        # Calls that may be of functions of Python's library, and what takes their place.
+        self._of_library = calls_of(loop.original) if loop.original is not None else []
+        self._called: tuple[str | None, ...] = ()
         self._use(loop)
 
     def _use(self, loop: Loop) -> None:
         self._loop = loop
         original = [loop.original] if loop.original is not None else []
         self._names = sorted(loaded(original) | stored(original))
-        self._assigned = assigned_always(loop.original)
+        self._assigned = assigned_always(loop.original) | {VALUE, LEFT}
         # Lists that the loop does no more than append to: the function makes them longer.
         self._appended = appended_only(loop.original) if loop.original is not None else frozenset()
         self._capacities = {name: Capacity() for name in self._appended}
@@ -116,9 +122,12 @@ class LoopApart:
         if module is not frame.f_globals and frame.f_globals.assigned():
             return None
         if not self._calls and self._random is None:
+            self._find_algorithms(held, module)
             self._find_random(held, module)
             if self.is_refused:
                 return None
+        elif self._of_library and names_of(self._of_library, held, module) != self._called:
+            return None
         names = {*self._names, *(self._random.names if self._random is not None else ())}
         given = {name: _settled(held[name]) for name in sorted(names) if name in held}
         if any(x not in given and x not in self._assigned for x in self._loop.results):
@@ -158,9 +167,19 @@ class LoopApart:
             drawn_results = self._call_random(trace, methods, values, growing, module, code)
             return None if drawn_results is None else memory.inside(drawn_results)
 
+    def _find_algorithms(self, held: Any, module: dict[str, Any]) -> None:
+        """Finds out which functions of Python's library have others in their place."""
+        loop = self._original
+        assert loop.original is not None
+        self._called = names_of(self._of_library, held, module)
+        if any(self._called):
+            made = replaced(loop.original, self._of_library, self._called)
+            loop = loop._replace(original=made, uses=uses_of([made]))
+        self._use(loop)
+
     def _find_random(self, held: Any, module: dict[str, Any]) -> None:
         """Finds out whether the loop draws random numbers, and where they come from."""
-        loop = self._original.original
+        loop = self._loop.original
         found: Drawing | Streams | None = None
         if self._has_streams:
             found = streams_of(loop, held, module)
@@ -171,7 +190,7 @@ class LoopApart:
             # (Handlers may run after some of the numbers have been drawn.)
             is_guarded = loop is not None and any(map(is_transparent, ast.walk(loop)))
             self.is_refused |= is_guarded or bool(self._stacks)
-            self._use(self._original._replace(original=found.loop, uses=uses_of([found.loop])))
+            self._use(self._loop._replace(original=found.loop, uses=uses_of([found.loop])))
 
     def _call_random(
         self,
@@ -203,7 +222,7 @@ class LoopApart:
                 if isinstance(error, RuneJitError) and type(self._random) is Streams:
                     self._has_streams, self._random, self._calls = False, None, 0
                     self._functions.clear()
-                    self._use(self._original)
+                    self._use(self._original)  # (it is looked at again)
                 return None
             count = len(self._loop.results)
             if drawn.finish([*results[count:]]):
@@ -435,9 +454,14 @@ def _function(
     if lists:
         returned = ast.Tuple([returned, ast.Tuple(filling, ast.Load())], ast.Load())
     statements = copy.deepcopy(parts.statements)
+    if LEFT in parts.results:
+        # (They must not have the place of the loop in the source.)
+        before = ast.Pass(lineno=max(1, statements[0].lineno - 1), col_offset=0)
+        start = [assign(VALUE, ast.Constant(None)), assign(LEFT, ast.Constant(False))]
+        body += [at(before, s) for s in start]
     body += [*statements, ast.Return(returned)]
     of_lists = {_GROWING: growing, _STACK: stack, _FILLED: filled} if lists else {}
-    functions = parts.functions | of_lists
+    functions = parts.functions | of_lists | functions_of(*parts.statements)
     own = [ast.arg(name) for name in functions]
     nothing: list[Any] = [ast.Constant(None)] * len(own)
     positional = [ast.arg(name) for name in (*names, *parts.parameters)]

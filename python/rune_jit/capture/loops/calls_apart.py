@@ -14,6 +14,7 @@ import ast
 import copy
 from typing import Any
 
+from rune_jit.capture.loops.jumps import RESULT, RETURNED
 from rune_jit.capture.loops.nodes import assign, at, call, load
 
 APART = ".apart"
@@ -21,12 +22,14 @@ _RAN = ".ran"
 
 # Syntax that a loop must not have to become a function of its own.
 _NOT_IN_LOOPS = (
-    *(ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Lambda, ast.FunctionDef, ast.ClassDef),
+    *(ast.Yield, ast.YieldFrom, ast.Await, ast.Lambda, ast.FunctionDef, ast.ClassDef),
     *(ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom, ast.Delete, ast.NamedExpr),
 )
 # Syntax of the iterables of loops over numbers and arrays.
 _OVER_NUMBERS = (ast.Call, ast.Name, ast.Attribute, ast.Subscript)
 Place = tuple[str, int, int]
+# Names of what a loop returns, and of whether it does, in its function.
+VALUE, LEFT = "_rune_value", "_rune_left"
 
 
 def keep_loops(statements: list[ast.stmt], filename: str) -> None:
@@ -39,8 +42,46 @@ def keep_loops(statements: list[ast.stmt], filename: str) -> None:
             continue
         is_over_items = isinstance(x, ast.For) and not isinstance(x.iter, _OVER_NUMBERS)
         if not is_over_items and not any(isinstance(y, _NOT_IN_LOOPS) for y in ast.walk(x)):
-            x.original = copy.deepcopy(x)  # type: ignore[union-attr]
+            x.original = _without_returns(copy.deepcopy(x))  # type: ignore[union-attr]
             x.original.filename = filename  # type: ignore[union-attr]
+
+
+def _without_returns(loop: ast.For | ast.While) -> ast.stmt:
+    """The loop with a `break` for each `return`, after it has noted what is returned:
+
+    while queue:                        while queue:
+        for v in near(queue.pop()):         for v in near(queue.pop()):
+            if v == goal:                       if v == goal:
+                return v                            _rune_value = v
+                                                    _rune_left = True
+                                                    break
+                                            if _rune_left:
+                                                break"""
+    loop.body = _block_without_returns(loop.body)
+    return loop
+
+
+def _block_without_returns(block: list[ast.stmt]) -> list[ast.stmt]:
+    made: list[ast.stmt] = []
+    for s in block:
+        if isinstance(s, ast.Return):
+            value = assign(VALUE, s.value or ast.Constant(None))
+            leave = [value, assign(LEFT, ast.Constant(True)), ast.Break()]
+            return made + [at(s, x) for x in leave]
+        returns = has_returns(s)
+        for name in ("body", "orelse", "finalbody") if returns else ():
+            if inner := getattr(s, name, None):
+                setattr(s, name, _block_without_returns(inner))
+        for part in (*getattr(s, "handlers", ()), *getattr(s, "cases", ())) if returns else ():
+            part.body = _block_without_returns(part.body)
+        made.append(s)
+        if isinstance(s, (ast.For, ast.While)) and returns:
+            made.append(at(s, ast.If(load(LEFT), [ast.Break()], [])))
+    return made
+
+
+def has_returns(s: ast.stmt) -> bool:
+    return any(isinstance(x, ast.Return) for x in ast.walk(s))
 
 
 def place_of(original: Any) -> Place:
@@ -62,11 +103,22 @@ class Apart(ast.NodeTransformer):
         return self._visit(node)
 
     def _visit(self, node: ast.For | ast.While) -> Any:
+        returns = has_returns(node)
         self.generic_visit(node)  # loops in it may run apart where it does not
         loop = self._known.get((self._filename, node.lineno, node.col_offset))
         if loop is None or id(node) not in self._open:
             return node
         first = assign(_RAN, call(APART, ast.Constant(loop.number)))
         is_none = ast.Compare(load(_RAN), [ast.Is()], [ast.Constant(None)])
-        after = assign(loop.results, load(_RAN)) if loop.results else ast.Pass()
-        return [at(node, first), at(node, ast.If(is_none, [node], [after]))]
+        results = results_of(loop)
+        after = [assign(results, load(_RAN)) if results else ast.Pass()]
+        if returns:
+            after.append(ast.If(load(LEFT), [ast.Return(load(VALUE))], []))
+        return [at(node, first), at(node, ast.If(is_none, [node], after))]
+
+
+def results_of(loop: Any) -> tuple[str, ...]:
+    """What a loop's function returns: the names that are read after the loop, and what it returns
+    itself."""
+    names = tuple(x for x in loop.results if x not in (RETURNED, RESULT))
+    return (*names, VALUE, LEFT) if RETURNED in loop.results else names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
 from typing import Any
 
@@ -25,6 +26,7 @@ from rune_jit.capture.loops.lists import are_unsure
 from rune_jit.capture.loops.unfold import ITEM, LENGTH, POPPED, PUT
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import current_trace
+from rune_jit.tracing.loops import LoopRefused
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
@@ -155,6 +157,33 @@ class Stack(Growing):
         self._write(row, list(map(self._small, parts)))
         self._set(self._count, self._of("add", position, 1))
 
+    def push(self, value: Any) -> None:
+        """Appends a value at a place that code may reach any number of times."""
+        assert self._plan is not None
+        if "called" not in self._plan.sites:
+            self._plan.sites["called"] = 2**50
+            raise LoopRefused
+        self.append(value, None)
+
+    def less(self, a: Any, b: Any) -> Tracer:
+        """a < b. It fails for tuples that hold NaN: Python asks whether it is the same object."""
+        operands = [[self._trace.operand(x) for x in self._parts(y)[1]] for y in (a, b)]
+        pairs = [
+            tuple(map(self._trace.builder.value, pair)) for pair in zip(*operands, strict=True)
+        ]
+        result = self._of("less", *pairs[-1])
+        for x, y in reversed(pairs[:-1]):
+            result = self._of(
+                "logical_or",
+                self._of("less", x, y),
+                self._of("logical_and", self._of("equal", x, y), result),
+            )
+        for x in [x for pair in pairs for x in pair] if type(a) is tuple else ():
+            if x.dtype.kind == "f":
+                failed = self._of("logical_or", self._now(self._failed), self._of("isnan", x))
+                self._set(self._failed, failed)
+        return Tracer(self._trace, result, scalar=True)
+
     def length(self) -> Tracer:
         self._require()
         builder = self._trace.builder
@@ -267,7 +296,29 @@ def put(items: Any, position: Any, value: Any) -> None:
         found.put(position, value)
 
 
-ALLOWED += [length, popped, item, put]
+# For the algorithms of heaps.py.
+
+
+def are_items(items: Any) -> bool:
+    """Whether `items` is the list itself, for which no arrays stand."""
+    return _stack_of(items) is None
+
+
+def native(name: str, *arguments: Any) -> Any:
+    """Calls a function of heapq."""
+    return getattr(heapq, name)(*arguments)
+
+
+def push(items: Any, value: Any) -> None:
+    _stack_of(items).push(value)
+
+
+def less(items: Any, a: Any, b: Any) -> Any:
+    """a < b, of items of a list."""
+    return _stack_of(items).less(a, b)
+
+
+ALLOWED += [length, popped, item, put, are_items, native, push, less]
 
 # By the names under which loops find them.
 STACKS = {LENGTH: length, POPPED: popped, ITEM: item, PUT: put}

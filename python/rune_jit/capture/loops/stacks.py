@@ -14,7 +14,7 @@ import ast
 from typing import Any
 
 from rune_jit.capture.loops.nodes import at, call
-from rune_jit.capture.loops.unfold import ITEM, LENGTH, POPPED, PUT, is_append
+from rune_jit.capture.loops.unfold import ITEM, LENGTH, ON_LISTS, POPPED, PUT, is_append
 
 
 def stacks_of(loop: ast.stmt) -> dict[str, int]:
@@ -65,6 +65,11 @@ class _Uses(ast.NodeVisitor):
             self._note(node.func.value, self.read)
         elif _is_length(node):
             self._note(node.args[0], self.read)
+        elif is_on_list(node):
+            self._note(node.args[0], self.changed)
+            self._note(node.args[0], self.read)
+            if isinstance(node.args[-1], ast.Tuple):
+                self.sizes[node.args[0].id] = len(node.args[-1].elts)  # type: ignore[attr-defined]
         self.generic_visit(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
@@ -117,6 +122,11 @@ def _is_pop(x: ast.Call) -> bool | None:
     is_first = isinstance(x.args[0], ast.Constant) and x.args[0].value == 0
     is_pop = x.func.attr == "pop" and len(x.args) == 1
     return False if is_pop and is_first and type(x.args[0].value) is int else None  # type: ignore[attr-defined]
+
+
+def is_on_list(x: ast.Call) -> bool:
+    """Whether a call is one of what takes the place of a function of Python's library."""
+    return isinstance(x.func, ast.Name) and x.func.id.startswith(ON_LISTS)
 
 
 def _is_length(x: ast.Call) -> bool:

@@ -16,7 +16,6 @@ import copy
 import ctypes
 import dataclasses
 import functools
-import linecache
 import math
 import threading
 import types
@@ -29,6 +28,7 @@ from rune_jit.capture.loops import samplers
 from rune_jit.capture.loops.aliases import NUMBERS_OF_SAMPLERS
 from rune_jit.capture.loops.drawing import Drawn, Parts
 from rune_jit.capture.loops.draws import generators, is_of_python, method_of, path_of
+from rune_jit.capture.loops.library import as_users
 from rune_jit.capture.loops.liveness import stored
 from rune_jit.capture.loops.nodes import at, load
 
@@ -151,17 +151,9 @@ def _pattern(methods: list[Any]) -> list[tuple[str, int]]:
     return [(_sampler(x), numbers.setdefault(id(x.__self__), len(numbers))) for x in methods]
 
 
-# The code of samplers.py as if it were the user's: loops of programs call it like the user's.
-_FILE = "<random numbers>"
-
-
 @functools.cache
 def _module() -> dict[str, Any]:
-    lines = linecache.getlines(samplers.__file__)
-    text = "".join(lines)
-    linecache.cache[_FILE] = (len(text), None, lines, _FILE)
-    made: dict[str, Any] = {"__name__": "random_numbers"}
-    exec(compile(text, _FILE, "exec"), made)
+    made = as_users(samplers)
     for name in ("widths", "inside", "heights"):
         made[name] = getattr(samplers, name)
     return made

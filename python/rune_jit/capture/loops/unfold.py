@@ -22,6 +22,8 @@ ITEMS = ".items"
 # The names of the functions that are called with a list or queue whose length data decide
 # (stacks.py).
 LENGTH, POPPED, ITEM, PUT = ".length", ".popped", ".item", ".put"
+# What the names of functions begin with that take the place of Python's library's (library.py).
+ON_LISTS = "_rune_on_"
 # The names of the functions that append and return the value, that give the last item of a list or
 # what is kept of it, and that give what is kept of it before a loop; and the prefix of the variable
 # that keeps the last item.
