@@ -71,7 +71,8 @@ class Orders:
                 self._known[id(last)] = is_turned
                 continue
             if id(last) in seen:  # all operands are known
-                self._known[id(last)] = self._follows(last, operands)
+                are_c = not any([x._steps or self._known[id(x._storage)] for x in operands])
+                self._known[id(last)] = not are_c and self._follows(last, operands)
             else:
                 seen.add(id(last))
                 open_ += [x._storage for x in operands if id(x._storage) not in self._known]
