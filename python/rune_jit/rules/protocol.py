@@ -476,8 +476,8 @@ _NATIVE = {
 for _name, _method in {
     "__array_ufunc__": _core.shorten_ufuncs(host.or_numpy(_array_ufunc, _ufunc_of), _NATIVE),
     "__array_function__": host.or_numpy(_array_function, _function_of),
-    "__getitem__": host.or_numpy(getitem, host.given(op.getitem)),
-    "__setitem__": _set_item,
+    "__getitem__": _core.shorten_getitem(host.or_numpy(getitem, host.given(op.getitem))),
+    "__setitem__": _core.shorten_setitem(_set_item),
     "astype": host.or_numpy(_astype, host.given(np.ndarray.astype)),
     "copy": host.or_numpy(_copy, host.given(np.ndarray.copy)),
     "view": host.or_numpy(_view, host.given(np.ndarray.view)),
@@ -495,5 +495,8 @@ for _name, _ufunc in _UFUNCS.items():
         _rule = getattr(Tracer, f"__{_prefix}{_name}__")
         _method = _core.shorten_operator(_rule, _ufunc, _prefix == "r")
         setattr(Tracer, f"__{_prefix}{_name}__", _method)
+for _name in BINARY:
+    _rule = getattr(Tracer, f"__i{_name}__")
+    setattr(Tracer, f"__i{_name}__", _core.shorten_in_place(_rule, BINARY[_name]))
 
 refuse_attributes_of_arrays()
