@@ -29,17 +29,6 @@ py::object call_method(PyObject* object, PyObject* name, Args... args) {
   return result;
 }
 
-Py_ssize_t rank(const TracerObject& x) {
-  return PyTuple_GET_SIZE(x[TracerField::Shape]);
-}
-
-bool is_position(PyObject* x) {
-  if (!PyLong_CheckExact(x)) return false;
-  int overflow = 0;
-  PyLong_AsLongLongAndOverflow(x, &overflow);
-  return overflow == 0;
-}
-
 bool is_bound(PyObject* x) {
   return x == Py_None || PyLong_CheckExact(x);
 }
@@ -78,15 +67,6 @@ std::optional<Basic> basic_items(PyObject* index) {
   return result;
 }
 
-// An array that is traced and belongs to this trace; null if it is something else.
-TracerObject* traced_array(PyObject* object, const ActiveTrace& active) {
-  TracerObject* x = as_tracer(object);
-  if (!x || (*x)[TracerField::Trace] != active.trace.ptr()) return nullptr;
-  const StorageObject& storage = storage_of(*x);
-  const bool is_usual = !storage.has(StorageField::Array) && !storage.is(StorageField::Scalar);
-  return is_usual ? x : nullptr;
-}
-
 // Whether an integer among the items is no part of the program, but a value: Trace.position.
 bool has_values(const ActiveTrace& active, const TracerObject& x, const Basic& index) {
   if (!active.is_segmented) return false;
@@ -120,7 +100,7 @@ std::optional<PyObject*> attempt_getitem(const ShortcutObject&, Arguments args) 
   if (!known) return {};
   const auto value = py::reinterpret_borrow<PyValue>(known);
   if (has_values(*active, *x, *index)) return {};
-  const py::object step = index_step(index->items);
+  const py::object step = make_step("index", index->items);
   py::object part = py::none();
   if (active->is_segmented) {
     static PyObject* const name = PyUnicode_InternFromString("part_in_memory");
@@ -261,7 +241,7 @@ std::optional<PyObject*> attempt_setitem(const ShortcutObject&, Arguments args) 
   const Shape shape = graph::numpy::indexed_shape(g, old.operand(), to_index(g, index->items));
   if (shape.empty() && !g.shape(part->value).empty()) return {};
   const PyValue value = to_value(g, graph::numpy::broadcast_to(g, *part, shape));
-  write(*active, *x, with_step(*x, index_step(index->items)).ptr(), value);
+  write(*active, *x, with_step(*x, make_step("index", index->items)).ptr(), value);
   active = active_trace();
   return look(*active) ? py::none().release().ptr() : nullptr;
 }

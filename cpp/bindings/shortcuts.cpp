@@ -179,6 +179,25 @@ bool is_python_number(PyObject* x) {
          PyComplex_CheckExact(x);
 }
 
+bool is_position(PyObject* x) {
+  if (!PyLong_CheckExact(x)) return false;
+  int overflow = 0;
+  PyLong_AsLongLongAndOverflow(x, &overflow);
+  return overflow == 0;
+}
+
+Py_ssize_t rank(const TracerObject& x) {
+  return PyTuple_GET_SIZE(x[TracerField::Shape]);
+}
+
+TracerObject* traced_array(PyObject* object, const ActiveTrace& active) {
+  TracerObject* x = as_tracer(object);
+  if (!x || (*x)[TracerField::Trace] != active.trace.ptr()) return nullptr;
+  const StorageObject& storage = storage_of(*x);
+  const bool is_usual = !storage.has(StorageField::Array) && !storage.is(StorageField::Scalar);
+  return is_usual ? x : nullptr;
+}
+
 bool is_numpy_number(PyObject* x) {
   static PyObject* const generic =
       py::object(py::module_::import("numpy").attr("generic")).release().ptr();
@@ -210,10 +229,6 @@ bool is_c_ordered(const TracerObject& x) {
   return py::reinterpret_steal<py::object>(
              PyObject_CallMethodOneArg(x[TracerField::Storage], name, x[TracerField::Steps]))
       .cast<bool>();
-}
-
-Py_ssize_t rank(const TracerObject& x) {
-  return PyTuple_GET_SIZE(x[TracerField::Shape]);
 }
 
 // The operands that decide the order of a result in memory: none if all lie in C order. (Segments
@@ -298,20 +313,20 @@ PyObject* tracers_in(PyObject*, PyObject* x) {
   return nullptr;
 }
 
-// The result of an operation in the innermost trace, or null with an exception set.
-PyObject* finish(const ActiveTrace& active, const Operand& result, Arguments operands) {
+}  // namespace
+
+PyObject* finish(const ActiveTrace& active, const Operand& result, Arguments operands,
+                 bool in_order) {
   const PyValue value = to_value(*active.graph, result);
   py::object made = make_tracer(active.trace.ptr(), value.ptr(), active.line.ptr());
   const TracerObject& tracer = *as_tracer(made.ptr());
   if (rank(tracer) > 1) {
     storage_of(tracer).set(StorageField::OrderFrom, order_of(operands).ptr());
-    storage_of(tracer).set(StorageField::InOrderOfOperands, Py_True);
+    storage_of(tracer).set(StorageField::InOrderOfOperands, in_order ? Py_True : Py_False);
   }
   if (!look(active)) return nullptr;
   return made.release().ptr();
 }
-
-}  // namespace
 
 std::optional<Given> usual(const ActiveTrace& active, Arguments operands) {
   Given given;
@@ -428,6 +443,7 @@ void bind_shortcuts(py::module_& m) {
       },
       py::arg("rule"), py::arg("method"),
       "The method for traced arrays, and the rule for traced numbers.");
+  bind_function_shortcuts(m);
   bind_index_shortcuts(m);
   m.attr("Shortcut") =
       py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(shortcut_type));

@@ -35,6 +35,10 @@ py::object make_shortcut(const py::object& rule, const py::object& about, Attemp
 bool look(const ActiveTrace& active);
 
 bool is_python_number(PyObject* x);
+bool is_position(PyObject* x);  // whether it is an int of 64 bits
+Py_ssize_t rank(const TracerObject& x);
+// An array that is traced and belongs to this trace; null if it is something else.
+TracerObject* traced_array(PyObject* object, const ActiveTrace& active);
 bool is_numpy_number(PyObject* x);
 
 // Operands of an operation, and what decides how it is computed.
@@ -49,6 +53,12 @@ struct Given {
 // None if some are unusual.
 std::optional<Given> usual(const ActiveTrace& active, Arguments operands);
 
+// The result of an operation in the innermost trace, or null with an exception set. NumPy lays it
+// out in memory as its operands; `in_order`: in the order that NumPy calls "K".
+PyObject* finish(const ActiveTrace& active, const graph::numpy::Operand& result, Arguments operands,
+                 bool in_order = true);
+
+void bind_function_shortcuts(py::module_& m);
 void bind_index_shortcuts(py::module_& m);
 
 }  // namespace rune::bindings

@@ -285,17 +285,9 @@ py::object make_view(const TracerObject& x, const py::object& step, PyObject* va
   return made;
 }
 
-namespace {
-
-PyObject* index_kind() {
-  static PyObject* const kind = PyUnicode_InternFromString("index");
-  return kind;
-}
-
-}  // namespace
-
-py::object index_step(const py::object& items) {
-  const py::tuple fields = py::make_tuple(py::handle(index_kind()), items);
+py::object make_step(const char* kind, const py::object& argument) {
+  const py::tuple fields = py::make_tuple(
+      py::reinterpret_steal<py::object>(PyUnicode_InternFromString(kind)), argument);
   const py::tuple args = py::make_tuple(fields);
   auto step =
       py::reinterpret_steal<py::object>(PyTuple_Type.tp_new(step_type, args.ptr(), nullptr));
@@ -305,7 +297,7 @@ py::object index_step(const py::object& items) {
 
 PyObject* items_of_step(PyObject* step) {
   const bool is_index =
-      PyUnicode_Compare(PyTuple_GET_ITEM(step, 0), index_kind()) == 0 && !PyErr_Occurred();
+      PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(step, 0), "index") == 0;
   return is_index ? PyTuple_GET_ITEM(step, 1) : nullptr;
 }
 

@@ -70,12 +70,11 @@ StorageObject& storage_of(const TracerObject& tracer);
 PyObject* known_value(const TracerObject& tracer, PyObject* trace);
 // A Tracer of this value with a storage of its own; made at this line of the user's.
 py::object make_tracer(PyObject* trace, PyObject* value, PyObject* line);
-// Tracer._view for a Step of kind "index", whose value is known.
+// Tracer._view for a Step that keeps the dtype and may be written to, whose value is known.
 py::object make_view(const TracerObject& x, const py::object& step, PyObject* value,
                      PyObject* line);
-// Step("index", items).
-py::object index_step(const py::object& items);
-// The items of such a step; null for a step of another kind.
+py::object make_step(const char* kind, const py::object& argument);
+// The items of a step of kind "index"; null for a step of another kind.
 PyObject* items_of_step(PyObject* step);
 // The steps of a view of a view.
 py::tuple with_step(const TracerObject& x, const py::object& step);

@@ -473,9 +473,17 @@ _NATIVE = {
     if ufunc.nout == 1 and ufunc.signature is None and ufunc not in COMPOSED
 }
 
+# Functions with shortcuts.
+_SHORT = {
+    getattr(np, name): name
+    for name in ("sum", "prod", "max", "min", "any", "all", "where", "transpose")
+}
+
 for _name, _method in {
     "__array_ufunc__": _core.shorten_ufuncs(host.or_numpy(_array_ufunc, _ufunc_of), _NATIVE),
-    "__array_function__": host.or_numpy(_array_function, _function_of),
+    "__array_function__": _core.shorten_functions(
+        host.or_numpy(_array_function, _function_of), _SHORT
+    ),
     "__getitem__": _core.shorten_getitem(host.or_numpy(getitem, host.given(op.getitem))),
     "__setitem__": _core.shorten_setitem(_set_item),
     "astype": host.or_numpy(_astype, host.given(np.ndarray.astype)),
