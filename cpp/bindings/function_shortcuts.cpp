@@ -56,7 +56,24 @@ bool is_of_ones(const Shape& shape, const Axes& axes) {
   return true;
 }
 
-// reductions.reduce_array(name, a, axis, keepdims=keepdims)
+// statistics.mean_of of float32 and float64; None for other dtypes and for what is empty.
+std::optional<Operand> mean(PyGraph& g, const Operand& x, const Axes& axes, bool keepdims) {
+  const DType dtype = graph::numpy::dtype_of(g, x);
+  if (dtype != DType::Float32 && dtype != DType::Float64) return {};
+  const Shape& shape = g.shape(x.value);
+  const auto rank = static_cast<int64_t>(shape.size());
+  int64_t count = 1;
+  for (const int64_t axis : graph::numpy::normalize_axes("mean", axes, rank)) {
+    if (!shape[axis].is_constant()) return {};
+    count *= shape[axis].constant();
+  }
+  if (count == 0) return {};
+  const Operand total = graph::numpy::reduce(g, "sum", x, axes, keepdims, dtype);
+  const Operand divisor = graph::numpy::astype(g, Operand(graph::numpy::Literal::of(count)), dtype);
+  return graph::numpy::ufunc(g, "divide", {total, divisor})[0];
+}
+
+// reductions.reduce_array(name, a, axis, keepdims=keepdims), and numpy.mean
 std::optional<PyObject*> reduction(const ActiveTrace& active, std::string_view name,
                                    const Call& call) {
   const size_t n = call.positional.size();
@@ -75,9 +92,12 @@ std::optional<PyObject*> reduction(const ActiveTrace& active, std::string_view n
   PyGraph& g = *active.graph;
   // NumPy adds a single element to 0.0, which makes -0.0 positive.
   if (name == "sum" && is_of_ones(g.shape(value.operand().value), *axes)) return {};
-  const Operand result =
-      graph::numpy::reduce(g, name, value.operand(), *axes, keepdims == Py_True);
-  return finish(active, result, call.positional.first(1), false);
+  const Operand& x = value.operand();
+  const std::optional<Operand> result =
+      name == "mean" ? mean(g, x, *axes, keepdims == Py_True)
+                     : graph::numpy::reduce(g, name, x, *axes, keepdims == Py_True);
+  if (!result) return {};
+  return finish(active, *result, call.positional.first(1), false);
 }
 
 // elementwise._where
@@ -110,9 +130,8 @@ std::optional<PyObject*> transpose(const ActiveTrace& active, const Call& call) 
   note_line();
   PyGraph& g = *active.graph;
   const PyValue turned = to_value(g, graph::numpy::transpose(g, value.operand(), axes));
-  py::object view =
-      make_view(*a, make_step("transpose", py::tuple(py::cast(axes))), turned.ptr(),
-                active.line.ptr());
+  py::object view = make_view(*a, make_step("transpose", py::tuple(py::cast(axes))), turned.ptr(),
+                              active.line.ptr());
   return look(active) ? view.release().ptr() : nullptr;
 }
 

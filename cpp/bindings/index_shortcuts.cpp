@@ -50,10 +50,9 @@ struct Basic {
 std::optional<Basic> basic_items(PyObject* index) {
   PyObject* const one[] = {index};
   const bool is_tuple = PyTuple_CheckExact(index);
-  const Arguments given = is_tuple
-                              ? Arguments(reinterpret_cast<PyTupleObject*>(index)->ob_item,
-                                          static_cast<size_t>(PyTuple_GET_SIZE(index)))
-                              : Arguments(one);
+  const Arguments given = is_tuple ? Arguments(reinterpret_cast<PyTupleObject*>(index)->ob_item,
+                                               static_cast<size_t>(PyTuple_GET_SIZE(index)))
+                                   : Arguments(one);
   Basic result;
   for (PyObject* item : given) {
     if (is_position(item) || is_plain_slice(item))
@@ -112,8 +111,7 @@ std::optional<PyObject*> attempt_getitem(const ShortcutObject&, Arguments args) 
   if (part.is_none())
     part = to_value(g, graph::numpy::index(g, value.operand(), to_index(g, index->items)));
   PyObject* line = active->line.ptr();
-  const bool is_element =
-      PyTuple_GET_SIZE(shape_of_value(part.ptr())) == 0 && !index->has_ellipsis;
+  const bool is_element = PyTuple_GET_SIZE(shape_of_value(part.ptr())) == 0 && !index->has_ellipsis;
   py::object result = is_element ? make_tracer(active->trace.ptr(), part.ptr(), line)
                                  : make_view(*x, step, part.ptr(), line);
   if (!look(*active)) return nullptr;
@@ -282,8 +280,7 @@ void bind_index_shortcuts(py::module_& m) {
       [](const py::object& rule, const py::str& ufunc) {
         return make_shortcut(rule, ufunc, &attempt_in_place);
       },
-      py::arg("rule"), py::arg("ufunc"),
-      "A method for an operator that writes to a traced array.");
+      py::arg("rule"), py::arg("ufunc"), "A method for an operator that writes to a traced array.");
 }
 
 }  // namespace rune::bindings

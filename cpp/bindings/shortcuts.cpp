@@ -11,6 +11,7 @@
 #include "bindings/shortcuts.h"
 #include "bindings/tracer.h"
 #include "bindings/value.h"
+#include "graph/numpy/reductions.h"
 #include "graph/numpy/ufuncs.h"
 
 // After Python.h, which it needs.
@@ -33,7 +34,8 @@ ShortcutObject* as_shortcut(PyObject* object) {
 bool is_final(const py::error_already_set& error) {
   if (!error.matches(PyExc_Exception)) return true;
   const ActiveTrace* active = active_trace();
-  return active && active->is_segmented && py::object(active->trace.attr("error")).is(error.value());
+  return active && active->is_segmented &&
+         py::object(active->trace.attr("error")).is(error.value());
 }
 
 PyObject* call(PyObject* object, PyObject* const* args, size_t flags, PyObject* names) {
@@ -349,15 +351,28 @@ std::optional<Given> usual(const ActiveTrace& active, Arguments operands) {
 
 namespace {
 
+// products.generalized("matmul", a, b) of at most two dimensions, where results are in C order.
+std::optional<PyObject*> product(const ActiveTrace& active, Arguments operands) {
+  if (operands.size() != 2) return {};
+  for (PyObject* x : operands)
+    if (const TracerObject* tracer = as_tracer(x); !tracer || rank(*tracer) > 2) return {};
+  const auto given = usual(active, operands);
+  if (!given) return {};
+  note_line();
+  const Operand result = graph::numpy::matmul(*active.graph, given->values[0], given->values[1]);
+  return finish(active, result, {}, false);
+}
+
 // A Python operator: protocol.operator.
 std::optional<PyObject*> attempt_operator(const ShortcutObject& self, Arguments args) {
   const ActiveTrace* active = active_trace();
   if (!active || args.empty() || args.size() > 2) return {};
   const std::array<PyObject*, 2> both = {args.back(), args.front()};
   const Arguments operands = self.reflected ? Arguments(both) : args;
+  const auto ufunc = py::handle(self.about).cast<std::string_view>();
+  if (ufunc == "matmul") return product(*active, operands);
   const auto given = usual(*active, operands);
   if (!given) return {};
-  const auto ufunc = py::handle(self.about).cast<std::string_view>();
   const bool divides = ufunc == "divide" || ufunc == "floor_divide" || ufunc == "remainder";
   const TracerObject* first = as_tracer(operands.front());
   if (ufunc == "power" && !(first && rank(*first) > 0)) return {};
@@ -373,10 +388,11 @@ std::optional<PyObject*> attempt_ufunc(const ShortcutObject& self, Arguments arg
   PyObject* name = PyDict_GetItemWithError(self.about, args[1]);
   if (!name || PyUnicode_CompareWithASCIIString(args[2], "__call__") != 0) return {};
   const Arguments operands = args.subspan(3);
+  const auto ufunc = py::handle(name).cast<std::string_view>();
+  if (ufunc == "matmul") return product(*active, operands);
   const auto given = usual(*active, operands);
   if (!given) return {};
   note_line();
-  const auto ufunc = py::handle(name).cast<std::string_view>();
   return finish(*active, graph::numpy::ufunc(*active->graph, ufunc, given->values)[0], operands);
 }
 
@@ -424,9 +440,7 @@ void bind_shortcuts(py::module_& m) {
       py::arg("rule"), "Tracer._value_in");
   m.def(
       "shorten_operand",
-      [](const py::object& rule) {
-        return make_shortcut(rule, py::none(), &attempt_operand);
-      },
+      [](const py::object& rule) { return make_shortcut(rule, py::none(), &attempt_operand); },
       py::arg("rule"), "Trace.operand");
   m.def(
       "or_numpy",

@@ -30,7 +30,8 @@ constexpr const char* kStorageNames[] = {"value",
                                          "flag_of",
                                          "is_exposed"};
 
-// The classes of Python that these are the bases of, and that of steps. They live as long as the process.
+// The classes of Python that these are the bases of, and that of steps. They live as long as the
+// process.
 PyTypeObject* tracer_type = nullptr;
 PyTypeObject* storage_type = nullptr;
 PyTypeObject* step_type = nullptr;
@@ -286,8 +287,8 @@ py::object make_view(const TracerObject& x, const py::object& step, PyObject* va
 }
 
 py::object make_step(const char* kind, const py::object& argument) {
-  const py::tuple fields = py::make_tuple(
-      py::reinterpret_steal<py::object>(PyUnicode_InternFromString(kind)), argument);
+  const py::tuple fields =
+      py::make_tuple(py::reinterpret_steal<py::object>(PyUnicode_InternFromString(kind)), argument);
   const py::tuple args = py::make_tuple(fields);
   auto step =
       py::reinterpret_steal<py::object>(PyTuple_Type.tp_new(step_type, args.ptr(), nullptr));
@@ -296,8 +297,7 @@ py::object make_step(const char* kind, const py::object& argument) {
 }
 
 PyObject* items_of_step(PyObject* step) {
-  const bool is_index =
-      PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(step, 0), "index") == 0;
+  const bool is_index = PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(step, 0), "index") == 0;
   return is_index ? PyTuple_GET_ITEM(step, 1) : nullptr;
 }
 
