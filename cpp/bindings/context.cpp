@@ -82,22 +82,29 @@ class UserLines {
     const py::object frame = user_frame([&](const py::object& code) {
       const auto [at, is_new] = codes_.try_emplace(code.ptr());
       found = &at->second;
-      if (is_new) *found = {code, is_own(code), {}, {}};
+      if (is_new) *found = {code, is_own(code), names_shuffle(code), {}, {}};
       return found->is_own;
     });
+    may_shuffle = frame && found->names_shuffle;
     if (!frame) return py::str("<unknown>:0");
     py::object& line = found->lines[instruction_of(frame)];
     if (!line) line = py::str(line_of(frame, number_of(*found, frame)));
     return line;
   }
+  bool may_shuffle = false;  // whether that code names `shuffle`
 
  private:
   struct Code {
     py::object code;  // keeps its address, which is the key, from being used again
     bool is_own = false;
+    bool names_shuffle = false;
     std::unordered_map<int, py::object> lines;  // by instruction
     std::vector<std::pair<int, int>> numbers;   // where a line begins, and its number
   };
+
+  static bool names_shuffle(const py::object& code) {
+    return code.attr("co_names").contains("shuffle");
+  }
 
   // Python looks for a line from the beginning of the code: for a few instructions only.
   static int number_of(Code& code, const py::object& frame) {
@@ -168,6 +175,7 @@ ActiveTrace* active_trace() {
 void note_line() {
   Entry& active = active_traces.back();
   py::object line = active.lines.now();
+  active.may_shuffle = active.lines.may_shuffle;
   if (line.is(active.line)) return;
   static PyObject* const name = PyUnicode_InternFromString("line");
   if (PyObject_SetAttr(active.trace.ptr(), name, line.ptr()) != 0) throw py::error_already_set();

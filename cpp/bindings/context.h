@@ -14,6 +14,7 @@ struct ActiveTrace {
   PyGraph* graph = nullptr;
   py::object line;  // the user's, as Trace.line, that was noted last
   bool is_segmented = false;
+  bool may_shuffle = false;  // whether the user's code that was noted last names `shuffle`
 };
 // The innermost trace, or null. The pointer is valid until a trace begins or ends.
 ActiveTrace* active_trace();

@@ -3,15 +3,15 @@
 // Python that it stands before. The rule defines what is right.
 #include <array>
 #include <cstddef>
-#include <optional>
-#include <span>
 #include <vector>
 
 #include "bindings/bindings.h"
 #include "bindings/context.h"
 #include "bindings/graph_arguments.h"
+#include "bindings/shortcuts.h"
 #include "bindings/tracer.h"
 #include "bindings/value.h"
+#include "graph/numpy/reductions.h"
 #include "graph/numpy/ufuncs.h"
 
 // After Python.h, which it needs.
@@ -24,24 +24,18 @@ using graph::numpy::Operands;
 
 namespace {
 
-using Arguments = std::span<PyObject* const>;
-struct ShortcutObject;
-// The result (null with a Python exception set); nothing, or any C++ exception: the rule decides.
-using Attempt = std::optional<PyObject*>(const ShortcutObject&, Arguments);
-
-struct ShortcutObject {
-  PyObject ob_base;  // as PyObject_HEAD has it
-  vectorcallfunc vectorcall;
-  PyObject* rule;
-  Attempt* attempt;
-  PyObject* about;  // what `attempt` needs to know
-  bool reflected;
-};
-
 PyTypeObject* shortcut_type = nullptr;  // lives as long as the process
 
 ShortcutObject* as_shortcut(PyObject* object) {
   return reinterpret_cast<ShortcutObject*>(object);
+}
+
+// Whether the rule would not raise it again: what ends the trace, and what a segment has raised.
+bool is_final(const py::error_already_set& error) {
+  if (!error.matches(PyExc_Exception)) return true;
+  const ActiveTrace* active = active_trace();
+  return active && active->is_segmented &&
+         py::object(active->trace.attr("error")).is(error.value());
 }
 
 PyObject* call(PyObject* object, PyObject* const* args, size_t flags, PyObject* names) {
@@ -50,18 +44,15 @@ PyObject* call(PyObject* object, PyObject* const* args, size_t flags, PyObject* 
   if (!names || PyTuple_GET_SIZE(names) == 0) {
     try {
       if (const auto result = self.attempt(self, {args, n})) return *result;
+    } catch (py::error_already_set& error) {
+      if (is_final(error)) {
+        error.restore();
+        return nullptr;
+      }
     } catch (const std::exception&) {  // the rule raises its error
     }
   }
   return PyObject_Vectorcall(self.rule, args, flags, names);
-}
-
-// Lets a trace in segments look at what has been traced, unless that is not due (PyGraph).
-bool look(PyObject* trace, const PyGraph& graph) {
-  if (graph.checks.empty() && graph.size() <= graph.quiet_until) return true;
-  static PyObject* const name = PyUnicode_InternFromString("after_operation");
-  return static_cast<bool>(
-      py::reinterpret_steal<py::object>(PyObject_CallMethodNoArgs(trace, name)));
 }
 
 // The rule's result. In a trace in segments `about` gives another one for an exception of the rule.
@@ -88,7 +79,7 @@ PyObject* call_or_numpy(PyObject* object, PyObject* const* args, size_t flags, P
       return nullptr;
     }
   }
-  if (look(trace.ptr(), *active->graph)) return result;
+  if (look(*active)) return result;
   Py_DECREF(result);
   return nullptr;
 }
@@ -153,8 +144,8 @@ PyTypeObject* make_type() {
   return type;
 }
 
-py::object make_shortcut(vectorcallfunc function, const py::object& rule, const py::object& about,
-                         Attempt* attempt = nullptr, bool reflected = false) {
+py::object make(vectorcallfunc function, const py::object& rule, const py::object& about,
+                Attempt* attempt = nullptr, bool reflected = false) {
   PyObject* self = shortcut_type->tp_alloc(shortcut_type, 0);
   if (!self) throw py::error_already_set();
   ShortcutObject& made = *as_shortcut(self);
@@ -168,9 +159,45 @@ py::object make_shortcut(vectorcallfunc function, const py::object& rule, const 
 
 // Values of operands.
 
+}  // namespace
+
+py::object make_shortcut(const py::object& rule, const py::object& about, Attempt* attempt,
+                         bool reflected) {
+  return make(&call, rule, about, attempt, reflected);
+}
+
+bool look(const ActiveTrace& active) {
+  if (!active.is_segmented) return true;
+  const PyGraph& graph = *active.graph;
+  if (graph.checks.empty() && graph.size() <= graph.quiet_until) return true;
+  static PyObject* const name = PyUnicode_InternFromString("after_operation");
+  const py::object trace = active.trace;
+  return static_cast<bool>(
+      py::reinterpret_steal<py::object>(PyObject_CallMethodNoArgs(trace.ptr(), name)));
+}
+
 bool is_python_number(PyObject* x) {
   return PyFloat_CheckExact(x) || PyLong_CheckExact(x) || PyBool_Check(x) ||
          PyComplex_CheckExact(x);
+}
+
+bool is_position(PyObject* x) {
+  if (!PyLong_CheckExact(x)) return false;
+  int overflow = 0;
+  PyLong_AsLongLongAndOverflow(x, &overflow);
+  return overflow == 0;
+}
+
+Py_ssize_t rank(const TracerObject& x) {
+  return PyTuple_GET_SIZE(x[TracerField::Shape]);
+}
+
+TracerObject* traced_array(PyObject* object, const ActiveTrace& active) {
+  TracerObject* x = as_tracer(object);
+  if (!x || (*x)[TracerField::Trace] != active.trace.ptr()) return nullptr;
+  const StorageObject& storage = storage_of(*x);
+  const bool is_usual = !storage.has(StorageField::Array) && !storage.is(StorageField::Scalar);
+  return is_usual ? x : nullptr;
 }
 
 bool is_numpy_number(PyObject* x) {
@@ -178,6 +205,8 @@ bool is_numpy_number(PyObject* x) {
       py::object(py::module_::import("numpy").attr("generic")).release().ptr();
   return PyObject_TypeCheck(x, reinterpret_cast<PyTypeObject*>(generic));
 }
+
+namespace {
 
 // What Trace.operand gives for a usual operand; null for others.
 py::object value_of(PyObject* trace, PyGraph& graph, PyObject* x) {
@@ -202,10 +231,6 @@ bool is_c_ordered(const TracerObject& x) {
   return py::reinterpret_steal<py::object>(
              PyObject_CallMethodOneArg(x[TracerField::Storage], name, x[TracerField::Steps]))
       .cast<bool>();
-}
-
-Py_ssize_t rank(const TracerObject& x) {
-  return PyTuple_GET_SIZE(x[TracerField::Shape]);
 }
 
 // The operands that decide the order of a result in memory: none if all lie in C order. (Segments
@@ -290,30 +315,21 @@ PyObject* tracers_in(PyObject*, PyObject* x) {
   return nullptr;
 }
 
-// The result of an operation in the innermost trace, or null with an exception set.
-PyObject* finish(const ActiveTrace& active, const Operand& result, Arguments operands) {
+}  // namespace
+
+PyObject* finish(const ActiveTrace& active, const Operand& result, Arguments operands,
+                 bool in_order) {
   const PyValue value = to_value(*active.graph, result);
   py::object made = make_tracer(active.trace.ptr(), value.ptr(), active.line.ptr());
   const TracerObject& tracer = *as_tracer(made.ptr());
   if (rank(tracer) > 1) {
     storage_of(tracer).set(StorageField::OrderFrom, order_of(operands).ptr());
-    storage_of(tracer).set(StorageField::InOrderOfOperands, Py_True);
+    storage_of(tracer).set(StorageField::InOrderOfOperands, in_order ? Py_True : Py_False);
   }
-  if (active.is_segmented && !look(active.trace.ptr(), *active.graph)) return nullptr;
+  if (!look(active)) return nullptr;
   return made.release().ptr();
 }
 
-// Operands of an operation, and what decides how it is computed.
-struct Given {
-  std::vector<py::object> held;
-  Operands values;
-  bool is_traced = false;   // whether some values are known only when the program runs
-  bool has_array = false;   // whether one is an array that is traced
-  bool are_pythons = true;  // whether all may be Python's numbers
-  bool has_weak_complex = false;
-};
-
-// None if some are unusual.
 std::optional<Given> usual(const ActiveTrace& active, Arguments operands) {
   Given given;
   for (PyObject* x : operands) {
@@ -333,15 +349,30 @@ std::optional<Given> usual(const ActiveTrace& active, Arguments operands) {
   return given;
 }
 
+namespace {
+
+// products.generalized("matmul", a, b) of at most two dimensions, where results are in C order.
+std::optional<PyObject*> product(const ActiveTrace& active, Arguments operands) {
+  if (operands.size() != 2) return {};
+  for (PyObject* x : operands)
+    if (const TracerObject* tracer = as_tracer(x); !tracer || rank(*tracer) > 2) return {};
+  const auto given = usual(active, operands);
+  if (!given) return {};
+  note_line();
+  const Operand result = graph::numpy::matmul(*active.graph, given->values[0], given->values[1]);
+  return finish(active, result, {}, false);
+}
+
 // A Python operator: protocol.operator.
 std::optional<PyObject*> attempt_operator(const ShortcutObject& self, Arguments args) {
   const ActiveTrace* active = active_trace();
   if (!active || args.empty() || args.size() > 2) return {};
   const std::array<PyObject*, 2> both = {args.back(), args.front()};
   const Arguments operands = self.reflected ? Arguments(both) : args;
+  const auto ufunc = py::handle(self.about).cast<std::string_view>();
+  if (ufunc == "matmul") return product(*active, operands);
   const auto given = usual(*active, operands);
   if (!given) return {};
-  const auto ufunc = py::handle(self.about).cast<std::string_view>();
   const bool divides = ufunc == "divide" || ufunc == "floor_divide" || ufunc == "remainder";
   const TracerObject* first = as_tracer(operands.front());
   if (ufunc == "power" && !(first && rank(*first) > 0)) return {};
@@ -357,10 +388,11 @@ std::optional<PyObject*> attempt_ufunc(const ShortcutObject& self, Arguments arg
   PyObject* name = PyDict_GetItemWithError(self.about, args[1]);
   if (!name || PyUnicode_CompareWithASCIIString(args[2], "__call__") != 0) return {};
   const Arguments operands = args.subspan(3);
+  const auto ufunc = py::handle(name).cast<std::string_view>();
+  if (ufunc == "matmul") return product(*active, operands);
   const auto given = usual(*active, operands);
   if (!given) return {};
   note_line();
-  const auto ufunc = py::handle(name).cast<std::string_view>();
   return finish(*active, graph::numpy::ufunc(*active->graph, ufunc, given->values)[0], operands);
 }
 
@@ -391,31 +423,29 @@ void bind_shortcuts(py::module_& m) {
   m.def(
       "shorten_operator",
       [](const py::object& rule, const py::str& ufunc, bool reflected) {
-        return make_shortcut(&call, rule, ufunc, &attempt_operator, reflected);
+        return make_shortcut(rule, ufunc, &attempt_operator, reflected);
       },
       py::arg("rule"), py::arg("ufunc"), py::arg("reflected"),
       "A method for an operator of traced arrays that computes most operands without the rule.");
   m.def(
       "shorten_ufuncs",
       [](const py::object& rule, const py::dict& names) {
-        return make_shortcut(&call, rule, names, &attempt_ufunc);
+        return make_shortcut(rule, names, &attempt_ufunc);
       },
       py::arg("rule"), py::arg("names"),
       "Tracer.__array_ufunc__ that computes ufuncs of these names without the rule.");
   m.def(
       "shorten_value_in",
-      [](const py::object& rule) { return make_shortcut(&call, rule, py::none(), &attempt_value); },
+      [](const py::object& rule) { return make_shortcut(rule, py::none(), &attempt_value); },
       py::arg("rule"), "Tracer._value_in");
   m.def(
       "shorten_operand",
-      [](const py::object& rule) {
-        return make_shortcut(&call, rule, py::none(), &attempt_operand);
-      },
+      [](const py::object& rule) { return make_shortcut(rule, py::none(), &attempt_operand); },
       py::arg("rule"), "Trace.operand");
   m.def(
       "or_numpy",
       [](const py::object& rule, const py::object& otherwise) {
-        return make_shortcut(&call_or_numpy, rule, otherwise);
+        return make(&call_or_numpy, rule, otherwise);
       },
       py::arg("rule"), py::arg("otherwise"),
       "The rule. In a trace in segments, otherwise(trace, error, args, kwargs) where it raises an "
@@ -423,10 +453,12 @@ void bind_shortcuts(py::module_& m) {
   m.def(
       "shorten_method",
       [](const py::object& rule, const py::object& method) {
-        return make_shortcut(&call_method, rule, method);
+        return make(&call_method, rule, method);
       },
       py::arg("rule"), py::arg("method"),
       "The method for traced arrays, and the rule for traced numbers.");
+  bind_function_shortcuts(m);
+  bind_index_shortcuts(m);
   m.attr("Shortcut") =
       py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(shortcut_type));
   static PyMethodDef functions[] = {

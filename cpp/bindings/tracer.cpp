@@ -30,9 +30,11 @@ constexpr const char* kStorageNames[] = {"value",
                                          "flag_of",
                                          "is_exposed"};
 
-// The classes of Python that these are the bases of. They live as long as the process.
+// The classes of Python that these are the bases of, and that of steps. They live as long as the
+// process.
 PyTypeObject* tracer_type = nullptr;
 PyTypeObject* storage_type = nullptr;
+PyTypeObject* step_type = nullptr;
 
 int64_t last_serial = 0;
 
@@ -253,9 +255,11 @@ StorageObject& storage_of(const TracerObject& tracer) {
 PyObject* known_value(const TracerObject& tracer, PyObject* trace) {
   using enum TracerField;
   const StorageObject& storage = storage_of(tracer);
-  const bool is_known = tracer[Trace] == trace && tracer.has(Value) &&
-                        same_number(tracer[Version], storage[StorageField::Version]) &&
-                        !storage.is(StorageField::IsExposed);
+  if (tracer[Trace] != trace || storage.is(StorageField::IsExposed)) return nullptr;
+  if (PyTuple_GET_SIZE(tracer[Steps]) == 0 && storage.has(StorageField::Value))
+    return storage[StorageField::Value];
+  const bool is_known =
+      tracer.has(Value) && same_number(tracer[Version], storage[StorageField::Version]);
   return is_known ? tracer[Value] : nullptr;
 }
 
@@ -265,6 +269,56 @@ py::object make_tracer(PyObject* trace, PyObject* value, PyObject* line) {
   const bool scalar = PyTuple_GET_SIZE(shape_of_value(value)) == 0;
   set_value(*as<TracerObject>(made.ptr()), trace, value, line, scalar);
   return made;
+}
+
+py::object make_view(const TracerObject& x, const py::object& step, PyObject* value,
+                     PyObject* line) {
+  using enum TracerField;
+  auto made =
+      py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(new_tracer(tracer_type)));
+  TracerObject& view = *as_tracer(made.ptr());
+  for (const TracerField same : {Trace, Storage, Dtype, Writeable}) view.set(same, x[same]);
+  view.set(Steps, with_step(x, step).ptr());
+  view.set(Shape, shape_of_value(value));
+  view.set(Value, value);
+  view.set(Version, storage_of(x)[StorageField::Version]);
+  view.set(MadeAt, line);
+  return made;
+}
+
+py::object make_step(const char* kind, const py::object& argument) {
+  const py::tuple fields =
+      py::make_tuple(py::reinterpret_steal<py::object>(PyUnicode_InternFromString(kind)), argument);
+  const py::tuple args = py::make_tuple(fields);
+  auto step =
+      py::reinterpret_steal<py::object>(PyTuple_Type.tp_new(step_type, args.ptr(), nullptr));
+  if (!step) throw py::error_already_set();
+  return step;
+}
+
+PyObject* items_of_step(PyObject* step) {
+  const bool is_index = PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(step, 0), "index") == 0;
+  return is_index ? PyTuple_GET_ITEM(step, 1) : nullptr;
+}
+
+py::tuple with_step(const TracerObject& x, const py::object& step) {
+  PyObject* steps = x[TracerField::Steps];
+  const auto n = static_cast<size_t>(PyTuple_GET_SIZE(steps));
+  py::tuple result(n + 1);
+  for (size_t i = 0; i < n; ++i) result[i] = py::handle(PyTuple_GET_ITEM(steps, i));
+  result[n] = step;
+  return result;
+}
+
+StorageObject* as_storage(PyObject* object) {
+  return Py_TYPE(object) == storage_type ? as<StorageObject>(object) : nullptr;
+}
+
+void begin_version(StorageObject& storage, PyObject* value) {
+  using enum StorageField;
+  storage.set(Value, value);
+  storage.set(Array, Py_None);
+  storage.set(Version, py::int_(PyLong_AsLongLong(storage[Version]) + 1).ptr());
 }
 
 void bind_tracers(py::module_& m) {
@@ -281,12 +335,13 @@ void bind_tracers(py::module_& m) {
                                   &new_object<&new_storage>, &init_storage, no_methods, nullptr)));
   m.def(
       "set_tracer_types",
-      [](const py::type& tracer, const py::type& storage) {
+      [](const py::type& tracer, const py::type& storage, const py::type& step) {
         tracer_type = reinterpret_cast<PyTypeObject*>(py::object(tracer).release().ptr());
         storage_type = reinterpret_cast<PyTypeObject*>(py::object(storage).release().ptr());
+        step_type = reinterpret_cast<PyTypeObject*>(py::object(step).release().ptr());
       },
-      py::arg("tracer"), py::arg("storage"),
-      "Names the classes of traced arrays and of their storages.");
+      py::arg("tracer"), py::arg("storage"), py::arg("step"),
+      "Names the classes of traced arrays, of their storages and of the steps of views.");
   static PyMethodDef functions[] = {{"next_serial", &next_serial, METH_NOARGS,
                                      "A number that is greater than those of all storages so far."},
                                     {nullptr, nullptr, 0, nullptr}};

@@ -70,5 +70,18 @@ StorageObject& storage_of(const TracerObject& tracer);
 PyObject* known_value(const TracerObject& tracer, PyObject* trace);
 // A Tracer of this value with a storage of its own; made at this line of the user's.
 py::object make_tracer(PyObject* trace, PyObject* value, PyObject* line);
+// Tracer._view for a Step that keeps the dtype and may be written to, whose value is known.
+py::object make_view(const TracerObject& x, const py::object& step, PyObject* value,
+                     PyObject* line);
+py::object make_step(const char* kind, const py::object& argument);
+// The items of a step of kind "index"; null for a step of another kind.
+PyObject* items_of_step(PyObject* step);
+// The steps of a view of a view.
+py::tuple with_step(const TracerObject& x, const py::object& step);
+
+// The object if it is a Storage, or null.
+StorageObject* as_storage(PyObject* object);
+// Makes this value the storage's next version.
+void begin_version(StorageObject& storage, PyObject* value);
 
 }  // namespace rune::bindings

@@ -81,11 +81,16 @@ __all__: list[str] = [
     "set_cuda_module",
     "set_own_folders",
     "set_tracer_types",
+    "shorten_functions",
+    "shorten_getitem",
+    "shorten_in_place",
     "shorten_method",
     "shorten_operand",
     "shorten_operator",
+    "shorten_setitem",
     "shorten_ufuncs",
     "shorten_value_in",
+    "shorten_write",
     "static_leaves",
     "stream_of",
     "stream_of_device",
@@ -1173,9 +1178,24 @@ def set_own_folders(folders: tuple) -> None:
     Names the folders, with a separator at the end, of code that is not the user's.
     """
 
-def set_tracer_types(tracer: type, storage: type) -> None:
+def set_tracer_types(tracer: type, storage: type, step: type) -> None:
     """
-    Names the classes of traced arrays and of their storages.
+    Names the classes of traced arrays, of their storages and of the steps of views.
+    """
+
+def shorten_functions(rule: typing.Any, names: dict) -> typing.Any:
+    """
+    Tracer.__array_function__ that computes functions of these names without the rule.
+    """
+
+def shorten_getitem(rule: typing.Any) -> typing.Any:
+    """
+    Tracer.__getitem__
+    """
+
+def shorten_in_place(rule: typing.Any, ufunc: str) -> typing.Any:
+    """
+    A method for an operator that writes to a traced array.
     """
 
 def shorten_method(rule: typing.Any, method: typing.Any) -> typing.Any:
@@ -1193,6 +1213,11 @@ def shorten_operator(rule: typing.Any, ufunc: str, reflected: bool) -> typing.An
     A method for an operator of traced arrays that computes most operands without the rule.
     """
 
+def shorten_setitem(rule: typing.Any) -> typing.Any:
+    """
+    Tracer.__setitem__
+    """
+
 def shorten_ufuncs(rule: typing.Any, names: dict) -> typing.Any:
     """
     Tracer.__array_ufunc__ that computes ufuncs of these names without the rule.
@@ -1201,6 +1226,11 @@ def shorten_ufuncs(rule: typing.Any, names: dict) -> typing.Any:
 def shorten_value_in(rule: typing.Any) -> typing.Any:
     """
     Tracer._value_in
+    """
+
+def shorten_write(rule: typing.Any) -> typing.Any:
+    """
+    Storage.write
     """
 
 def static_leaves(leaves: collections.abc.Sequence) -> list[int]:

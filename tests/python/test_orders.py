@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -126,3 +127,44 @@ def test_positions_of_extremes(function: Any, dtype: Any) -> None:
                 np.testing.assert_array_equal(jitted(x), function(x, axis=axis))
                 assert np.shape(jitted(x)) == np.shape(function(x, axis=axis))
                 np.testing.assert_array_equal(kept(x), function(x, axis=axis, keepdims=True))
+
+
+def test_long_chains() -> None:
+    """Each result is used twice, so there are more ways through the operations than operations."""
+
+    def run(x: Any) -> Any:
+        for _ in [*range(700)]:
+            y = x / 2
+            x = (x + y) * 0.625
+        return x
+
+    x = np.array(RNG.random((5, 6)), order="F")
+    assert_matches(rune_jit.jit(run, fallback="error")(x), run(x))
+
+
+def test_the_work_is_in_proportion_to_the_operations() -> None:
+    def steps(n: int) -> int:
+        """How often functions are called or generators go on, in Python."""
+
+        def run(x: Any) -> Any:
+            for _ in [*range(n)]:
+                x = x + 1.5
+            return x
+
+        traced = rune_jit.jit(run, fallback="error")
+        count = 0
+
+        def note(frame: Any, event: str, argument: Any) -> None:
+            nonlocal count
+            count += event == "call"
+
+        sys.setprofile(note)
+        try:
+            traced.trace(np.ones((3, 4)))
+        finally:
+            sys.setprofile(None)
+        return count
+
+    steps(1)  # the first trace of a process imports
+    few, many, most = steps(200), steps(400), steps(600)
+    assert most - many < 1.2 * (many - few)

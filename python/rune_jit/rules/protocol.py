@@ -36,7 +36,6 @@ from rune_jit.rules import (  # noqa: F401  (some only register their rules)
     writes,
 )
 from rune_jit.rules.coercions import as_laid_out, laid_out_as, make_view
-from rune_jit.rules.composed_ufuncs import COMPOSED
 from rune_jit.rules.indexing.read import getitem, setitem
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.rules.indexing.write import Flat, ufunc_at
@@ -465,19 +464,19 @@ def _set_item(self: Tracer, index: Any, value: Any) -> None:
     _set_item_or_numpy(self, index, value)
 
 
-# The ufuncs that kernels compute as they are, by name.
-_NATIVE = {
-    ufunc: name
-    for name, ufunc in vars(np).items()
-    if type(ufunc) is np.ufunc and ufunc.__name__ == name and _core.has_ufunc(name)
-    if ufunc.nout == 1 and ufunc.signature is None and ufunc not in COMPOSED
+# Functions with shortcuts, by name.
+_SHORT = {
+    getattr(np, name): name
+    for name in ("sum", "prod", "max", "min", "any", "all", "mean", "where", "transpose")
 }
 
 for _name, _method in {
-    "__array_ufunc__": _core.shorten_ufuncs(host.or_numpy(_array_ufunc, _ufunc_of), _NATIVE),
-    "__array_function__": host.or_numpy(_array_function, _function_of),
-    "__getitem__": host.or_numpy(getitem, host.given(op.getitem)),
-    "__setitem__": _set_item,
+    "__array_ufunc__": _core.shorten_ufuncs(host.or_numpy(_array_ufunc, _ufunc_of), ufuncs.NATIVE),
+    "__array_function__": _core.shorten_functions(
+        host.or_numpy(_array_function, _function_of), _SHORT
+    ),
+    "__getitem__": _core.shorten_getitem(host.or_numpy(getitem, host.given(op.getitem))),
+    "__setitem__": _core.shorten_setitem(_set_item),
     "astype": host.or_numpy(_astype, host.given(np.ndarray.astype)),
     "copy": host.or_numpy(_copy, host.given(np.ndarray.copy)),
     "view": host.or_numpy(_view, host.given(np.ndarray.view)),
@@ -490,10 +489,12 @@ for _name, _method in {
 install_operators(
     Tracer, _is_operand, _operation_or_numpy, host.or_numpy(_apply_in_place, _in_place_of)
 )
-for _name, _ufunc in _UFUNCS.items():
-    for _prefix in ("", "r") if _name in BINARY else ("",):
+for _name, _ufunc in (_UFUNCS | {"matmul": "matmul"}).items():
+    for _prefix in ("", "r") if _name in BINARY or _name == "matmul" else ("",):
         _rule = getattr(Tracer, f"__{_prefix}{_name}__")
         _method = _core.shorten_operator(_rule, _ufunc, _prefix == "r")
         setattr(Tracer, f"__{_prefix}{_name}__", _method)
+for _name in [f"__i{name}__" for name in BINARY]:
+    setattr(Tracer, _name, _core.shorten_in_place(getattr(Tracer, _name), BINARY[_name[3:-2]]))
 
 refuse_attributes_of_arrays()

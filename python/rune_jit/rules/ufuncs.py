@@ -277,3 +277,11 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "accumulate": _accumulate,
     "outer": _outer,
 }
+
+# The ufuncs that kernels compute as they are, and matmul, by name.
+NATIVE = {np.matmul: "matmul"} | {
+    ufunc: name
+    for name, ufunc in vars(np).items()
+    if type(ufunc) is np.ufunc and ufunc.__name__ == name and _core.has_ufunc(name)
+    if ufunc.nout == 1 and ufunc.signature is None and ufunc not in COMPOSED
+}

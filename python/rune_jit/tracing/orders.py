@@ -59,7 +59,7 @@ class Orders:
         """Whether NumPy lays out all of an array in Fortran order. What is written to keeps the
         order in which it is computed here, which is C's; so does what is reshaped, as a view of an
         array in C order."""
-        open_ = [storage]
+        open_, seen = [storage], set[int]()
         while open_:
             last = open_[-1]
             if id(last) in self._known:
@@ -70,11 +70,12 @@ class Orders:
                 is_turned = last.leaf in self._turned and not last.version and not last.reshaped
                 self._known[id(last)] = is_turned
                 continue
-            new = [x._storage for x in operands if id(x._storage) not in self._known]
-            new = [x for x in new if not any(x is other for other in open_)]
-            open_.extend(new)
-            if not new:
-                self._known[id(last)] = self._follows(last, operands)
+            if id(last) in seen:  # all operands are known
+                are_c = not any([x._steps or self._known[id(x._storage)] for x in operands])
+                self._known[id(last)] = not are_c and self._follows(last, operands)
+            else:
+                seen.add(id(last))
+                open_ += [x._storage for x in operands if id(x._storage) not in self._known]
         return self._known[id(storage)]
 
     def _follows(self, storage: Storage, operands: tuple[Tracer, ...]) -> bool:

@@ -349,7 +349,7 @@ def _wrapped(array: Any, context: Any = None, return_scalar: bool = False, /) ->
     return array[()] if return_scalar and array.ndim == 0 else array
 
 
-_core.set_tracer_types(Tracer, Storage)
+_core.set_tracer_types(Tracer, Storage, Step)
 
 _MATCH_CLASS = dis.opmap["MATCH_CLASS"]
 _LOAD = frozenset(dis.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if name in dis.opmap)

@@ -1,0 +1,165 @@
+// Shortcuts of the rules of NumPy's functions: reductions, choices and transposes.
+#include <algorithm>
+#include <string_view>
+
+#include "bindings/bindings.h"
+#include "bindings/context.h"
+#include "bindings/shortcuts.h"
+#include "bindings/tracer.h"
+#include "bindings/value.h"
+#include "graph/numpy/movement.h"
+#include "graph/numpy/reductions.h"
+#include "graph/numpy/ufuncs.h"
+
+namespace rune::bindings {
+
+using graph::numpy::Axes;
+using graph::numpy::Operand;
+
+namespace {
+
+// The arguments of a call through __array_function__.
+struct Call {
+  Arguments positional;
+  PyObject* named;  // a dict
+
+  Py_ssize_t num_named() const { return PyDict_GET_SIZE(named); }
+  PyObject* find(const char* name) const { return PyDict_GetItemString(named, name); }
+};
+
+// None, an int or a tuple of ints as axes of an array of this rank.
+std::optional<Axes> axes_of(PyObject* given, int64_t rank) {
+  if (given == Py_None) return Axes();
+  PyObject* const one[] = {given};
+  const bool is_tuple = PyTuple_CheckExact(given);
+  const Arguments all = is_tuple ? Arguments(reinterpret_cast<PyTupleObject*>(given)->ob_item,
+                                             static_cast<size_t>(PyTuple_GET_SIZE(given)))
+                                 : Arguments(one);
+  Ints axes;
+  for (PyObject* axis : all) {
+    if (!is_position(axis)) return {};
+    axes.push_back(PyLong_AsLongLong(axis));
+    if (axes.back() < -rank || axes.back() >= rank) return {};
+  }
+  return Axes(axes);
+}
+
+// Whether each element of the reduction is of one element.
+bool is_of_ones(const Shape& shape, const Axes& axes) {
+  const auto rank = static_cast<int64_t>(shape.size());
+  for (int64_t i = 0; i < rank; ++i) {
+    const bool is_reduced = !axes || std::ranges::any_of(*axes, [&](int64_t axis) {
+      return axis == i || axis == i - rank;
+    });
+    if (is_reduced && shape[i] != Dim(1)) return false;
+  }
+  return true;
+}
+
+// statistics.mean_of of float32 and float64; None for other dtypes and for what is empty.
+std::optional<Operand> mean(PyGraph& g, const Operand& x, const Axes& axes, bool keepdims) {
+  const DType dtype = graph::numpy::dtype_of(g, x);
+  if (dtype != DType::Float32 && dtype != DType::Float64) return {};
+  const Shape& shape = g.shape(x.value);
+  const auto rank = static_cast<int64_t>(shape.size());
+  int64_t count = 1;
+  for (const int64_t axis : graph::numpy::normalize_axes("mean", axes, rank)) {
+    if (!shape[axis].is_constant()) return {};
+    count *= shape[axis].constant();
+  }
+  if (count == 0) return {};
+  const Operand total = graph::numpy::reduce(g, "sum", x, axes, keepdims, dtype);
+  const Operand divisor = graph::numpy::astype(g, Operand(graph::numpy::Literal::of(count)), dtype);
+  return graph::numpy::ufunc(g, "divide", {total, divisor})[0];
+}
+
+// reductions.reduce_array(name, a, axis, keepdims=keepdims), and numpy.mean
+std::optional<PyObject*> reduction(const ActiveTrace& active, std::string_view name,
+                                   const Call& call) {
+  const size_t n = call.positional.size();
+  PyObject *axis = call.find("axis"), *keepdims = call.find("keepdims");
+  if (n < 1 || n + (axis != nullptr) > 2) return {};
+  if (call.num_named() != (axis != nullptr) + (keepdims != nullptr)) return {};
+  if (keepdims && !PyBool_Check(keepdims)) return {};
+  const TracerObject* a = traced_array(call.positional[0], active);
+  PyObject* known = a && rank(*a) > 0 ? known_value(*a, active.trace.ptr()) : nullptr;
+  if (!known) return {};
+  if (n == 2) axis = call.positional[1];
+  const auto axes = axes_of(axis ? axis : Py_None, rank(*a));
+  if (!axes) return {};
+  const auto value = py::reinterpret_borrow<PyValue>(known);
+  note_line();
+  PyGraph& g = *active.graph;
+  // NumPy adds a single element to 0.0, which makes -0.0 positive.
+  if (name == "sum" && is_of_ones(g.shape(value.operand().value), *axes)) return {};
+  const Operand& x = value.operand();
+  const std::optional<Operand> result =
+      name == "mean" ? mean(g, x, *axes, keepdims == Py_True)
+                     : graph::numpy::reduce(g, name, x, *axes, keepdims == Py_True);
+  if (!result) return {};
+  return finish(active, *result, call.positional.first(1), false);
+}
+
+// elementwise._where
+std::optional<PyObject*> choice(const ActiveTrace& active, const Call& call) {
+  if (call.positional.size() != 3 || call.num_named() > 0) return {};
+  for (PyObject* x : call.positional) {
+    constexpr int64_t kMost = 127;  // which each dtype of integers holds
+    if (!PyLong_CheckExact(x)) continue;
+    if (!is_position(x) || PyLong_AsLongLong(x) < 0 || PyLong_AsLongLong(x) > kMost) return {};
+  }
+  const auto given = usual(active, call.positional);
+  if (!given || !given->has_array) return {};
+  note_line();
+  const graph::numpy::Operands& values = given->values;
+  const Operand result = graph::numpy::where(*active.graph, values[0], values[1], values[2]);
+  return finish(active, result, call.positional);
+}
+
+// shapes._transpose of all axes
+std::optional<PyObject*> transpose(const ActiveTrace& active, const Call& call) {
+  const size_t n = call.positional.size();
+  if (n < 1 || n > 2 || call.num_named() > 0) return {};
+  if (n == 2 && call.positional[1] != Py_None) return {};
+  const TracerObject* a = traced_array(call.positional[0], active);
+  PyObject* known = a ? known_value(*a, active.trace.ptr()) : nullptr;
+  if (!known) return {};
+  const auto value = py::reinterpret_borrow<PyValue>(known);
+  Ints axes;
+  for (Py_ssize_t i = rank(*a); i-- > 0;) axes.push_back(i);
+  note_line();
+  PyGraph& g = *active.graph;
+  const PyValue turned = to_value(g, graph::numpy::transpose(g, value.operand(), axes));
+  py::object view = make_view(*a, make_step("transpose", py::tuple(py::cast(axes))), turned.ptr(),
+                              active.line.ptr());
+  return look(active) ? view.release().ptr() : nullptr;
+}
+
+// Tracer.__array_function__(function, types, args, kwargs)
+std::optional<PyObject*> attempt_function(const ShortcutObject& self, Arguments args) {
+  const ActiveTrace* active = active_trace();
+  if (!active || args.size() != 5 || !active->graph->open_loops.empty()) return {};
+  PyObject* found = PyDict_GetItemWithError(self.about, args[1]);
+  if (!found || !PyTuple_CheckExact(args[3]) || !PyDict_CheckExact(args[4])) return {};
+  const Call call{Arguments(reinterpret_cast<PyTupleObject*>(args[3])->ob_item,
+                            static_cast<size_t>(PyTuple_GET_SIZE(args[3]))),
+                  args[4]};
+  const auto name = py::handle(found).cast<std::string_view>();
+  if (name == "where") return choice(*active, call);
+  if (name == "transpose") return transpose(*active, call);
+  return reduction(*active, name, call);
+}
+
+}  // namespace
+
+void bind_function_shortcuts(py::module_& m) {
+  m.def(
+      "shorten_functions",
+      [](const py::object& rule, const py::dict& names) {
+        return make_shortcut(rule, names, &attempt_function);
+      },
+      py::arg("rule"), py::arg("names"),
+      "Tracer.__array_function__ that computes functions of these names without the rule.");
+}
+
+}  // namespace rune::bindings

@@ -1,0 +1,64 @@
+// What shortcuts of rules share (shortcuts.cpp).
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "bindings/bindings.h"
+#include "bindings/context.h"
+#include "bindings/tracer.h"
+#include "graph/numpy/operands.h"
+
+namespace rune::bindings {
+
+using Arguments = std::span<PyObject* const>;
+
+// A callable that stands before a rule in Python.
+struct ShortcutObject;
+// The result (null with a Python exception set); nothing, or any C++ exception: the rule decides.
+using Attempt = std::optional<PyObject*>(const ShortcutObject&, Arguments);
+
+struct ShortcutObject {
+  PyObject ob_base;  // as PyObject_HEAD has it
+  vectorcallfunc vectorcall;
+  PyObject* rule;
+  Attempt* attempt;
+  PyObject* about;  // what `attempt` needs to know
+  bool reflected;
+};
+
+// Tries `attempt`, then the rule.
+py::object make_shortcut(const py::object& rule, const py::object& about, Attempt* attempt,
+                         bool reflected = false);
+// Lets a trace in segments look at what has been traced, unless that is not due (PyGraph). False
+// with a Python exception set.
+bool look(const ActiveTrace& active);
+
+bool is_python_number(PyObject* x);
+bool is_position(PyObject* x);  // whether it is an int of 64 bits
+Py_ssize_t rank(const TracerObject& x);
+// An array that is traced and belongs to this trace; null if it is something else.
+TracerObject* traced_array(PyObject* object, const ActiveTrace& active);
+bool is_numpy_number(PyObject* x);
+
+// Operands of an operation, and what decides how it is computed.
+struct Given {
+  std::vector<py::object> held;
+  graph::numpy::Operands values;
+  bool is_traced = false;   // whether some values are known only when the program runs
+  bool has_array = false;   // whether one is an array that is traced
+  bool are_pythons = true;  // whether all may be Python's numbers
+  bool has_weak_complex = false;
+};
+// None if some are unusual.
+std::optional<Given> usual(const ActiveTrace& active, Arguments operands);
+
+// The result of an operation in the innermost trace, or null with an exception set. NumPy lays it
+// out in memory as its operands; `in_order`: in the order that NumPy calls "K".
+PyObject* finish(const ActiveTrace& active, const graph::numpy::Operand& result, Arguments operands,
+                 bool in_order = true);
+
+void bind_function_shortcuts(py::module_& m);
+void bind_index_shortcuts(py::module_& m);
+
+}  // namespace rune::bindings
