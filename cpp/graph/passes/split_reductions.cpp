@@ -215,9 +215,9 @@ class ReductionSplitter {
     for (uint32_t id = 0; id < graph_.size(); ++id) {
       if (!splits_[id] || uses[id] == 0) continue;
       const Node& node = graph_.nodes[id];
-      const ReduceOp op = node.as<Reduce_Axis>()->op;
+      const Shape& from = graph_[node.inputs[0]].shape();
       if (uses[id] != 1 || !outputs.count(Value{id}) || splits_[id]->side_by_side > 1 ||
-          !combines_atomically(op, node.dtype(), caps_))
+          !is_combined_atomically(*node.as<Reduce_Axis>(), from, node.shape(), node.dtype(), caps_))
         return false;
       any = true;
     }
