@@ -73,9 +73,11 @@ Value scatter_in_copies(Builder& builder, const Scatter& scatter, Value target, 
       if (i != of_parts) parts_first.push_back(i);
     return builder.permute(split, parts_first);
   };
-  const Value own = builder.add(Scatter{scatter.mode, scatter.axis + 1, 1},
-                                {builder.full(neutral(op, builder.dtype(target)), copies),
-                                 by_parts(indices, 0), by_parts(updates, scatter.axis)});
+  updates = by_parts(updates, scatter.axis);
+  indices = by_parts(indices, 0);
+  const Value neutrals = builder.full(neutral(op, builder.dtype(target)), copies);
+  const Value own =
+      builder.add(Scatter{scatter.mode, scatter.axis + 1, 1}, {neutrals, indices, updates});
   if (in_turns)
     return builder.alu(alu_of(op), {target, builder.reshape(builder.reduce(op, own, {0}), shape)});
   for (int64_t i = 0; i < parts; ++i) {
