@@ -177,11 +177,33 @@ class ReductionSplitter {
       return columns;
     if (const auto narrow =
             split_narrow_columns(from, *reduce, node.shape(), node.dtype(), caps_))
-      return narrow;
+      if (lies_by_rows(node.inputs[0], narrow->axis)) return narrow;
     if (const auto split = choose_split(from, *reduce, node.shape(), caps_)) return split;
     if (computes_much(node.inputs[0]))
       if (const auto rows = split_into_rows(from, *reduce, node.shape(), caps_)) return rows;
     return split_into_strips(from, *reduce, node.dtype(), caps_);
+  }
+
+  // Whether the value's elements lie in memory in its order, but for what all rows along the axis
+  // share, as far as it is computed element by element.
+  bool lies_by_rows(Value value, int64_t axis) const {
+    std::set<Value> seen;
+    std::vector<Value> open{value};
+    while (!open.empty()) {
+      const Value v = open.back();
+      open.pop_back();
+      const Node& node = graph_[v];
+      if (!seen.insert(v).second) continue;
+      const bool computes =
+          node.as<Unary>() || node.as<Binop>() || node.as<Ternary>() || node.as<Cast>();
+      const bool is_shared =
+          node.as<Expand>() && static_cast<size_t>(axis) < graph_[node.inputs[0]].shape().size() &&
+          graph_[node.inputs[0]].shape()[axis] == Dim(1);
+      if (is_movement(node.kind()) && !is_shared && !node.as<Reshape>() && !node.as<Shrink>())
+        return false;
+      if (computes) open.insert(open.end(), node.inputs.begin(), node.inputs.end());
+    }
+    return true;
   }
 
   // Whether an element of the value takes many operations that its reduction would fuse with.

@@ -82,14 +82,6 @@ class GridMapper {
       }
       mapping.threads = row_threads(longest);
       read_together(side_by_side ? s_.extent(*side_by_side) : 1);
-    } else if (const auto narrow = axis_of_narrow_rows()) {
-      Ints axes = s_.outer;
-      std::erase(axes, *narrow);
-      mapping.block = mapping.thread = axes;
-      for (const int64_t axis : axes) s_.block_tile[axis] = 1;
-      mapping.threads = group_threads(outer_points() / s_.extent(*narrow));
-      mapping.serial.push_back(*narrow);
-      s_.unroll(*narrow, s_.extent(*narrow));
     } else {
       deal_to_threads(s_.outer);
       for (const Stage& stage : s_.kernel.stages())
@@ -357,21 +349,6 @@ class GridMapper {
           row = axis;
     if (!row) return std::nullopt;
     return std::pair{*row, *column};
-  }
-
-  // The axis along which neighbours of an operand lie, if it is so short that a thread can read all
-  // of them, and neighbouring threads write neighbouring results: of a turned array of narrow rows.
-  std::optional<int64_t> axis_of_narrow_rows() const {
-    if (s_.has_inner_axes() || !is_brief()) return std::nullopt;
-    const auto axes = turned_axes();
-    if (!axes) return std::nullopt;
-    const int64_t width = s_.extent(axes->first);
-    const auto accesses = static_cast<int64_t>(memory_accesses(s_.graph, s_.kernel).size());
-    if (width < 2 || width >= s_.caps.simd_width || width * accesses > kMostAccesses ||
-        width * static_cast<int64_t>(s_.kernel.ops.size()) > kMostOpsOfText ||
-        outer_points() / width < kBusyWarps * s_.caps.simd_width * s_.caps.num_cores)
-      return std::nullopt;
-    return axes->first;
   }
 
   // Whether all stages have few operations at each point.
