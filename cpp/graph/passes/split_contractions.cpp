@@ -98,8 +98,8 @@ std::optional<Value> vector_times_rows(Builder& builder, const Node& node, const
 
 // On a grid, a long dot product: as a reduction of products, which split_reductions divides.
 // Returns nothing for another contraction.
-std::optional<Value> long_dot(Builder& builder, const Node& node, const Contract& contract,
-                              Value a, Value b, const Capabilities& caps) {
+std::optional<Value> long_dot(Builder& builder, const Node& node, const Contract& contract, Value a,
+                              Value b, const Capabilities& caps) {
   const auto is_dot = [&](Value v, int64_t axis) {
     const Shape& shape = builder.shape(v);
     return is_constant(shape) && max_elements(shape) == shape[axis].constant();

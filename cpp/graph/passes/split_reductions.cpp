@@ -175,8 +175,7 @@ class ReductionSplitter {
     const Shape& from = graph_[node.inputs[0]].shape();
     if (const auto columns = split_columns(from, *reduce, node.shape(), node.dtype(), caps_))
       return columns;
-    if (const auto narrow =
-            split_narrow_columns(from, *reduce, node.shape(), node.dtype(), caps_))
+    if (const auto narrow = split_narrow_columns(from, *reduce, node.shape(), node.dtype(), caps_))
       if (lies_by_rows(node.inputs[0], narrow->axis)) return narrow;
     if (const auto split = choose_split(from, *reduce, node.shape(), caps_)) return split;
     if (computes_much(node.inputs[0]))
@@ -196,9 +195,9 @@ class ReductionSplitter {
       if (!seen.insert(v).second) continue;
       const bool computes =
           node.as<Unary>() || node.as<Binop>() || node.as<Ternary>() || node.as<Cast>();
-      const bool is_shared =
-          node.as<Expand>() && static_cast<size_t>(axis) < graph_[node.inputs[0]].shape().size() &&
-          graph_[node.inputs[0]].shape()[axis] == Dim(1);
+      const bool is_shared = node.as<Expand>() &&
+                             static_cast<size_t>(axis) < graph_[node.inputs[0]].shape().size() &&
+                             graph_[node.inputs[0]].shape()[axis] == Dim(1);
       if (is_movement(node.kind()) && !is_shared && !node.as<Reshape>() && !node.as<Shrink>())
         return false;
       if (computes) open.insert(open.end(), node.inputs.begin(), node.inputs.end());

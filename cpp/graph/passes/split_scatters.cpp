@@ -24,8 +24,8 @@ constexpr int64_t kElementsOfCopies = 1 << 17;
 constexpr int64_t kUpdatesOfElement = 8;
 
 int64_t choose_copies_of_grid(int64_t elements, int64_t updates) {
-  const int64_t most = std::min({kMostCopiesOfGrid, kElementsOfCopies / elements,
-                                 updates / (kUpdatesOfElement * elements)});
+  const int64_t most = std::min(
+      {kMostCopiesOfGrid, kElementsOfCopies / elements, updates / (kUpdatesOfElement * elements)});
   int64_t copies = 1;
   while (2 * copies <= most) copies *= 2;
   return copies < kLeastCopiesOfGrid ? 1 : copies;

@@ -49,10 +49,9 @@ class GridMapper {
   // update of one.
   void run() {
     Mapping& mapping = s_.kernel.iter.mapping;
-    const bool by_group = s_.has_inner_axes() &&
-                          (longest_reduction() >= kGroupReduceElements || reduces_rows()) &&
-                          (!s_.contracts || !fills_device()) && !reduces_columns() &&
-                          !reduces_short_lines();
+    const bool by_group =
+        s_.has_inner_axes() && (longest_reduction() >= kGroupReduceElements || reduces_rows()) &&
+        (!s_.contracts || !fills_device()) && !reduces_columns() && !reduces_short_lines();
     if (updates_atomically()) {
       deal_to_threads(all_axes());
     } else if (scans_by_simd_group()) {
