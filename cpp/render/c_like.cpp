@@ -23,6 +23,10 @@ namespace {
 // Of variables in the memory of a workgroup; no dtype needs more.
 constexpr int64_t kSharedAlignment = 16;
 
+// Iterations and instructions of a loop that is short enough to be unrolled.
+constexpr int64_t kShortLoop = 32;
+constexpr int64_t kInstructionsOfLoop = 512;
+
 // The expression without parentheses around the whole of it.
 std::string_view bare(std::string_view text) {
   if (text.empty() || text.front() != '(') return text;
@@ -319,6 +323,29 @@ void KernelRenderer::assign(const Instr& instr) {
       line(to[i], " = ", from.size() == 1 ? from[0] : from[i], ';');
 }
 
+// Whether a loop loads a few elements, one after the other. Unrolled, it waits for them together.
+bool KernelRenderer::is_short_loop(uint32_t id) const {
+  const auto* bound = kernel_[kernel_.body[id].args[0]].as<lower::Const>();
+  if (!bound || bound->value.as_int64() > kShortLoop) return false;
+  int64_t instructions = 0;
+  bool loads = false;
+  for (size_t i = id + 1; i < kernel_.body.size(); ++i, ++instructions) {
+    switch (kernel_.body[i].kind()) {
+      case InstrKind::EndRange:
+        return loads && instructions * bound->value.as_int64() <= kInstructionsOfLoop;
+      case InstrKind::Load: loads = true; break;
+      case InstrKind::Range:
+      case InstrKind::Unroll:
+      case InstrKind::If:
+      case InstrKind::Break:
+      case InstrKind::Barrier:
+      case InstrKind::Wmma: return false;
+      default: break;
+    }
+  }
+  return false;
+}
+
 void KernelRenderer::open_loop(uint32_t id) {
   const Instr& instr = kernel_.body[id];
   const std::string name = "i" + std::to_string(id);
@@ -333,6 +360,7 @@ void KernelRenderer::open_loop(uint32_t id) {
       line("const ", type, " n", std::to_string(id), " = ", bound, ';');
       bound = "n" + std::to_string(id);
     }
+    if (!dialect_.unroll.empty() && is_short_loop(id)) line(dialect_.unroll);
   }
   values_[id] = {name};
   open("for (" + type + ' ' + name + " = 0; " + name + " < " + bound + "; ++" + name + ')');

@@ -50,6 +50,7 @@ class KernelRenderer {
   void store_atomic(const lower::Instr& instr);
   void store_run(const lower::Instr& instr);
   void assign(const lower::Instr& instr);
+  bool is_short_loop(uint32_t id) const;
   void open_loop(uint32_t id);
   void open(const std::string& text) {
     line(text, " {");

@@ -167,3 +167,57 @@ def test_text_of_matrix_units(dtype: str, function: Callable) -> None:
     source = rune_jit.jit(function, device="cuda").lower(x, x).source()
     assert "mma.sync.aligned.m16n8k16" in source
     check_cuda(source)
+
+
+ODD: dict[str, tuple[tuple[int, ...], Callable]] = {
+    "sum down narrow rows": ((20_011, 13), lambda x: x.sum(0)),
+    "maximum down narrow rows of a batch": ((3, 9_001, 7), lambda x: x.max(1)),
+    "mean square down narrow rows": ((20_011, 13), lambda x: (x * x).mean(0)),
+    "all of rows of a prime number": ((1_009, 257), lambda x: (x.sum(), x.max())),
+    "rows of a few more than a SIMD-group": ((1_500, 45), lambda x: x - x.max(1, keepdims=True)),
+    "rows of a few less than a SIMD-group": ((5_003, 29), lambda x: x / x.sum(1, keepdims=True)),
+    "running sums down columns": ((3_001, 67), lambda x: np.cumsum(x, axis=0)),
+    "running sums of a batch": ((2, 1_200, 67), lambda x: np.cumsum(x, axis=1)),
+    "narrow rows turned": ((70_001, 5), lambda x: x.T * 2),
+    "dot": ((200_003,), lambda x: x @ x[::-1]),
+}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", ODD)
+def test_sizes_that_divide_nothing(name: str, device: str) -> None:
+    """Of whole numbers, so that the order of sums does not matter."""
+    shape, function = ODD[name]
+    x = (np.arange(np.prod(shape)).reshape(shape) % 7 + 1).astype(np.float32)
+    got, want = rune_jit.jit(function, device=device, fallback="error")(x), function(x)
+    for g, w in zip(*([a] if not isinstance(a, tuple) else a for a in (got, want)), strict=True):
+        np.testing.assert_allclose(np.asarray(g), w, rtol=1e-6)
+
+
+COUNTED: dict[str, Callable] = {
+    "counts": lambda i, w: np.bincount(i, minlength=50),
+    "weights": lambda i, w: np.bincount(i, weights=w, minlength=50),
+    "in place": lambda i, w: _added(np.full(50, 2.0), i, w),
+    "largest": lambda i, w: _largest(np.zeros(50), i, w),
+    "from the end, in rows": lambda i, w: _added(np.ones((50, 2)), i - 50, w.reshape(-1, 1)),
+}
+
+
+def _added(bins, i, w):
+    np.add.at(bins, i, w)
+    return bins
+
+
+def _largest(bins, i, w):
+    np.maximum.at(bins, i, w)
+    return bins
+
+
+@pytest.mark.parametrize("device", devices("interpreter", "cuda-interpreted"))
+@pytest.mark.parametrize("name", COUNTED)
+def test_many_updates_of_few_elements(name: str, device: str) -> None:
+    """On a grid they go to copies of the few elements."""
+    i = (np.arange(40_009) ** 2) % 50
+    w = (np.arange(40_009) % 11).astype(np.float64)
+    run = rune_jit.jit(COUNTED[name], device=device, fallback="error")
+    np.testing.assert_array_equal(np.asarray(run(i, w)), COUNTED[name](i, w))

@@ -54,4 +54,12 @@ std::optional<int64_t> divisor_near(int64_t n, int64_t wanted) {
   return std::nullopt;
 }
 
+int64_t parts_near(int64_t n, int64_t wanted) {
+  if (const auto divisor = divisor_near(n, wanted)) return *divisor;
+  int64_t best = wanted;
+  for (int64_t parts = wanted; parts <= 2 * wanted; ++parts)
+    if (n % parts < n % best) best = parts;
+  return best;
+}
+
 }  // namespace rune::graph

@@ -31,6 +31,10 @@ Value split_axis(Builder& builder, Value x, int64_t axis, int64_t parts);
 // A divisor of n near `wanted` (from half of it to four times), nearest first.
 std::optional<int64_t> divisor_near(int64_t n, int64_t wanted);
 
+// A divisor of n near `wanted`, or where there is none, the number of parts from `wanted` to twice
+// that which leave the least of n over.
+int64_t parts_near(int64_t n, int64_t wanted);
+
 // Rebuilds a graph. `replace(builder, id, node, inputs)` returns the value of the new graph that
 // takes the place of node `id` of the old one. `inputs` are the values of the new graph for its
 // operands. New nodes get the old node's location. At the end, `output(builder, old, v)` returns

@@ -96,6 +96,25 @@ std::optional<Value> vector_times_rows(Builder& builder, const Node& node, const
   return builder.reshape(sums, node.shape());
 }
 
+// On a grid, a long dot product: as a reduction of products, which split_reductions divides.
+// Returns nothing for another contraction.
+std::optional<Value> long_dot(Builder& builder, const Node& node, const Contract& contract, Value a,
+                              Value b, const Capabilities& caps) {
+  const auto is_dot = [&](Value v, int64_t axis) {
+    const Shape& shape = builder.shape(v);
+    return is_constant(shape) && max_elements(shape) == shape[axis].constant();
+  };
+  if (caps.model != ExecutionModel::Grid || contract.contract.size() != 1 || is_bool(node.dtype()))
+    return std::nullopt;
+  const auto [of_a, of_b] = contract.contract[0];
+  if (!is_dot(a, of_a) || !is_dot(b, of_b) || !is_long_reduction(builder.shape(a)))
+    return std::nullopt;
+  const Shape line{builder.shape(a)[of_a]};
+  const Value products =
+      builder.alu(AluOp::Mul, {builder.reshape(a, line), builder.reshape(b, line)});
+  return builder.reshape(builder.reduce(ReduceOp::Add, products, {0}), node.shape());
+}
+
 Value contract_in_parts(Builder& builder, const Contract& node, Value a, Value b, int64_t parts) {
   const auto [of_a, of_b] = node.contract[0];
   const auto shifted = [](int64_t axis, int64_t by) { return axis > by ? axis + 1 : axis; };
@@ -135,9 +154,12 @@ Graph split_contractions(Graph graph, const Capabilities& caps) {
     // What is widened for the product, matrix units multiply as it is, and sooner.
     const bool is_widened = std::any_of(
         inputs.begin(), inputs.end(), [&](Value v) { return builder[v].kind() == NodeKind::Cast; });
-    if (contract && !is_widened)
+    if (contract && !is_widened) {
+      if (const auto sum = long_dot(builder, node, *contract, inputs[0], inputs[1], caps))
+        return *sum;
       if (const auto sums = vector_times_rows(builder, node, *contract, inputs[0], inputs[1], caps))
         return *sums;
+    }
     const auto parts = contract && !is_widened
                            ? choose_parts(*contract, builder.shape(inputs[0]),
                                           builder.shape(inputs[1]), node.dtype(), caps)

@@ -12,8 +12,9 @@ namespace rune::graph {
 namespace {
 
 struct Split {
-  int64_t axis;   // the reduced axis that is split
-  int64_t parts;  // partial results
+  int64_t axis;              // the reduced axis that is split
+  int64_t parts;             // partial results
+  int64_t side_by_side = 1;  // rows of a part that are first reduced apart from one another
 };
 
 // Rows that one core adds up at once, streaming along them: as many as a set of a first-level cache
@@ -38,6 +39,12 @@ std::optional<Split> split_into_strips(const Shape& from, const Reduce_Axis& red
   return Split{axis, rows / kStreamedRows};
 }
 
+// Whether workgroups combine what they reduce by atomic operations, which needs no further split.
+bool is_combined_atomically(const Reduce_Axis& reduce, const Shape& from, const Shape& to,
+                            DType dtype, const Capabilities& caps) {
+  return combines_atomically(reduce.op, dtype, caps) && leaves_device_idle(from, to, caps);
+}
+
 // Threads of a grid that each add up a part of a column, for each of its cores.
 constexpr int64_t kColumnThreads = 2048;
 
@@ -47,14 +54,36 @@ std::optional<Split> split_columns(const Shape& from, const Reduce_Axis& reduce,
                                    DType dtype, const Capabilities& caps) {
   const auto innermost = static_cast<int64_t>(from.size()) - 1;
   if (caps.model != ExecutionModel::Grid || !is_long_reduction(from) ||
-      combines_atomically(reduce.op, dtype, caps) || !from[innermost].is_constant() ||
+      is_combined_atomically(reduce, from, to, dtype, caps) || !from[innermost].is_constant() ||
       from[innermost].constant() < caps.simd_width || reduce.axes.back() == innermost)
     return std::nullopt;
   const int64_t wanted = kColumnThreads * caps.num_cores / std::max<int64_t>(max_elements(to), 1);
   for (const int64_t axis : reduce.axes)
     if (wanted > 1 && from[axis].is_constant() && from[axis].constant() >= 2 * wanted)
-      return Split{axis, divisor_near(from[axis].constant(), wanted).value_or(wanted)};
+      return Split{axis, parts_near(from[axis].constant(), wanted)};
   return std::nullopt;
+}
+
+// Elements of the narrow rows that lie side by side, for each thread of a SIMD-group.
+constexpr int64_t kElementsOfLane = 4;
+
+// Where rows are narrower than a SIMD-group, some lie side by side: as one row of more columns,
+// which neighbouring threads read, and whose sums are added up at the end.
+std::optional<Split> split_narrow_columns(const Shape& from, const Reduce_Axis& reduce,
+                                          const Shape& to, DType dtype, const Capabilities& caps) {
+  if (caps.model != ExecutionModel::Grid || !is_long_reduction(from) || reduce.axes.size() != 1 ||
+      is_combined_atomically(reduce, from, to, dtype, caps) || !is_constant(from))
+    return std::nullopt;
+  const int64_t axis = reduce.axes[0], rows = from[axis].constant();
+  const int64_t width = max_elements(Shape(from.begin() + axis + 1, from.end()));
+  if (width < 2 || width >= caps.simd_width) return std::nullopt;
+  int64_t side_by_side = 2;
+  while (side_by_side * width < kElementsOfLane * caps.simd_width) side_by_side *= 2;
+  const int64_t results = max_elements(to) * side_by_side;
+  const int64_t wanted = std::max<int64_t>(kColumnThreads * caps.num_cores / results, 1);
+  if (rows < 2 * wanted * side_by_side) return std::nullopt;
+  const int64_t parts = wanted > 1 ? parts_near(rows / side_by_side, wanted) : 1;
+  return Split{axis, parts, side_by_side};
 }
 
 // A reduction of so many elements along several axes, each computed by so many operations, to fewer
@@ -84,7 +113,8 @@ std::optional<Split> choose_split(const Shape& from, const Reduce_Axis& reduce, 
   // The outermost axis that is long enough keeps each part contiguous.
   for (const int64_t axis : reduce.axes)
     if (from[axis].is_constant() && from[axis].constant() >= 2 * wanted)
-      return Split{axis, divisor_near(from[axis].constant(), wanted).value_or(wanted)};
+      return Split{axis, grid ? parts_near(from[axis].constant(), wanted)
+                              : divisor_near(from[axis].constant(), wanted).value_or(wanted)};
   const int64_t longest =
       *std::max_element(reduce.axes.begin(), reduce.axes.end(),
                         [&](int64_t a, int64_t b) { return from[a].bound() < from[b].bound(); });
@@ -92,17 +122,23 @@ std::optional<Split> choose_split(const Shape& from, const Reduce_Axis& reduce, 
   return Split{longest, from[longest].constant()};
 }
 
-// Reduces x (its `axis` long parts * rest) by parts along the axis: to partial results, then those;
-// or where the parts' workgroups combine atomically, at once.
+// Reduces x (its `axis` long parts * side_by_side * rest) by parts along the axis: to partial
+// results, then those; or where the parts' workgroups combine atomically, at once.
 Value reduce_in_parts(Builder& builder, Value x, const Reduce_Axis& reduce, const Split& split,
                       bool atomic) {
   Shape result = builder.shape(x);
   for (const int64_t axis : reduce.axes) result[axis] = 1;
   Ints axes;
   for (const int64_t axis : reduce.axes) axes.push_back(axis >= split.axis ? axis + 1 : axis);
-  const Value parts = split_axis(builder, x, split.axis, split.parts);
+  Value parts = split_axis(builder, x, split.axis, split.parts);
   Value total;
-  if (atomic) {
+  if (split.side_by_side > 1) {
+    const int64_t axis = split.axis + 1;
+    parts = split_axis(builder, parts, axis,
+                       builder.shape(parts)[axis].constant() / split.side_by_side);
+    const Value stored = builder.add(Contiguous{}, {builder.reduce(reduce.op, parts, {axis})});
+    total = builder.reduce(reduce.op, stored, {split.axis, axis + 1});
+  } else if (atomic) {
     axes.insert(std::lower_bound(axes.begin(), axes.end(), split.axis), split.axis);
     total = builder.reduce(reduce.op, parts, axes);
   } else {
@@ -139,10 +175,34 @@ class ReductionSplitter {
     const Shape& from = graph_[node.inputs[0]].shape();
     if (const auto columns = split_columns(from, *reduce, node.shape(), node.dtype(), caps_))
       return columns;
+    if (const auto narrow = split_narrow_columns(from, *reduce, node.shape(), node.dtype(), caps_))
+      if (lies_by_rows(node.inputs[0], narrow->axis)) return narrow;
     if (const auto split = choose_split(from, *reduce, node.shape(), caps_)) return split;
     if (computes_much(node.inputs[0]))
       if (const auto rows = split_into_rows(from, *reduce, node.shape(), caps_)) return rows;
     return split_into_strips(from, *reduce, node.dtype(), caps_);
+  }
+
+  // Whether the value's elements lie in memory in its order, but for what all rows along the axis
+  // share, as far as it is computed element by element.
+  bool lies_by_rows(Value value, int64_t axis) const {
+    std::set<Value> seen;
+    std::vector<Value> open{value};
+    while (!open.empty()) {
+      const Value v = open.back();
+      open.pop_back();
+      const Node& node = graph_[v];
+      if (!seen.insert(v).second) continue;
+      const bool computes =
+          node.as<Unary>() || node.as<Binop>() || node.as<Ternary>() || node.as<Cast>();
+      const bool is_shared = node.as<Expand>() &&
+                             static_cast<size_t>(axis) < graph_[node.inputs[0]].shape().size() &&
+                             graph_[node.inputs[0]].shape()[axis] == Dim(1);
+      if (is_movement(node.kind()) && !is_shared && !node.as<Reshape>() && !node.as<Shrink>())
+        return false;
+      if (computes) open.insert(open.end(), node.inputs.begin(), node.inputs.end());
+    }
+    return true;
   }
 
   // Whether an element of the value takes many operations that its reduction would fuse with.
@@ -176,9 +236,9 @@ class ReductionSplitter {
     for (uint32_t id = 0; id < graph_.size(); ++id) {
       if (!splits_[id] || uses[id] == 0) continue;
       const Node& node = graph_.nodes[id];
-      const ReduceOp op = node.as<Reduce_Axis>()->op;
-      if (uses[id] != 1 || !outputs.count(Value{id}) ||
-          !combines_atomically(op, node.dtype(), caps_))
+      const Shape& from = graph_[node.inputs[0]].shape();
+      if (uses[id] != 1 || !outputs.count(Value{id}) || splits_[id]->side_by_side > 1 ||
+          !is_combined_atomically(*node.as<Reduce_Axis>(), from, node.shape(), node.dtype(), caps_))
         return false;
       any = true;
     }
@@ -186,7 +246,8 @@ class ReductionSplitter {
   }
 
   Value reduce(Builder& builder, const Reduce_Axis& reduce, Value x, const Split& split) const {
-    const int64_t size = builder.shape(x)[split.axis].constant(), main = size - size % split.parts;
+    const int64_t size = builder.shape(x)[split.axis].constant(),
+                  main = size - size % (split.parts * split.side_by_side);
     const Value head = builder.slice(x, split.axis, 0, main);
     const Value total = reduce_in_parts(builder, head, reduce, split, atomic_);
     if (main == size) return total;

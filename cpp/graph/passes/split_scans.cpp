@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "alu/eval.h"
+#include "base/math.h"
 #include "graph/passes/rewrite.h"
 
 namespace rune::graph {
@@ -13,12 +14,24 @@ namespace {
 // Below this many elements one core or thread scans them all.
 constexpr int64_t kLongScan = 1 << 15;
 
+// On a grid, SIMD-groups that keep a core busy, each of whose threads scans a line alone; and
+// blocks at most, whose totals few threads scan.
+constexpr int64_t kBusyGroups = 16;
+constexpr int64_t kMostBlocks = 4096;
+
 // Into how many blocks of equal length a scan is best split, and how many elements are left over.
 std::optional<int64_t> choose_blocks(const Shape& shape, int64_t axis, DType dtype,
                                      const Capabilities& caps) {
   if (!shape[axis].is_constant()) return std::nullopt;
   const int64_t length = shape[axis].constant(), lines = max_elements(shape) / length;
   const bool grid = caps.model == ExecutionModel::Grid;
+  if (grid && max_elements(Shape(shape.begin() + axis + 1, shape.end())) > 1) {
+    // Neighbouring threads scan neighbouring lines.
+    const int64_t threads = kBusyGroups * caps.simd_width * caps.num_cores;
+    const int64_t wanted = std::min(ceil_div(2 * threads, lines), kMostBlocks);
+    if (lines >= threads || length < 4 * wanted) return std::nullopt;
+    return parts_near(length, wanted);
+  }
   // Where the threads of a SIMD-group scan a line together, lines keep the device busy sooner.
   const bool together = caps.simd_shuffles[static_cast<size_t>(dtype)];
   const int64_t busy = !grid      ? 2 * caps.num_cores

@@ -16,6 +16,21 @@ constexpr int64_t kLongScatter = 1 << 15;
 // Copies of the target that are combined in one expression.
 constexpr int64_t kMostCopies = 128;
 
+// On a grid updates run at the same time, and those of one element wait for one another. So many
+// copies, with so many elements in all, spread them; each element of a copy is worth so many
+// updates.
+constexpr int64_t kMostCopiesOfGrid = 128, kLeastCopiesOfGrid = 4;
+constexpr int64_t kElementsOfCopies = 1 << 17;
+constexpr int64_t kUpdatesOfElement = 8;
+
+int64_t choose_copies_of_grid(int64_t elements, int64_t updates) {
+  const int64_t most = std::min(
+      {kMostCopiesOfGrid, kElementsOfCopies / elements, updates / (kUpdatesOfElement * elements)});
+  int64_t copies = 1;
+  while (2 * copies <= most) copies *= 2;
+  return copies < kLeastCopiesOfGrid ? 1 : copies;
+}
+
 // Into how many copies of the target, if any, so many updates along its axis are best spread.
 std::optional<int64_t> choose_copies(const Shape& target, const Scatter& scatter,
                                      const Dim& updates, DType dtype, const Capabilities& caps) {
@@ -23,6 +38,11 @@ std::optional<int64_t> choose_copies(const Shape& target, const Scatter& scatter
   const bool grid = caps.model == ExecutionModel::Grid;
   const int64_t count = updates.constant(), size = target[scatter.axis].constant();
   const int64_t lines = max_elements(target) / size;
+  if (scatter.mode != ScatterMode::Set && updates_atomically(scatter, dtype, caps) &&
+      count >= kLongScatter) {
+    const int64_t copies = choose_copies_of_grid(max_elements(target), count);
+    return copies > 1 ? std::optional(copies) : std::nullopt;
+  }
   const int64_t parallel = grid ? lines : lines / caps.lanes(dtype);
   if (scatter.mode == ScatterMode::Set || updates_atomically(scatter, dtype, caps) ||
       caps.num_cores < 2 || parallel >= caps.num_cores || count * lines < kLongScatter)
@@ -35,21 +55,31 @@ std::optional<int64_t> choose_copies(const Shape& target, const Scatter& scatter
 }
 
 // The target with the updates, whose axis is long parts * rest: each part of them goes to a copy of
-// the target that begins with the mode's neutral element.
+// the target that begins with the mode's neutral element. A part is a block of neighbours, or if
+// neighbours belong to parts in turns, those that lie so many parts apart.
 Value scatter_in_copies(Builder& builder, const Scatter& scatter, Value target, Value indices,
-                        Value updates, int64_t parts) {
+                        Value updates, int64_t parts, bool in_turns) {
   const ReduceOp op = *reduce_op(scatter.mode);
   const Shape shape = builder.shape(target);
   Shape copies = shape;
   copies.insert(copies.begin(), parts);
-  const Value split = split_axis(builder, updates, scatter.axis, parts);
-  Ints parts_first{scatter.axis};
-  for (int64_t i = 0; i < static_cast<int64_t>(builder.shape(split).size()); ++i)
-    if (i != scatter.axis) parts_first.push_back(i);
+  // x with an axis of parts in front, which the axis is divided into.
+  const auto by_parts = [&](Value x, int64_t axis) {
+    const int64_t rest = builder.shape(x)[axis].constant() / parts;
+    const Value split = split_axis(builder, x, axis, in_turns ? rest : parts);
+    const int64_t of_parts = in_turns ? axis + 1 : axis;
+    Ints parts_first{of_parts};
+    for (int64_t i = 0; i < static_cast<int64_t>(builder.shape(split).size()); ++i)
+      if (i != of_parts) parts_first.push_back(i);
+    return builder.permute(split, parts_first);
+  };
+  updates = by_parts(updates, scatter.axis);
+  indices = by_parts(indices, 0);
+  const Value neutrals = builder.full(neutral(op, builder.dtype(target)), copies);
   const Value own =
-      builder.add(Scatter{scatter.mode, scatter.axis + 1, 1},
-                  {builder.full(neutral(op, builder.dtype(target)), copies),
-                   split_axis(builder, indices, 0, parts), builder.permute(split, parts_first)});
+      builder.add(Scatter{scatter.mode, scatter.axis + 1, 1}, {neutrals, indices, updates});
+  if (in_turns)
+    return builder.alu(alu_of(op), {target, builder.reshape(builder.reduce(op, own, {0}), shape)});
   for (int64_t i = 0; i < parts; ++i) {
     const Value part = builder.reshape(builder.slice(own, 0, i, i + 1), shape);
     target = builder.alu(alu_of(op), {target, part});
@@ -73,7 +103,8 @@ Graph split_scatters(Graph graph, const Capabilities& caps) {
         const auto scattered = [&](Value target, int64_t low, int64_t high, int64_t parts) {
           const Value indices = builder.slice(inputs[1], 0, low, high);
           const Value values = builder.slice(inputs[2], scatter->axis, low, high);
-          return parts > 1 ? scatter_in_copies(builder, *scatter, target, indices, values, parts)
+          return parts > 1 ? scatter_in_copies(builder, *scatter, target, indices, values, parts,
+                                               caps.model == ExecutionModel::Grid)
                            : builder.add(*scatter, {target, indices, values});
         };
         const Value head = scattered(inputs[0], 0, main, *copies);

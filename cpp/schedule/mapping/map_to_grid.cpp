@@ -49,9 +49,9 @@ class GridMapper {
   // update of one.
   void run() {
     Mapping& mapping = s_.kernel.iter.mapping;
-    const bool by_group = s_.has_inner_axes() && longest_reduction() >= kGroupReduceElements &&
-                          (!s_.contracts || !fills_device()) && !reduces_columns() &&
-                          !reduces_short_lines();
+    const bool by_group =
+        s_.has_inner_axes() && (longest_reduction() >= kGroupReduceElements || reduces_rows()) &&
+        (!s_.contracts || !fills_device()) && !reduces_columns() && !reduces_short_lines();
     if (updates_atomically()) {
       deal_to_threads(all_axes());
     } else if (scans_by_simd_group()) {
@@ -109,6 +109,16 @@ class GridMapper {
     };
     const std::vector<Stage>& stages = s_.kernel.stages();
     return fills_device() && std::all_of(stages.begin(), stages.end(), is_short);
+  }
+
+  // Whether each thread of a SIMD-group has elements of a row that the kernel reduces.
+  bool reduces_rows() const {
+    const auto is_row = [&](const Stage& stage) {
+      return stage.kind == StageKind::Reduce && stage.axes.size() == 1 &&
+             s_.extent(stage.axes.back()) >= s_.caps.simd_width;
+    };
+    const std::vector<Stage>& stages = s_.kernel.stages();
+    return !s_.contracts && std::any_of(stages.begin(), stages.end(), is_row);
   }
 
   // Whether the threads of a SIMD-group scan a line together: they can read one another's sums, and
