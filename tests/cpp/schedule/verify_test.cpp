@@ -126,10 +126,9 @@ const Case kKernelCases[] = {
        kernel(s, 0).prefetches.push_back({kernel(s, 0).inputs[0], std::nullopt, 0});
      },
      "a prefetch is of elements 0 ahead"},
-    {"prefetch of a value that is not in memory",
+    {"prefetch of another kernel's result",
      [](Schedule& s) {
-       kernel(s, 0).inputs.clear();
-       kernel(s, 0).prefetches.push_back({Value{0}, std::nullopt, 2});
+       kernel(s, 0).prefetches.push_back({kernel(s, 2).outputs[0], std::nullopt, 2});
      },
      "which is no input or output"},
     {"prefetch of stores along an axis",
