@@ -202,9 +202,10 @@ void emit_prefetch(Writer& w, const Memory& memory, DType dtype, const Value& in
   for (int lane = 0; lane < index.lanes; ++lane) {
     const Value one = index.lanes > 1 ? w.extract(index, lane) : index;
     const std::string address = address_of(w, memory, dtype, one);
-    // To be read, into all caches.
-    w.call_raw("llvm.prefetch.p0", "void",
-               {{"ptr", address}, {"i32", "0"}, {"i32", "3"}, {"i32", "1"}});
+    // To be read or written, into all caches.
+    w.call_raw(
+        "llvm.prefetch.p0", "void",
+        {{"ptr", address}, {"i32", memory.read_only ? "0" : "1"}, {"i32", "3"}, {"i32", "1"}});
   }
 }
 

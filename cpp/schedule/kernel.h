@@ -43,9 +43,13 @@ struct Scratch {
   }
 };
 
-// Announces loads of `from` before they happen. Without an axis, it announces single elements that
-// are gathered, `ahead` elements of the gather's last dimension earlier. With an axis, it announces
-// what the stage over this axis loads, `ahead` elements further on in memory.
+// Announces accesses to `from` before they happen:
+// - of an input without an axis, loads of single elements that are gathered, `ahead` elements of
+// the
+//   gather's last dimension earlier;
+// - of an input with an axis, what the stage over this axis loads, `ahead` elements further on in
+//   memory;
+// - of an output, which has no axis, stores, `ahead` elements further on in memory.
 struct Prefetch {
   Value from;
   std::optional<int64_t> axis;

@@ -208,3 +208,24 @@ def test_transposes(device: str, dtype: str) -> None:
         cube = rng.integers(0, 9, (3, 80, m)).astype(dtype)
         for got, wanted in zip(jitted(x, y, cube), run(x, y, cube), strict=True):
             np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_large_transposes_of_rows_that_begin_anywhere(dtype: type) -> None:
+    """Whose kernels prefetch what they store, also where a loop of the program runs them."""
+
+    def run(x: Any, out: Any) -> Any:
+        for i in range(2):
+            out[i, 1:, 3:] = x[i].T[1:, 3:]
+        return x[0].T.copy(), x[1].T[::-1] + 1, out
+
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((2, 1003, 997)).astype(dtype)
+    special = np.array([np.nan, np.inf, -np.inf, -0.0, np.finfo(dtype).smallest_subnormal], dtype)
+    x[:, ::7, ::11] = rng.choice(special, x[:, ::7, ::11].shape)
+    out = np.zeros((2, 997, 1003), dtype)
+    compiled = rune_jit.jit(run, fallback="error")
+    assert "prefetch" in str(compiled.lower(x, out.copy()).explain())
+    for got, wanted in zip(compiled(x, out.copy()), run(x, out.copy()), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(wanted))

@@ -160,6 +160,13 @@ void MemoryEmitter::prefetch_following(const Access& access, Var memory, const E
   builder_.prefetch(memory, index_.emit(first + Expr(ahead->second)));
 }
 
+void MemoryEmitter::prefetch_stores_after(Value v, Var memory, const Expr& position) {
+  if (!depends_on_lane(position)) return;
+  for (const schedule::Prefetch& prefetch : kernel_.prefetches)
+    if (prefetch.from == v)
+      builder_.prefetch(memory, index_.emit(with_lane(position, Expr(prefetch.ahead))));
+}
+
 Var MemoryEmitter::load_from(Var memory, const Expr& position, const Mask& mask, int least_depth) {
   if (!depends_on_lane(position)) return load_uniform(memory, position, mask, least_depth);
   const auto along = lane_stride(position);
@@ -245,9 +252,11 @@ void MemoryEmitter::store(Value v, const Element& element, bool nontemporal) {
     const Expr position = placed(*location.placement, element.position);
     return store_to(location.memory, {position, element.value, element.mask}, false);
   }
-  if (!location.layout)
-    return store_to(location.memory,
-                    {element.position + location.shift, element.value, element.mask}, nontemporal);
+  if (!location.layout) {
+    const Element shifted{element.position + location.shift, element.value, element.mask};
+    prefetch_stores_after(v, location.memory, shifted.position);
+    return store_to(location.memory, shifted, nontemporal);
+  }
   const Index index = schedule::unflatten_index(element.position, graph_[v].shape());
   const Expr position = scratch_position(*location.layout, location.origin, index);
   store_to(location.memory, {position, element.value, element.mask}, false);

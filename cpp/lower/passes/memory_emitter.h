@@ -103,6 +103,9 @@ class MemoryEmitter {
   Var load_uniform(Var memory, const sym::Expr& position, const sym::Mask& mask, int least_depth);
   // Prefetches what the stage is going to load after the vector or element at this position.
   void prefetch_following(const Access& access, Var memory, const sym::Expr& position);
+  // Prefetches what is going to be stored after the vector at this position of an output, if the
+  // kernel's hints say so.
+  void prefetch_stores_after(Value v, Var memory, const sym::Expr& position);
   // Loads elements of neighbouring lanes that are `stride` apart, with all that lies between them.
   Var load_strided(Var memory, const sym::Expr& position, int64_t stride, int least_depth);
   // The same for memory that consists of runs of `stride` elements. It loads whole runs, so that

@@ -1,10 +1,12 @@
 #include "schedule/mapping/prefetch.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "base/math.h"
 #include "schedule/analysis/accesses.h"
 #include "schedule/indexing/indexing.h"
+#include "schedule/mapping/mapping.h"
 
 namespace rune::schedule {
 
@@ -93,12 +95,34 @@ void plan_rows(const Graph& graph, const Capabilities& caps, Kernel& kernel) {
   }
 }
 
+// Whether a kernel of one loop nest transposes squares of an operand in registers.
+bool transposes(const Graph& graph, const Kernel& kernel) {
+  const Ints& vec = kernel.iter.mapping.vec;
+  if (!computes_squares(kernel) || kernel.stages().front().depth || vec.size() != 1) return false;
+  const std::vector<MemoryAccess> accesses = memory_accesses(graph, kernel);
+  return std::any_of(accesses.begin(), accesses.end(), [&](const MemoryAccess& access) {
+    const auto along = access.position.coefficient_of(static_cast<uint32_t>(vec[0]));
+    return !access.is_store && along && std::abs(*along) >= kernel.lanes();
+  });
+}
+
+// Squares are stored to the rows of an output one vector after the other in each of them. A store
+// that crosses cache lines, as most are if rows do not begin at lines, waits for the line that no
+// earlier store has fetched; one line further is enough, as the squares of other rows lie between.
+void plan_squares(const Graph& graph, const Capabilities& caps, Kernel& kernel) {
+  if (!transposes(graph, kernel)) return;
+  for (const Value v : kernel.outputs)
+    if (2 * bytes_of(graph, v) > caps.l2_bytes && !contains(kernel.nontemporal, v))
+      add_prefetch(kernel, {v, std::nullopt, 2 * kernel.lanes() - 1});
+}
+
 }  // namespace
 
 void plan_prefetches(const Graph& graph, const Capabilities& caps, Kernel& kernel) {
   if (!caps.has_prefetch) return;
   plan_gathers(graph, caps, kernel);
   plan_rows(graph, caps, kernel);
+  plan_squares(graph, caps, kernel);
 }
 
 }  // namespace rune::schedule

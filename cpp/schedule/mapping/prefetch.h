@@ -10,7 +10,9 @@ namespace rune::schedule {
 // - of buffers that do not fit the last-level cache, if single elements are gathered from positions
 //   that lie in memory;
 // - of the rows of buffers that do not fit the second-level cache, if the first of several stages
-//   reads them.
+//   reads them;
+// - of outputs that would take more than half of the second-level cache, if they are stored as
+//   squares that are transposed in registers.
 void plan_prefetches(const Graph& graph, const Capabilities& caps, Kernel& kernel);
 
 }  // namespace rune::schedule

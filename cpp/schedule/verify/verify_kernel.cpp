@@ -204,8 +204,11 @@ class KernelVerifier : KernelChecks {
   void check_hints() {
     std::set<Value> announced;
     for (const Prefetch& prefetch : kernel_.prefetches) {
-      if (!contains(kernel_.inputs, prefetch.from))
-        report("a prefetch is from ", text(prefetch.from), ", which is no input");
+      const bool is_output = contains(kernel_.outputs, prefetch.from);
+      if (!is_output && !contains(kernel_.inputs, prefetch.from))
+        report("a prefetch is from ", text(prefetch.from), ", which is no input or output");
+      if (is_output && prefetch.axis)
+        report("a prefetch of stores to ", text(prefetch.from), " has an axis");
       if (prefetch.ahead < 1) report("a prefetch is of elements ", prefetch.ahead, " ahead");
       if (prefetch.axis && contains(outer_, *prefetch.axis))
         report("a prefetch is along ", axis_text(*prefetch.axis), ", which is no stage's");

@@ -126,11 +126,14 @@ const Case kKernelCases[] = {
        kernel(s, 0).prefetches.push_back({kernel(s, 0).inputs[0], std::nullopt, 0});
      },
      "a prefetch is of elements 0 ahead"},
-    {"prefetch of a result",
+    {"prefetch of another kernel's result",
      [](Schedule& s) {
-       kernel(s, 0).prefetches.push_back({kernel(s, 0).outputs[0], std::nullopt, 2});
+       kernel(s, 0).prefetches.push_back({kernel(s, 2).outputs[0], std::nullopt, 2});
      },
-     "which is no input"},
+     "which is no input or output"},
+    {"prefetch of stores along an axis",
+     [](Schedule& s) { kernel(s, 0).prefetches.push_back({kernel(s, 0).outputs[0], 1, 2}); },
+     " has an axis"},
     {"prefetch outside of the stages",
      [](Schedule& s) { kernel(s, 0).prefetches.push_back({kernel(s, 0).inputs[0], 0, 2}); },
      "a prefetch is along axis 0 (`o0`), which is no stage's"},
