@@ -103,7 +103,10 @@ def with_loops_apart(function: types.FunctionType) -> types.CodeType:
     code = function.__code__
     if code not in _apart:
         _apart[code] = code
-        if with_loops(function) is not code:
+        if (made := with_loops(function)) is not code:
+            if code.co_name == "<lambda>":
+                _apart[code] = made
+                return made
             with contextlib.suppress(*_UNREADABLE):
                 _apart[code] = _transformed(function, is_apart=True)
     return _apart[code]
@@ -188,6 +191,8 @@ def _with_apart(
     known = {place_of(x.original): x for x in LOOPS if x.original is not None and not x.refusal}
     apart = Apart(code.co_filename, known, within)
     apart.visit(tree)
+    Classes().visit(tree)
+    ast.fix_missing_locations(tree)
     made = compiled(tree, code, qualname)
     return made if made.co_freevars == code.co_freevars else code
 
