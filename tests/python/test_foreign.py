@@ -262,3 +262,16 @@ def test_array_wrap() -> None:
         assert_matches(found, wanted)
     with pytest.raises(TypeError, match="ndarray"):
         rune_jit.jit(lambda x: x.__array_wrap__(2.0))(X)
+
+
+def test_functions_that_numpy_calls_and_that_call_compiled_code() -> None:
+    def moments(row: Any) -> Any:
+        return [special.comb(4, k, exact=True) * row[k] for k in range(len(row))]
+
+    def f(x: Any) -> Any:
+        return np.apply_along_axis(moments, 0, x) + x
+
+    jitted = rune_jit.jit(f)
+    for i in range(3):
+        x = RNG.random((4, 3)) + i
+        assert_matches(jitted(x), f(x))

@@ -398,3 +398,35 @@ def _explained(f: Any) -> str:
     jitted = rune_jit.jit(f)
     jitted(X)
     return jitted.explain()
+
+
+def _is_array(x: Any) -> bool:
+    return type(x) is np.ndarray
+
+
+class Model:
+    def __init__(self, data: Any) -> None:
+        if not self.is_known(data):
+            raise ValueError(f"unrecognized data: {type(data)}")
+        self.data = np.asarray(data)
+
+    def is_known(self, data: Any) -> bool:
+        return _is_array(data)
+
+    @property
+    def kind(self) -> type:
+        return type(self.data)
+
+
+def test_methods_see_arrays_in_segments() -> None:
+    make = lambda x: Model(x)  # noqa: E731 (lambdas are read in another way)
+
+    def f(x: Any) -> Any:
+        first = x[0].item()
+        model = Model(x) if first > 0 else make(x)
+        return model.data * first, model.kind is np.ndarray, type(model) is Model
+
+    jitted = rune_jit.jit(f)
+    for i in range(3):
+        assert_same(jitted(X + i), f(X + i))
+        assert_same(jitted(-X - i), f(-X - i))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import concurrent.futures
 import functools
 import os
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 import rune_jit
-from rune_jit import TracerLeakError
+from rune_jit import TracerLeakError, UnsupportedOpError
 
 
 @pytest.fixture(params=["cpu", "interpreter"])
@@ -54,8 +55,27 @@ def test_threads_call_one_function(jit: Any) -> None:
 def test_tracers_do_not_cross_threads(jit: Any) -> None:
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         f = jit(lambda x: pool.submit(lambda: x + 1).result(60))
-        with pytest.raises(TracerLeakError):
+        with pytest.raises(UnsupportedOpError, match="ThreadPoolExecutor: cannot trace"):
             f(np.ones(3))
+
+    def unnoticed(x: Any) -> Any:
+        caught: list[Exception] = []
+        done = _thread.allocate_lock()
+        done.acquire()
+
+        def work() -> None:
+            try:
+                caught.append(x + 1)
+            except TracerLeakError as error:
+                caught.append(error)
+            done.release()
+
+        _thread.start_new_thread(work, ())
+        done.acquire()
+        raise caught[0]
+
+    with pytest.raises(TracerLeakError):
+        jit(unnoticed)(np.ones(3))
 
 
 def _run(code: str) -> str:
@@ -103,3 +123,64 @@ def test_fork_after_use() -> None:
         "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), ok())"
     )
     assert _run(code) == "0 True"
+
+
+POOL = concurrent.futures.ThreadPoolExecutor(1)
+
+
+class _Worker(threading.Thread):
+    def __init__(self, x: Any) -> None:
+        super().__init__()
+        self.x = x
+
+    def run(self) -> None:
+        self.y = np.sin(self.x)
+
+
+def in_a_pool(x: Any) -> Any:
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        return sum(pool.map(np.sin, [x, x + 1]))
+
+
+def in_a_pool_from_outside(x: Any) -> Any:
+    y = x * 2
+    return POOL.submit(lambda scale: np.cos(y) * scale, x.max()).result()
+
+
+def in_a_subclass(x: Any) -> Any:
+    worker = _Worker(x * 2)
+    worker.start()
+    worker.join()
+    return worker.y
+
+
+@pytest.mark.parametrize("function", [in_a_pool, in_a_pool_from_outside, in_a_subclass])
+@pytest.mark.parametrize("in_segments", [False, True])
+def test_work_for_other_threads(function: Any, in_segments: bool) -> None:
+    def f(x: Any) -> Any:
+        if in_segments and x[0].item() < 0:
+            return x
+        return function(x)
+
+    POOL.submit(len, []).result()  # its thread runs already
+    jitted = rune_jit.jit(f, fallback="silent")
+    for i in range(3):
+        x = np.arange(4.0) + i
+        got, want = jitted(x), f(x)
+        assert type(got) is np.ndarray
+        np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
+def test_lists_that_other_threads_fill() -> None:
+    def f(x: Any) -> Any:
+        found = [x * 2] if x[0].item() >= 0 else []
+        thread = threading.Thread(target=lambda held: held.append(held[0] + 1), args=(found,))
+        thread.start()
+        thread.join()
+        return found
+
+    jitted = rune_jit.jit(f, fallback="silent")
+    for _ in range(2):
+        got = jitted(np.arange(3.0))
+        assert [type(x) for x in got] == [np.ndarray] * 2
+        np.testing.assert_array_equal(got, f(np.arange(3.0)))

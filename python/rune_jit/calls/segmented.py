@@ -19,6 +19,7 @@ import numpy as np
 
 from rune_jit import _core, recording
 from rune_jit.arrays.conversion import call_numpy
+from rune_jit.capture import threads
 from rune_jit.capture.guards import Unwatched
 from rune_jit.capture.objects import is_library, is_replaceable
 from rune_jit.capture.rebinder import Rebinder
@@ -128,8 +129,7 @@ class Segmented:
         if any(np.may_share_memory(a, b) for a, b in itertools.combinations(arrays, 2)):
             return self._function(*args, **kwargs)
         trace = SegmentedTrace(self._name, self.programs)
-        references = sys.getrefcount(trace)
-        interrupted = False
+        references, interrupted = sys.getrefcount(trace), False
         ended: collections.Counter[types.CodeType] = collections.Counter()
         try:
             return _call_in_segments(trace, self._function, args, kwargs)
@@ -165,7 +165,7 @@ def _call_in_segments(
         trace.give_up(str(error))
         return function(*args, **kwargs)
     interrupted, trace.until = False, _call_in_segments.__code__
-    with trace.active():
+    with trace.active(), threads.noticed():
         try:
             traced_args = tuple(map(containers.inside, args))
             traced_kwargs = {key: containers.inside(value) for key, value in kwargs.items()}

@@ -15,7 +15,7 @@ from rune_jit import trees
 from rune_jit.arrays.array import Array
 from rune_jit.calls.arguments import STATE, USED_ONCE, Call, is_turned
 from rune_jit.calls.views import View, Views, with_bases, with_places
-from rune_jit.capture import effects
+from rune_jit.capture import effects, threads
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.matching import Met, reachable
 from rune_jit.capture.rebinder import Rebinder
@@ -226,7 +226,7 @@ def _trace_once(
 
         try:
             try:
-                with effects.refused(trace):
+                with effects.refused(trace), threads.noticed():
                     result = trace.rebind(fn)(*args, **kwargs)
             finally:
                 trace.rebind.finish()

@@ -19,7 +19,7 @@ from rune_jit.capture.stand_ins import StandIn
 from rune_jit.errors import ResultsChangedError, UnsupportedOpError
 from rune_jit.rules import host
 from rune_jit.rules.known import run_known
-from rune_jit.tracing.context import require_trace
+from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.tracer import Tracer, contains_traced, tracers_in
 
@@ -92,8 +92,10 @@ class Compiled(StandIn):
         return Compiled(self._real[types])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        trace = require_trace()
         is_traced = bool(tracers_in(args) or tracers_in(kwargs))
+        if not is_traced and current_trace() is None:  # a copy of a function that NumPy calls
+            return self._real(*args, **kwargs)
+        trace = require_trace()
         if is_traced and not isinstance(trace, SegmentedTrace):
             raise UnsupportedOpError(
                 f"{self._real.__name__}: cannot trace compiled code\nhint: call it outside"
@@ -101,7 +103,7 @@ class Compiled(StandIn):
         if not isinstance(trace, SegmentedTrace):
             return self._real(*args, **kwargs)
         if is_traced:
-            args, kwargs = _in_memory(trace, args), _in_memory(trace, kwargs)
+            args, kwargs = in_memory(trace, args), in_memory(trace, kwargs)
             result = trace.run_now(self._real, args, kwargs)
         else:
             result = self._real(*args, **kwargs)
@@ -112,7 +114,7 @@ class Compiled(StandIn):
         return result
 
 
-def _in_memory(trace: SegmentedTrace, x: Any) -> Any:
+def in_memory(trace: SegmentedTrace, x: Any) -> Any:
     """x with NumPy's arrays and numbers in the place of traced ones; lists and dicts stay what they
     are, for a function may change them."""
     if type(x) is Tracer:
@@ -121,10 +123,10 @@ def _in_memory(trace: SegmentedTrace, x: Any) -> Any:
         trace.expose(x)
         return x._array()
     if type(x) is tuple:
-        return tuple(_in_memory(trace, item) for item in x) if tracers_in(x) else x
+        return tuple(in_memory(trace, item) for item in x) if tracers_in(x) else x
     if type(x) in (list, dict):
         for key, item in list(x.items() if type(x) is dict else enumerate(x)):
-            new = _in_memory(trace, item)
+            new = in_memory(trace, item)
             if new is not item:
                 x[key] = new
     return x

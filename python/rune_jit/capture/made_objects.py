@@ -149,7 +149,9 @@ def _made(x: Any) -> Any:
     if type(x) is not type:
         return x
     trace = current_trace()
-    if trace is None or trace.loops is None or trace.rebind is None:
+    if trace is None or trace.rebind is None:
+        return x
+    if trace.loops is None and not trace.is_segmented:
         return x
     return trace.rebind.class_for(x)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import math
 import os
-import threading
 import time
 import types
 import uuid
@@ -22,7 +21,7 @@ from rune_jit import _core
 from rune_jit.capture import math_functions
 from rune_jit.capture.creation import REPLACED, make_array
 from rune_jit.capture.stand_ins import OF_CLASSES, Function, Scalar, StandIn, Type
-from rune_jit.errors import ThreadStartedError, UnsupportedOpError
+from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import current_trace
 
 
@@ -73,9 +72,9 @@ def _scalar_classes() -> Iterator[tuple[Any, Any]]:
 
 
 def _refusing(function: Any, name: str, has_result: bool = True) -> Callable[..., Any]:
-    """Stands for a function whose result differs from call to call, or that other threads run; or
-    for one without a result, which a program may call when it is traced only unless it stands for
-    all calls with default settings."""
+    """Stands for a function whose result differs from call to call; or for one without a result,
+    which a program may call when it is traced only unless it stands for all calls with default
+    settings."""
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
         seeded = any(seed is not None for seed in (*args, *kwargs.values()))
@@ -84,9 +83,8 @@ def _refusing(function: Any, name: str, has_result: bool = True) -> Callable[...
             return function(*args, **kwargs)
         if not has_result and not trace.decides:
             return function(*args, **kwargs)
-        kind = ThreadStartedError if function is threading.Thread else UnsupportedOpError
         instead = "pass its result as an argument" if has_result else "return what it needs"
-        raise kind(
+        raise UnsupportedOpError(
             f"{name}: cannot trace this function (it would run once, not at each call)\n"
             f"hint: call it outside, and {instead}"
         )
@@ -122,7 +120,6 @@ def _impure() -> Iterator[tuple[Any, Any]]:
     names = [f"{name}{unit}" for name in _CLOCKS for unit in ("", "_ns")]
     functions = [
         *((f"time.{name}", getattr(time, name)) for name in names),
-        ("threading.Thread", threading.Thread),
         ("os.urandom", os.urandom),
         ("uuid.uuid1", uuid.uuid1),
         ("uuid.uuid4", uuid.uuid4),

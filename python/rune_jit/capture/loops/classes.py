@@ -32,6 +32,22 @@ class Classes(ast.NodeTransformer):
         return node
 
 
+class OuterClasses(Classes):
+    """The same beside functions in the function: these may outlive the trace."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> Any:
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> Any:
+        return node
+
+
 def calls_classes(function: types.FunctionType) -> bool:
     """Whether a function may call classes of the user's, as far as its names tell."""
     names, code = function.__globals__, function.__code__

@@ -32,7 +32,7 @@ import types
 from typing import Any, NamedTuple
 
 from rune_jit.capture.loops.calls_apart import Apart, keep_loops, place_of
-from rune_jit.capture.loops.classes import Classes, calls_classes
+from rune_jit.capture.loops.classes import Classes, OuterClasses, calls_classes
 from rune_jit.capture.loops.code_objects import (
     all_codes,
     compiled,
@@ -103,7 +103,10 @@ def with_loops_apart(function: types.FunctionType) -> types.CodeType:
     code = function.__code__
     if code not in _apart:
         _apart[code] = code
-        if with_loops(function) is not code:
+        if (made := with_loops(function)) is not code:
+            if code.co_name == "<lambda>" and len([*all_codes(code)]) == 1:
+                _apart[code] = made
+                return made
             with contextlib.suppress(*_UNREADABLE):
                 _apart[code] = _transformed(function, is_apart=True)
     return _apart[code]
@@ -188,6 +191,8 @@ def _with_apart(
     known = {place_of(x.original): x for x in LOOPS if x.original is not None and not x.refusal}
     apart = Apart(code.co_filename, known, within)
     apart.visit(tree)
+    tree.body = [OuterClasses().visit(s) for s in tree.body]
+    ast.fix_missing_locations(tree)
     made = compiled(tree, code, qualname)
     return made if made.co_freevars == code.co_freevars else code
 

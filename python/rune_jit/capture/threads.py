@@ -1,0 +1,78 @@
+"""Threads to which a traced function gives work, itself or through a library. Traces belong to one
+thread: a traced array means nothing in another one."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rune_jit.capture.foreign import in_memory
+from rune_jit.errors import ThreadStartedError
+from rune_jit.tracing.context import current_trace, is_library_file, is_own
+from rune_jit.tracing.segments import SegmentedTrace
+
+_lock = threading.Lock()
+_traces = 0  # how many of them run
+_replaced: list[tuple[type, str, Any]] = []  # classes, names of methods, the methods
+
+
+@contextmanager
+def noticed() -> Iterator[None]:
+    """While it lasts, a trace of this thread raises ThreadStartedError where code other than ours
+    gives work to another thread. In segments NumPy runs the rest of the call, and the other thread
+    gets NumPy's arrays."""
+    global _traces
+    with _lock:
+        _traces += 1
+        if _traces == 1:
+            for kind, name in _methods():
+                _replaced.append((kind, name, getattr(kind, name)))
+                setattr(kind, name, _noticing(kind, getattr(kind, name)))
+    try:
+        yield
+    finally:
+        with _lock:
+            _traces -= 1
+            if not _traces:
+                for kind, name, real in _replaced:
+                    setattr(kind, name, real)
+                _replaced.clear()
+
+
+def _methods() -> Iterator[tuple[type, str]]:
+    """The methods that get what another thread is to run."""
+    yield threading.Thread, "__init__"
+    if (module := sys.modules.get("concurrent.futures.thread")) is not None:
+        yield module.ThreadPoolExecutor, "submit"
+
+
+def _noticing(kind: type, real: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(real)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        trace = current_trace()
+        if trace is None or _is_called_by_us():
+            return real(self, *args, **kwargs)
+        name = f"{kind.__module__}.{kind.__name__}"
+        if not isinstance(trace, SegmentedTrace):
+            raise ThreadStartedError(
+                f"{name}: cannot trace work of another thread\nhint: call it outside"
+            )
+        trace.give_up(f"{name}: it gives work to another thread")
+        return real(self, *in_memory(trace, args), **in_memory(trace, kwargs))
+
+    return method
+
+
+def _is_called_by_us() -> bool:
+    """Whether the caller of `method`, beside Python's own code, is rune_jit's or NumPy's."""
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        if is_own(filename) or not is_library_file(filename):
+            return is_own(filename)
+        frame = frame.f_back
+    return False
