@@ -319,11 +319,7 @@ class SegmentedTrace(Trace):
 
     def flush(self) -> None:
         """Runs what waits, and writes to arguments and captured arrays what has been written."""
-        written = [
-            (storage, array)
-            for storage, array in self._owners
-            if _is_written(storage)
-        ]
+        written = [(storage, array) for storage, array in self._owners if _is_written(storage)]
         for (storage, array), new in zip(
             written, self.values([storage.value for storage, _ in written]), strict=True
         ):
