@@ -122,7 +122,7 @@ py::object dispatch(PyObject* self, std::span<PyObject* const> args, PyObject* c
   const auto eager = [&](const char* why) {
     return call_method(self, "_eager_call", args, values, names, why);
   };
-  if (is_tracing()) return slow();
+  if (is_tracing() || is_on_numpy()) return slow();
   KeyedCall call;
   Ways ways;            // shared while they run
   py::object function;  // for NumPy

@@ -129,6 +129,7 @@ struct Entry : ActiveTrace {
 
 thread_local std::vector<Entry> active_traces;
 thread_local std::vector<std::vector<Entry>> suspended_traces;
+thread_local int calls_on_numpy = 0;
 
 void trace_began(const py::object& trace) {
   auto* graph = trace.attr("builder").cast<PyGraph*>();
@@ -165,6 +166,10 @@ std::pair<py::object, int> user_site() {
 
 bool is_tracing() {
   return !active_traces.empty();
+}
+
+bool is_on_numpy() {
+  return calls_on_numpy > 0;
 }
 
 ActiveTrace* active_trace() {
@@ -215,6 +220,11 @@ void bind_context(py::module_& m) {
     active_traces = std::move(suspended_traces.back());
     suspended_traces.pop_back();
   });
+  m.def(
+      "numpy_began", [] { ++calls_on_numpy; },
+      "Jitted functions that are called on this thread run NumPy until numpy_ended.");
+  m.def("numpy_ended", [] { --calls_on_numpy; });
+  m.def("is_on_numpy", &is_on_numpy, "Whether numpy_began has been called on this thread.");
   // Plain functions, because each traced operation calls them.
   static PyMethodDef functions[] = {
       {"current_trace", &current_trace, METH_NOARGS,

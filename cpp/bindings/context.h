@@ -9,6 +9,9 @@ namespace rune::bindings {
 // Whether a trace runs on this thread: what is called becomes part of it.
 bool is_tracing();
 
+// Whether jitted functions run NumPy on this thread: a call of one finds out how long NumPy takes.
+bool is_on_numpy();
+
 struct ActiveTrace {
   py::object trace;  // tracing.trace.Trace
   PyGraph* graph = nullptr;

@@ -56,6 +56,7 @@ __all__: list[str] = [
     "instruction_kinds",
     "interpret",
     "is_disabled",
+    "is_on_numpy",
     "is_profiling",
     "is_supported_dtype",
     "lower",
@@ -64,6 +65,8 @@ __all__: list[str] = [
     "measure_cpu",
     "next_serial",
     "node_kinds",
+    "numpy_began",
+    "numpy_ended",
     "or_numpy",
     "order_of",
     "order_streams",
@@ -1060,6 +1063,11 @@ def interpret(
     reverse_order: bool = False,
 ) -> None: ...
 def is_disabled() -> bool: ...
+def is_on_numpy() -> bool:
+    """
+    Whether numpy_began has been called on this thread.
+    """
+
 def is_profiling() -> bool:
     """
     Whether a profile is being taken.
@@ -1098,6 +1106,12 @@ def node_kinds() -> list[str]:
     Names of the node kinds of graphs.
     """
 
+def numpy_began() -> None:
+    """
+    Jitted functions that are called on this thread run NumPy until numpy_ended.
+    """
+
+def numpy_ended() -> None: ...
 def or_numpy(rule: typing.Any, otherwise: typing.Any) -> typing.Any:
     """
     The rule. In a trace in segments, otherwise(trace, error, args, kwargs) where it raises an Exception; then Trace.after_operation.

@@ -12,15 +12,15 @@ from graph_reference import evaluate
 from metal_testing import end_faults
 
 import rune_jit
-from rune_jit.calls import segmented
+from rune_jit.calls import trial
 
 
 @pytest.fixture(autouse=True)
 def no_call_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     """However busy the machine is, NumPy takes its turns and is not found faster. Tests of that
     undo this."""
-    monkeypatch.setattr(segmented, "_CLEARLY", math.inf)
-    monkeypatch.setattr(segmented.Trial, "verdict", lambda self: None)
+    monkeypatch.setattr(trial, "_CLEARLY", math.inf)
+    monkeypatch.setattr(trial.Trial, "verdict", lambda self: None)
 
 
 def run_reference(function: Callable[..., Any], *args: Any) -> Any:

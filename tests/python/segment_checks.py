@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import rune_jit
-from rune_jit.calls.segmented import Segmented, Trial
+from rune_jit.calls.segmented import Segmented
+from rune_jit.calls.trial import Trial
 from rune_jit.tracing import conditions, programs, segments
 
 

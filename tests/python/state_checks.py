@@ -11,7 +11,7 @@ import pytest
 from compare import assert_matches
 
 import rune_jit
-from rune_jit.calls.segmented import Trial
+from rune_jit.calls.trial import Trial
 
 
 @pytest.fixture(autouse=True)

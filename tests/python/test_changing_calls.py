@@ -13,7 +13,8 @@ from compare import assert_matches
 
 import rune_jit
 from rune_jit.calls.function import JitFunction
-from rune_jit.calls.segmented import Segmented, Trial
+from rune_jit.calls.segmented import Segmented
+from rune_jit.calls.trial import Trial
 
 X = np.linspace(-1.0, 2.0, 300)
 

@@ -8,7 +8,8 @@ from segment_checks import check, outcome
 
 import rune_jit
 from rune_jit.calls.paths import Apart, Paths
-from rune_jit.calls.segmented import Segmented, Trial
+from rune_jit.calls.segmented import Segmented
+from rune_jit.calls.trial import Trial
 
 
 def paths(function, *calls):

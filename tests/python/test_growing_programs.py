@@ -9,7 +9,8 @@ from growing_programs import PROGRAMS
 from segment_checks import check, outcome
 
 import rune_jit
-from rune_jit.calls.segmented import Segmented, Trial
+from rune_jit.calls.segmented import Segmented
+from rune_jit.calls.trial import Trial
 from rune_jit.rules import known
 from rune_jit.tracing import programs, segments
 

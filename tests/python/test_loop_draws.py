@@ -10,7 +10,7 @@ import pytest
 from compare import assert_same
 
 import rune_jit
-from rune_jit.calls.segmented import Trial
+from rune_jit.calls.trial import Trial
 from rune_jit.capture.loops import drawing
 
 POINTS = np.random.default_rng(1).random((40, 3))

@@ -12,7 +12,7 @@ import pytest
 from loop_checks import ROLLED
 
 import rune_jit
-from rune_jit.calls.segmented import Trial
+from rune_jit.calls.trial import Trial
 
 ROWS = np.random.default_rng(0).normal(size=(40, 3))
 

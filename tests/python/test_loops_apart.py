@@ -12,7 +12,7 @@ import pytest
 from compare import assert_same
 
 import rune_jit
-from rune_jit.calls.segmented import Trial
+from rune_jit.calls.trial import Trial
 
 X = np.random.default_rng(0).normal(size=300)
 WORDS = np.random.default_rng(1).integers(0, 4, (2, 60))

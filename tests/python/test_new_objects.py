@@ -15,7 +15,7 @@ import pytest
 from compare import assert_matches
 
 import rune_jit
-from rune_jit.calls.segmented import Trial
+from rune_jit.calls.trial import Trial
 
 X = np.arange(1.0, 7.0)
 

@@ -12,7 +12,7 @@ from test_new_objects import Average, Layer, Settings, X, applied, described, fo
 
 import rune_jit
 from rune_jit.calls.compiler import Compiler
-from rune_jit.calls.segmented import Trial
+from rune_jit.calls.trial import Trial
 
 
 def test_shared_arrays() -> None:

@@ -8,6 +8,7 @@ import itertools
 import os
 import sys
 import types
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -124,3 +125,26 @@ def test_the_way_is_chosen_again(write: Callable[[str], Any]) -> None:
     function.__code__ = write("def f(x):\n    return x + 2\n").f.__code__
     np.testing.assert_array_equal(f(X), X + 2)
     assert f.cache_info().segmented == 0 and "as one program" in f.explain()
+
+
+def test_sources_with_invalid_escapes(write: Callable[[str], Any]) -> None:
+    """Python warns of them when it loads the source. Later readers of it do not."""
+    text = """
+@rune_jit.jit
+def f(x):
+    "sums x, as \\sum_i does"
+    total = 0.0
+    for v in x:
+        total += v
+    return total
+
+g = rune_jit.jit(lambda x: [x * i for i in range(3)] + ["\\s"])
+"""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        module = write(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert module.f(X) == 6
+        np.testing.assert_array_equal(module.g(X)[1], X)
+    assert "loop at" in module.f.explain() and "runs all" not in module.f.explain()

@@ -225,3 +225,38 @@ def test_arrays_of_objects_that_are_written_in_place_stay_the_same_arrays():
         check(ours.weights, theirs.weights)
         assert ours.parameters["weights"] is ours.weights
         assert ours.losses == theirs.losses
+
+
+@pytest.mark.parametrize(
+    "whole, part",
+    [
+        (lambda n: np.arange(1.0 * n), lambda a: a[1:-1]),
+        (lambda n: np.zeros((n, 2))[:, 0], lambda a: a[1:-1]),
+        (lambda n: np.zeros(n, [("a", "f8"), ("b", "f8")])["b"], lambda a: a[1:-1]),
+        (lambda n: np.arange(1.0 * n), lambda a: a[::-1][1:-1]),
+    ],
+)
+@pytest.mark.parametrize("part_first", [False, True])
+def test_captured_arrays_that_share_memory(whole, part, part_first):
+    """Writes to one of them show in the others."""
+
+    def calls(jit):
+        grid = whole(8)
+        inner = part(grid)
+        shown = []
+
+        def step(k):
+            nonlocal inner
+            if part_first:
+                inner *= 0.5
+            change = grid[:-2] + grid[2:] - 2 * grid[1:-1]
+            inner += 0.1 * change + k
+            shown.append(copy.deepcopy([float(grid[3]), grid.sum()]))
+            grid[0] = inner[-1]
+            inner[0] += grid[0]
+            return inner.sum(), grid[:3].copy()
+
+        run = jit(step)
+        return [(run(float(k)), grid.copy(), inner.copy()) for k in range(4)], shown
+
+    check(calls(rune_jit.jit), calls(lambda f: f))

@@ -10,7 +10,7 @@ from segment_checks import check, never_numpy, segmented, x
 
 import rune_jit
 from rune_jit.calls import entries
-from rune_jit.calls.segmented import Trial
+from rune_jit.calls.trial import Trial
 from rune_jit.capture.loops import apart
 from rune_jit.tracing import programs, segments
 
@@ -366,3 +366,50 @@ def test_the_objects_of_the_process_are_not_searched(function, monkeypatch):
     assert_matches(outcome(jitted), outcome(function))
     assert_matches(outcome(jitted), outcome(function))
     assert not searches
+
+
+def test_times_on_numpy_are_those_of_numpy_alone(monkeypatch):
+    """What a jitted function calls that is jitted, too, may only have become slow by that."""
+    monkeypatch.setattr(Trial, "is_over", property(lambda self: len(self._numpys) == 2))
+
+    @rune_jit.jit
+    def halvings(y):
+        count = 0
+        while float(np.abs(y)) > 0.25:
+            y = y / 2
+            count += 1
+        return count
+
+    @rune_jit.jit
+    def counts(x):
+        return [halvings(v * 2) for v in x]
+
+    expected = [3, 2, 1, 3, 4, 4]
+    known = [(check(counts(x()), expected), halvings.cache_info().size)[1] for _ in range(5)]
+    assert known == [0, 0, 0, 0, 1]  # the third and fifth calls are NumPy's
+
+
+def test_times_of_programs_with_state_on_numpy(monkeypatch):
+    monkeypatch.setattr(Trial, "is_over", property(lambda self: len(self._numpys) == 2))
+
+    class Filter:
+        def __init__(self):
+            self.total = np.zeros(4)
+
+        @rune_jit.jit
+        def gain(self, x):
+            return 1 / (1 + x * x)
+
+        @rune_jit.jit
+        def update(self, x):
+            self.total = self.total + self.gain(x) * x
+            return self.total
+
+    ours, total, calls = Filter(), np.zeros(4), []
+    for _ in range(8):
+        total = total + x(4) / (1 + x(4) * x(4))
+        np.testing.assert_allclose(ours.update(x(4)), total)
+        info = Filter.gain.cache_info()
+        calls.append(info.hits + info.misses)
+    # The first call is NumPy's because it assigns; after it, the second turn.
+    assert calls[:4] == [1, 1, 1, 1] and calls[-1] == 2

@@ -8,7 +8,7 @@ import pytest
 
 import rune_jit
 from rune_jit import jit
-from rune_jit.calls.segmented import Trial
+from rune_jit.calls.trial import Trial
 
 A = np.arange(3, dtype=np.float32)
 B = A + 10

@@ -11,7 +11,7 @@ import pytest
 
 import rune_jit
 from rune_jit import jit
-from rune_jit.calls.segmented import Trial
+from rune_jit.calls.trial import Trial
 
 A = np.arange(3.0)
 

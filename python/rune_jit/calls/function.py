@@ -27,6 +27,7 @@ from rune_jit.calls.segmented import Segmented
 from rune_jit.calls.signatures import Signatures
 from rune_jit.calls.state import AgainCalls, WithState
 from rune_jit.calls.traced import Raised
+from rune_jit.calls.trial import FOR_TRIAL
 from rune_jit.device import check_name
 from rune_jit.errors import (
     ResultsChangedError,
@@ -240,6 +241,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         trace = current_trace()
         if trace is not None:
             return trace.rebind(self._fn)(*args, **kwargs)
+        if _core.is_on_numpy() and self._reports.may_fall_back and self._device in (None, "cpu"):
+            return self._eager_call(args, kwargs, "a function that calls it is timed on NumPy")
         if _core.is_disabled():
             return self._eager_call(args, kwargs, "RUNE_JIT_DISABLE is set")
         if has_dask(args, kwargs):
@@ -293,9 +296,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 known.end_trial(call.key)
                 continue
             if trial and trial.is_numpys_turn:
-                start = time.perf_counter()  # the next calls that NumPy runs need no look
-                result = self._eager_call(args, kwargs, "to find out whether NumPy is faster")
-                trial.note(time.perf_counter() - start)
+                with trial.numpys_turn():
+                    result = self._eager_call(args, kwargs, FOR_TRIAL)
                 if trial.is_over:
                     known.end_trial(call.key)
                 return result

@@ -20,6 +20,7 @@ import numpy as np
 from rune_jit import _core, recording
 from rune_jit.arrays.conversion import call_numpy
 from rune_jit.capture import threads
+from rune_jit.calls.trial import FOR_TRIAL, Trial
 from rune_jit.capture.guards import Unwatched
 from rune_jit.capture.objects import is_library, is_replaceable
 from rune_jit.capture.rebinder import Rebinder
@@ -30,42 +31,6 @@ from rune_jit.tracing.frames import replace_locals
 from rune_jit.tracing.programs import Programs
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.tracer import Tracer, are_atomic, contains_tracer
-
-# How many calls that compile nothing are timed, and how many of NumPy's; one of each if the slower
-# one took so many seconds, and so many times the other's time.
-_TIMED, _LONG, _CLEARLY = 2, 0.01, 3.0
-
-
-class Trial:
-    """Which way of two is faster, ours or NumPy's, by the first calls, which take turns."""
-
-    def __init__(self) -> None:
-        self._ours: list[float] = []  # seconds
-        self._numpys: list[float] = []
-
-    @property
-    def is_numpys_turn(self) -> bool:
-        return len(self._ours) > len(self._numpys) and not self.is_over
-
-    @property
-    def is_over(self) -> bool:
-        if not self._numpys:
-            return False
-        fast, slow = sorted((min(self._ours), min(self._numpys)))
-        return len(self._numpys) == _TIMED or (slow > _LONG and slow > _CLEARLY * fast)
-
-    def note(self, seconds: float) -> None:
-        """Notes how long a call took, in the way whose turn it was."""
-        if self.is_over:
-            return
-        (self._numpys if self.is_numpys_turn else self._ours).append(seconds)
-
-    def verdict(self) -> str | None:
-        """Why NumPy is to be preferred, if it is."""
-        ours, numpys = min(self._ours), min(self._numpys)
-        if ours <= numpys:
-            return None
-        return f"it takes {1e3 * numpys:.3g} ms there, {1e3 * ours:.3g} ms compiled"
 
 
 class Segmented:
@@ -92,15 +57,15 @@ class Segmented:
         self.use.is_now()
         if self.runs_on_numpy:
             return self._on_numpy(self.runs_on_numpy, args, kwargs)
-        start = time.perf_counter()
         is_numpys_turn = self._trial.is_numpys_turn
         if is_numpys_turn and not self.programs.has_met_device:
             try:
-                return self._on_numpy("to find out whether NumPy is faster", args, kwargs)
+                with self._trial.numpys_turn():
+                    return self._on_numpy(FOR_TRIAL, args, kwargs)
             finally:
-                self._trial.note(time.perf_counter() - start)
                 if self._trial.is_over:
                     self._choose()
+        start = time.perf_counter()
         compile_time = self.programs.compile_time
         made = self.programs.compiled, self.programs.loops_made
         try:

@@ -17,10 +17,11 @@ from rune_jit.calls.constants import Constants
 from rune_jit.calls.entries import Fallback, Postponed, way
 from rune_jit.calls.paths import Apart, Paths
 from rune_jit.calls.reports import Reports
-from rune_jit.calls.segmented import Segmented, Trial
+from rune_jit.calls.segmented import Segmented
 from rune_jit.calls.sharing import Sharing, alike
 from rune_jit.calls.state import StateFound, States, WithState
 from rune_jit.calls.traced import Raised, Traced
+from rune_jit.calls.trial import Trial
 from rune_jit.calls.untried import Untried
 from rune_jit.errors import (
     ConcretizationError,

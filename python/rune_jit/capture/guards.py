@@ -8,6 +8,7 @@ restored."""
 
 from __future__ import annotations
 
+import builtins
 import functools
 import inspect
 import re
@@ -196,6 +197,8 @@ class Watch:
         """Notes what code that is not copied can read from x."""
         if isinstance(x, (*_ATOMS, _core.ArrayBase, _core.Dispatcher)):
             return  # the two last are traced wherever they are met
+        if x is vars(builtins):  # in the globals of functions
+            return
         if id(x) in self._seen:
             return
         self._seen[id(x)] = x

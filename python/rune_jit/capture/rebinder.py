@@ -55,7 +55,7 @@ from rune_jit.capture.shim import (
 )
 from rune_jit.capture.stand_ins import refuse_code
 from rune_jit.capture.state import ABSENT, Slot
-from rune_jit.errors import UnsupportedOpError
+from rune_jit.errors import StateChangedError, UnsupportedOpError
 from rune_jit.rules.on_host import Vectorized
 from rune_jit.tracing.context import may_handle_errors
 from rune_jit.tracing.trace import Trace
@@ -310,7 +310,7 @@ class Rebinder:
             return Vectorized(value)
         if isinstance(value, types.ModuleType):
             return self._view_of(value)
-        if not self._trace.captured_are_traced:
+        if not self._trace.captured_are_traced or value is vars(builtins):
             return value
         if self._copies_holders and is_copied(value, self._holders):
             return self._copy_of_holder(value)
@@ -328,6 +328,11 @@ class Rebinder:
         elif ("content", id(holder), None) in self._state:
             copy = self._state["content", id(holder), None]
             self._copies[id(holder)] = (holder, copy)
+        elif type(holder) is dict and "__builtins__" in holder:
+            raise StateChangedError(
+                "dict: cannot trace a function that has the globals of functions as a dict (they"
+                " may assign others)\nhint: pass what the function needs as arguments"
+            )
         elif type(holder) in (list, dict):
             copy = type(holder)()
             self._copies[id(holder)] = (holder, copy)  # what it holds may hold it

@@ -71,10 +71,33 @@ class SegmentedTrace(Trace):
         storage = tracer._storage
         storage.original = storage.value
         storage.captured = array
+        sharing = self._sharing(array)
         self._owners.append((storage, array))
         if self.gave_up:
             self.expose(tracer)
+        elif any(s.is_exposed or _is_written(s) for s in sharing):
+            self.before_write(storage)
         return tracer
+
+    def _sharing(self, array: Any) -> list[Storage]:
+        """Those of arguments and captured arrays that may have memory in common with an array."""
+        if not isinstance(array, np.ndarray):
+            return []
+        owners = [(s, x) for s, x in self._owners if isinstance(x, np.ndarray)]
+        return [s for s, x in owners if np.may_share_memory(x, array)]
+
+    def before_write(self, storage: Storage) -> None:
+        """Lets arguments and captured arrays that share memory with one that is about to be
+        written to, and that one, read and write it at once: each shows what the others get."""
+        sharing = self._sharing(storage.captured)
+        if len(sharing) < 2:
+            return
+        self.flush()
+        for x in sharing:
+            if x.array is None:
+                self._keep(x.captured)
+                x.array, x.is_exposed = x.captured, True
+                x.touched()
 
     def result(self, array: Any) -> Any:
         """Makes a traced array or scalar of what NumPy computed."""
@@ -104,6 +127,8 @@ class SegmentedTrace(Trace):
             raise UnsupportedOpError(f"operand: cannot trace arrays of {array.dtype}")
         if id(array) in self.stand_ins or not isinstance(array, np.ndarray):
             return self.stand_in(array)._value_in(self)
+        if any(map(_is_written, self._sharing(array))):
+            self.flush()
         return self.snapshot(array)
 
     def snapshot(self, array: np.ndarray) -> Any:
@@ -294,11 +319,7 @@ class SegmentedTrace(Trace):
 
     def flush(self) -> None:
         """Runs what waits, and writes to arguments and captured arrays what has been written."""
-        written = [
-            (storage, array)
-            for storage, array in self._owners
-            if storage.value is not None and storage.value.id != storage.original.id
-        ]
+        written = [(storage, array) for storage, array in self._owners if _is_written(storage)]
         for (storage, array), new in zip(
             written, self.values([storage.value for storage, _ in written]), strict=True
         ):
@@ -440,3 +461,8 @@ def _is_handler_active() -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def _is_written(storage: Storage) -> bool:
+    """Whether an argument or captured array has other elements than its memory."""
+    return storage.value is not None and storage.value.id != storage.original.id

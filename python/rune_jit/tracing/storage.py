@@ -276,6 +276,8 @@ class Storage(_core.StorageBase):
         for storage in self.reshaped:
             storage.require_c_order()
         self.reshaped = ()
+        if self.captured is not None and trace.is_segmented and not self.is_exposed:
+            trace.before_write(self)
         if self.is_exposed:
             if not trace.is_segmented:
                 raise UnsupportedOpError("setitem: cannot trace a write to memory that NumPy has")

@@ -148,6 +148,9 @@ class Trace:
         """The value of the elements that an array has now: NumPy may write to it."""
         return self.constant(array.copy())
 
+    def before_write(self, storage: Storage) -> None:
+        """Called, if `is_segmented`, before a captured array gets other elements."""
+
     def position(self, number: int, axis: int, size: int) -> Any:
         """The value of an integer in an index, if it is no part of the program."""
         return None

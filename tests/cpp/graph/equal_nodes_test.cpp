@@ -137,7 +137,7 @@ bool is_merged(const Node& node) {
 
 template <size_t kKind>
 void check_kind() {
-  std::variant_alternative_t<kKind, Payload> payload{};
+  std::variant_alternative_t<kKind, AnyNode> payload{};
   if (dialect_of<decltype(payload)> == Dialect::Source) return;  // the pass runs on core nodes
   fill(payload);
   const Node node = node_of(payload);

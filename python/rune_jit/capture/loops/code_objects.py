@@ -6,11 +6,21 @@ import __future__
 import ast
 import dis
 import types
+import warnings
 from typing import Any
 
 _FUTURE = 0
 for _name in __future__.all_feature_names:
     _FUTURE |= getattr(__future__, _name).compiler_flag
+
+
+def parsed(text: str, filename: str = "<unknown>") -> ast.Module:
+    """The syntax tree of source that Python has loaded: it has warned then of invalid escapes."""
+    if "\\" not in text:
+        return ast.parse(text, filename)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text, filename)
 
 
 def compiled(definition: ast.stmt, code: types.CodeType, qualname: str) -> types.CodeType:

@@ -9,7 +9,7 @@ import linecache
 import types
 
 from rune_jit.capture.loops.classes import Classes, calls_classes
-from rune_jit.capture.loops.code_objects import compiled, is_same
+from rune_jit.capture.loops.code_objects import compiled, is_same, parsed
 
 
 def lambda_of(function: types.FunctionType) -> ast.Lambda | None:
@@ -26,7 +26,7 @@ def lambda_of(function: types.FunctionType) -> ast.Lambda | None:
 
 @functools.lru_cache(maxsize=32)
 def _module(filename: str, text: str) -> ast.Module:
-    return ast.parse(text, filename)
+    return parsed(text, filename)
 
 
 def lambda_with_classes(function: types.FunctionType) -> types.CodeType:

@@ -39,6 +39,7 @@ from rune_jit.capture.loops.code_objects import (
     compiled_alone,
     inner,
     is_same,
+    parsed,
 )
 from rune_jit.capture.loops.conditions import Values, condition
 from rune_jit.capture.loops.filters import Filters
@@ -231,7 +232,7 @@ def _parse(block: list[str], code: types.CodeType) -> ast.FunctionDef | None:
     """The function's definition, at its lines and columns."""
     indented = block[0][:1] in (" ", "\t")
     text = ("if 1:\n" if indented else "") + "".join(block)
-    body: Any = ast.parse(text).body
+    body: Any = parsed(text).body
     if indented:
         body = body[0].body
     definition = body[0]
