@@ -19,8 +19,8 @@ import numpy as np
 
 from rune_jit import _core, recording
 from rune_jit.arrays.conversion import call_numpy
-from rune_jit.capture import threads
 from rune_jit.calls.trial import FOR_TRIAL, Trial
+from rune_jit.capture import threads
 from rune_jit.capture.guards import Unwatched
 from rune_jit.capture.objects import is_library, is_replaceable
 from rune_jit.capture.rebinder import Rebinder
