@@ -134,6 +134,7 @@ std::optional<PyObject*> attempt_write(const ShortcutObject&, Arguments args) {
   if (!active || args.size() != 4 || args[1] != active->trace.ptr()) return {};
   StorageObject* storage = as_storage(args[0]);
   if (!storage || !storage->has(Value) || storage->is(IsExposed)) return {};
+  if (active->is_segmented && storage->has(Captured)) return {};  // Trace.before_write
   if (PyTuple_GET_SIZE((*storage)[Reshaped]) > 0 || !PyValue::is_value(args[3])) return {};
   const Arguments steps(reinterpret_cast<PyTupleObject*>(args[2])->ob_item,
                         static_cast<size_t>(PyTuple_GET_SIZE(args[2])));

@@ -108,6 +108,8 @@ class Apart(ast.NodeTransformer):
         loop = self._known.get((self._filename, node.lineno, node.col_offset))
         if loop is None or id(node) not in self._open:
             return node
+        if returns and RETURNED not in loop.results:
+            return node
         first = assign(_RAN, call(APART, ast.Constant(loop.number)))
         is_none = ast.Compare(load(_RAN), [ast.Is()], [ast.Constant(None)])
         results = results_of(loop)
