@@ -31,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--full", action="store_true", help="fuzz for minutes, with new seeds; no samples"
     )
     parser.addoption(
-        "--sample", type=int, default=80, metavar="N",
+        "--sample", type=int, default=40, metavar="N",
         help="with RUNE_TEST_DEVICE and without --full: about N of tests that differ in parameters"
         " only (80)",
     )  # fmt: skip

@@ -35,7 +35,7 @@ def test_programs(mode: str, seed: int) -> None:
 
 @pytest.mark.parametrize("mode", DEVICES)
 def test_programs_with_dynamic_sizes(mode: str, full: bool) -> None:
-    for seed in range(2000 if full else 150):
+    for seed in range(2000 if full else 100):
         check(seed, mode, dynamic=1 + seed % 3)
 
 
