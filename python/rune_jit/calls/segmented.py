@@ -22,7 +22,7 @@ from rune_jit.arrays.conversion import call_numpy
 from rune_jit.calls.trial import FOR_TRIAL, Trial
 from rune_jit.capture import threads
 from rune_jit.capture.guards import Unwatched
-from rune_jit.capture.objects import is_library, is_replaceable
+from rune_jit.capture.objects import held_arrays, is_library, is_replaceable
 from rune_jit.capture.rebinder import Rebinder
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.indexing.selection import Selection
@@ -123,6 +123,7 @@ def _call_in_segments(
     kwargs: dict[str, Any],
 ) -> Any:
     trace.rebind = rebinder = Rebinder(trace, Unwatched(function), copies_holders=False)
+    trace.held_arrays = lambda: held_arrays(function, [*args, *kwargs.values()])
     containers = _Containers(trace)
     try:
         inside = rebinder(function)

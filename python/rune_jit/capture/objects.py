@@ -4,18 +4,20 @@ containers that the trace sees as copies, and objects that calls change unseen."
 from __future__ import annotations
 
 import array
+import contextlib
 import datetime
 import dis
 import functools
 import sys
 import sysconfig
 import types
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from rune_jit import _core, trees
+from rune_jit.capture.names import names_in
 from rune_jit.errors import NumPyOnlyError, UnsupportedOpError
 from rune_jit.tracing.context import is_library_file
 
@@ -107,6 +109,50 @@ def can_be_copied(x: Any) -> bool:
         and not any("__slots__" in vars(base) or "__del__" in vars(base) for base in bases)
         and not any(is_library(base.__module__) for base in bases)
     )
+
+
+def held_arrays(function: Any, arguments: Iterable[Any]) -> list[np.ndarray]:
+    """The arrays that a call may find in objects: in those that a function, the functions that it
+    names and the arguments refer to. Arrays that arguments, globals or variables of outer functions
+    are, or lists among the arguments hold, are not among them."""
+    found: list[np.ndarray] = []
+    seen: dict[int, Any] = {}
+    open_ = [function, *arguments]
+    while open_ and len(seen) <= _MOST_HELD:
+        x = open_.pop()
+        if id(x) in seen:
+            continue
+        seen[id(x)] = x
+        if isinstance(x, types.MethodType):
+            inner: Iterable[Any] = (x.__func__, x.__self__)
+        elif isinstance(x, types.FunctionType):
+            inner = [] if is_library(x.__module__) else _referred_to(x)
+        elif can_be_copied(x):
+            is_container = type(x) in (list, tuple, dict)
+            inner = _items(x if is_container else vars(x))
+            found += [item for item in inner if isinstance(item, np.ndarray)]
+        else:
+            continue
+        open_ += [item for item in inner if not _is_plain(item)]
+    return found
+
+
+def _is_plain(x: Any) -> bool:
+    return x is None or isinstance(x, (int, float, complex, str, bytes, np.ndarray, np.generic))
+
+
+def _items(x: Any) -> list[Any]:
+    return list(x.values() if type(x) is dict else x)
+
+
+def _referred_to(function: types.FunctionType) -> list[Any]:
+    found: list[Any] = []
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):  # a variable that has no value yet
+            found.append(cell.cell_contents)
+    found += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    names = names_in(function.__code__)
+    return found + [function.__globals__[n] for n in names if n in function.__globals__]
 
 
 def _holds_arrays(x: Any, depth: int, seen: dict[int, Any], assigned: Container[int] = ()) -> bool:

@@ -45,6 +45,11 @@ class SegmentedTrace(Trace):
         self._memory: dict[int, Any] = {}  # arrays and scalars, by id of the value
         self._foreign: dict[int, np.ndarray] = {}  # arrays in it that are not the trace's own
         self._owners: list[tuple[Storage, Any]] = []  # arrays and Arrays that writes must reach
+        # Finds the arrays that the function may reach through objects: NumPy reads them.
+        self.held_arrays: Callable[[], list[np.ndarray]] = list
+        self._held: list[np.ndarray] | None = None
+        # By id of a storage: how many owners there were when it shared memory with no other.
+        self._alone: dict[int, int] = {}
         self._exposed: list[tuple[Any, np.ndarray]] = []  # Arrays, with what others may write to
         self.functions_inside: list[tuple[Any, Any]] = []  # weak: copies, and of what
 
@@ -86,11 +91,24 @@ class SegmentedTrace(Trace):
         owners = [(s, x) for s, x in self._owners if isinstance(x, np.ndarray)]
         return [s for s, x in owners if np.may_share_memory(x, array)]
 
+    def _is_held(self, array: Any) -> bool:
+        """Whether an array that the function may find in an object may have memory in common with
+        this one."""
+        if not isinstance(array, np.ndarray):
+            return False
+        if self._held is None:
+            self._held = self.held_arrays()
+        return any(np.may_share_memory(x, array) for x in self._held)
+
     def before_write(self, storage: Storage) -> None:
         """Lets arguments and captured arrays that share memory with one that is about to be
-        written to, and that one, read and write it at once: each shows what the others get."""
+        written to, and that one, read and write it at once: each shows what the others get. So does
+        one that NumPy may read through an object."""
+        if self._alone.get(id(storage)) == len(self._owners):
+            return
         sharing = self._sharing(storage.captured)
-        if len(sharing) < 2:
+        if len(sharing) < 2 and not self._is_held(storage.captured):
+            self._alone[id(storage)] = len(self._owners)
             return
         self.flush()
         for x in sharing:
