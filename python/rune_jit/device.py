@@ -58,6 +58,8 @@ def devices() -> list[str]:
             continue
         try:
             has_host_memory(name)
+        except MemoryError:  # a card whose memory other processes have
+            pass
         except (RuntimeError, ValueError):
             continue
         found.append(name)

@@ -185,3 +185,24 @@ def test_help_names_the_commands() -> None:
     )
     assert found.returncode == 0
     assert "python -m rune_jit doctor" in found.stdout and "exit codes" in found.stdout
+
+
+def test_doctor_tells_of_a_card_without_memory(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others have its memory: it is a device, and programs cannot run on it now."""
+
+    def has_host_memory(name: str) -> bool:
+        if name == "cuda":
+            raise MemoryError("cuda: cannot make a context (the device has no memory left)")
+        return True
+
+    def fail(device: str) -> str | None:
+        return "MemoryError: no memory" if device == "cuda" else None
+
+    monkeypatch.setattr("rune_jit.device.has_host_memory", has_host_memory)
+    monkeypatch.setattr("rune_jit.commands.doctor._try", fail)
+    assert "cuda" in rune_jit.devices()
+    code, out, _ = run(capsys, "doctor")
+    assert code == 1
+    assert "cuda: does not work" in out and "error: cuda: MemoryError: no memory" in out
