@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from cuda_check import check_cuda
-from devices import devices
+from devices import HAS_FLOAT64, devices
 
 import rune_jit
 
@@ -197,9 +197,11 @@ def test_sizes_that_divide_nothing(name: str, device: str) -> None:
 COUNTED: dict[str, Callable] = {
     "counts": lambda i, w: np.bincount(i, minlength=50),
     "weights": lambda i, w: np.bincount(i, weights=w, minlength=50),
-    "in place": lambda i, w: _added(np.full(50, 2.0), i, w),
-    "largest": lambda i, w: _largest(np.zeros(50), i, w),
-    "from the end, in rows": lambda i, w: _added(np.ones((50, 2)), i - 50, w.reshape(-1, 1)),
+    "in place": lambda i, w: _added(np.full(50, 2.0, w.dtype), i, w),
+    "largest": lambda i, w: _largest(np.zeros(50, w.dtype), i, w),
+    "from the end, in rows": lambda i, w: _added(
+        np.ones((50, 2), w.dtype), i - 50, w.reshape(-1, 1)
+    ),
 }
 
 
@@ -217,7 +219,9 @@ def _largest(bins, i, w):
 @pytest.mark.parametrize("name", COUNTED)
 def test_many_updates_of_few_elements(name: str, device: str) -> None:
     """On a grid they go to copies of the few elements."""
+    if name == "weights" and not HAS_FLOAT64:
+        pytest.skip("NumPy counts weights in float64")
     i = (np.arange(40_009) ** 2) % 50
-    w = (np.arange(40_009) % 11).astype(np.float64)
+    w = (np.arange(40_009) % 11).astype(np.float64 if HAS_FLOAT64 else np.float32)
     run = rune_jit.jit(COUNTED[name], device=device, fallback="error")
     np.testing.assert_array_equal(np.asarray(run(i, w)), COUNTED[name](i, w))
