@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import gc
 import pickle
 from typing import Any
 
@@ -430,3 +431,37 @@ def test_methods_see_arrays_in_segments() -> None:
     for i in range(3):
         assert_same(jitted(X + i), f(X + i))
         assert_same(jitted(-X - i), f(-X - i))
+
+
+class Vector:
+    def __init__(self, parts):
+        self.parts = parts
+
+    def length(self):
+        return np.sqrt((self.parts**2).sum())
+
+
+LENGTHS = []
+
+
+def total_length(x):
+    total = 0.0
+    for i in range(3):
+        length = float(Vector(x * i).length())
+        LENGTHS.append(length)
+        total += length
+    return total
+
+
+def test_classes_of_made_objects_do_not_keep_the_trace(monkeypatch):
+    """All objects are searched for those that keep copies of functions, which takes milliseconds:
+    the classes must not."""
+    searches, search = [], gc.get_referrers
+    monkeypatch.setattr(gc, "get_referrers", lambda *of: searches.append(of) or search(*of))
+    jitted = rune_jit.jit(total_length)
+    for _ in range(3):
+        LENGTHS.clear()
+        assert jitted(np.array([3.0, 4.0])) == 15
+        assert LENGTHS == [0, 5, 10]
+    assert "in segments" in jitted.explain()
+    assert not searches

@@ -53,8 +53,10 @@ class _Method(Copied):
             return function
 
     def forget(self) -> None:
-        """Ends the use of what copies: it would keep the trace."""
+        """Ends the use of the copy and of what copies: classes live until they are collected, and
+        both would keep the trace."""
         self._copy = _itself
+        vars(self).pop("member", None)
 
     def __get__(self, x: Any, kind: Any = None) -> Any:
         return self.member.__get__(x, kind)
