@@ -33,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--sample", type=int, default=40, metavar="N",
         help="with RUNE_TEST_DEVICE and without --full: about N of tests that differ in parameters"
-        " only (80)",
+        " only (40)",
     )  # fmt: skip
 
 

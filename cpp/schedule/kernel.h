@@ -45,8 +45,7 @@ struct Scratch {
 
 // Announces accesses to `from` before they happen:
 // - of an input without an axis, loads of single elements that are gathered, `ahead` elements of
-// the
-//   gather's last dimension earlier;
+//   the gather's last dimension earlier;
 // - of an input with an axis, what the stage over this axis loads, `ahead` elements further on in
 //   memory;
 // - of an output, which has no axis, stores, `ahead` elements further on in memory.

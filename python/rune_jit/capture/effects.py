@@ -7,7 +7,6 @@ from __future__ import annotations
 import builtins
 import functools
 import sys
-import threading
 import types
 import warnings
 from collections.abc import Callable, Iterator
@@ -16,46 +15,28 @@ from typing import Any
 
 import numpy as np
 
+from rune_jit.capture.replacing import Place, Replacing
 from rune_jit.capture.shim import replacements
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import current_trace, is_library_file, is_own
 from rune_jit.tracing.trace import Trace
 
 _MODULES = ("time", "os", "uuid", "warnings", "logging", "threading")
-_lock = threading.Lock()
-_traces = 0  # how many of them run
-_replaced: list[tuple[types.ModuleType, str, Any, Any]] = []
 
 
 @contextmanager
 def refused(trace: Trace) -> Iterator[None]:
     """While it lasts, the user's code raises UnsupportedOpError if it calls in this thread what
     must happen at each call. Not so in segments, where it does."""
-    global _traces
     if trace.is_segmented:
         yield
         return
-    with _lock:
-        _traces += 1
-        if _traces == 1:
-            for module, name, real, stand_in in _functions():
-                if getattr(module, name) is real:
-                    setattr(module, name, stand_in)
-                    _replaced.append((module, name, real, stand_in))
-    try:
+    with _stand_ins.block():
         yield
-    finally:
-        with _lock:
-            _traces -= 1
-            if not _traces:
-                for module, name, real, stand_in in _replaced:
-                    if getattr(module, name) is stand_in:
-                        setattr(module, name, real)
-                _replaced.clear()
 
 
 @functools.cache
-def _functions() -> list[tuple[types.ModuleType, str, Any, Any]]:
+def _functions() -> list[Place]:
     """Modules and the names of their functions with effects, and what stands for these."""
     modules = [sys.modules[name] for name in _MODULES if name in sys.modules]
     named = [(module, name) for module in modules for name in vars(module)]
@@ -68,6 +49,9 @@ def _functions() -> list[tuple[types.ModuleType, str, Any, Any]]:
         if isinstance(refusing, types.FunctionType) and not isinstance(real, type):
             found.append((module, name, real, _for_users(real, refusing)))
     return found
+
+
+_stand_ins = Replacing(_functions)
 
 
 def refuse(x: Any) -> None:

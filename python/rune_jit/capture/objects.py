@@ -128,8 +128,7 @@ def held_arrays(function: Any, arguments: Iterable[Any]) -> list[np.ndarray]:
         elif isinstance(x, types.FunctionType):
             inner = [] if is_library(x.__module__) else _referred_to(x)
         elif can_be_copied(x):
-            is_container = type(x) in (list, tuple, dict)
-            inner = _items(x if is_container else vars(x))
+            inner = _held_by(x)
             found += [item for item in inner if isinstance(item, np.ndarray)]
         else:
             continue
@@ -141,8 +140,9 @@ def _is_plain(x: Any) -> bool:
     return x is None or isinstance(x, (int, float, complex, str, bytes, np.ndarray, np.generic))
 
 
-def _items(x: Any) -> list[Any]:
-    return list(x.values() if type(x) is dict else x)
+def _held_by(x: Any) -> list[Any]:
+    """What x, which can be copied, holds."""
+    return list(x if isinstance(x, (list, tuple)) else (x if type(x) is dict else vars(x)).values())
 
 
 def _referred_to(function: types.FunctionType) -> list[Any]:
@@ -161,14 +161,13 @@ def _holds_arrays(x: Any, depth: int, seen: dict[int, Any], assigned: Container[
     seen[id(x)] = x
     if type(x) is dict and any(isinstance(key, types.FunctionType) for key in x):
         return True  # the trace has copies of functions, which it looks up
-    held = x if isinstance(x, (list, tuple)) else (x if type(x) is dict else vars(x)).values()
     return any(
         is_replaceable(item)
         or (
             can_be_copied(item)
             and (_identity(item) in assigned or _holds_arrays(item, depth - 1, seen, assigned))
         )
-        for item in held
+        for item in _held_by(x)
     )
 
 

@@ -11,13 +11,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from rune_jit.capture.foreign import in_memory
+from rune_jit.capture.replacing import Place, Replacing
 from rune_jit.errors import ThreadStartedError
 from rune_jit.tracing.context import current_trace, is_library_file, is_own
 from rune_jit.tracing.segments import SegmentedTrace
-
-_lock = threading.Lock()
-_traces = 0  # how many of them run
-_replaced: list[tuple[type, str, Any]] = []  # classes, names of methods, the methods
 
 
 @contextmanager
@@ -25,29 +22,21 @@ def noticed() -> Iterator[None]:
     """While it lasts, a trace of this thread raises ThreadStartedError where code other than ours
     gives work to another thread. In segments NumPy runs the rest of the call, and the other thread
     gets NumPy's arrays."""
-    global _traces
-    with _lock:
-        _traces += 1
-        if _traces == 1:
-            for kind, name in _methods():
-                _replaced.append((kind, name, getattr(kind, name)))
-                setattr(kind, name, _noticing(kind, getattr(kind, name)))
-    try:
+    with _stand_ins.block():
         yield
-    finally:
-        with _lock:
-            _traces -= 1
-            if not _traces:
-                for kind, name, real in _replaced:
-                    setattr(kind, name, real)
-                _replaced.clear()
 
 
-def _methods() -> Iterator[tuple[type, str]]:
+def _methods() -> Iterator[Place]:
     """The methods that get what another thread is to run."""
-    yield threading.Thread, "__init__"
+    found = [(threading.Thread, "__init__")]
     if (module := sys.modules.get("concurrent.futures.thread")) is not None:
-        yield module.ThreadPoolExecutor, "submit"
+        found.append((module.ThreadPoolExecutor, "submit"))
+    for kind, name in found:
+        real = getattr(kind, name)
+        yield kind, name, real, _noticing(kind, real)
+
+
+_stand_ins = Replacing(_methods)
 
 
 def _noticing(kind: type, real: Callable[..., Any]) -> Callable[..., Any]:
