@@ -30,6 +30,8 @@ struct Axis {
 // `thread`: block axes, or inner axes of the stages. The points of an inner axis are dealt to the
 // threads of a workgroup round robin. The points of block axes are numbered and dealt to threads in
 // order; with `points`, a workgroup gets so many times its threads, and deals them round robin.
+// With `teams`, a workgroup's threads are so many teams, each with a point of the block axes, and
+// an inner axis is dealt to the threads of a team.
 // If two block axes have tiles of three sizes, a workgroup covers a rectangle of the first size. It
 // deals the rectangles of the second to its SIMD-groups, and one of the third to each thread.
 // `mirrored`: these rectangles are squares of the only block axes, which are of one size. They are
@@ -46,8 +48,10 @@ struct Mapping {
   int64_t lanes = 1;
   int64_t threads = 1;
   std::optional<int64_t> points;
+  std::optional<int64_t> teams;
   std::optional<bool> mirrored;
   bool operator==(const Mapping&) const = default;
+  int64_t team_threads() const { return threads / teams.value_or(1); }
   template <class F>
   void fields(F&& f) {
     f("block", block);
@@ -57,6 +61,7 @@ struct Mapping {
     f("lanes", lanes);
     f("threads", threads);
     f("points", points);
+    f("teams", teams);
     f("mirrored", mirrored);
   }
 };

@@ -107,7 +107,7 @@ int64_t Kernel::workgroups() const {
   const Mapping& mapping = iter.mapping;
   return deals_points_to_threads() && !deals_squares()
              ? ceil_div(count, mapping.threads * mapping.points.value_or(1))
-             : count;
+             : ceil_div(count, mapping.teams.value_or(1));
 }
 
 std::optional<int64_t> Kernel::part_stored(Value v) const {

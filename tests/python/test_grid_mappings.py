@@ -179,6 +179,10 @@ ODD: dict[str, tuple[tuple[int, ...], Callable]] = {
     "running sums down columns": ((3_001, 67), lambda x: np.cumsum(x, axis=0)),
     "running sums of a batch": ((2, 1_200, 67), lambda x: np.cumsum(x, axis=1)),
     "narrow rows turned": ((70_001, 5), lambda x: x.T * 2),
+    "narrow rows turned and added": ((50_003, 7), lambda x: x.T + x.T[::-1]),
+    "narrow rows of a batch turned": ((3, 20_001, 6), lambda x: np.transpose(x, (0, 2, 1)) - 1),
+    "position of the largest in narrow rows": ((90_001, 5), lambda x: np.argmax(x % 5, axis=0)),
+    "first and last axis of a few": ((41, 90, 43), lambda x: x.sum((0, 2))),
     "dot": ((200_003,), lambda x: x @ x[::-1]),
 }
 
@@ -192,6 +196,35 @@ def test_sizes_that_divide_nothing(name: str, device: str) -> None:
     got, want = rune_jit.jit(function, device=device, fallback="error")(x), function(x)
     for g, w in zip(*([a] if not isinstance(a, tuple) else a for a in (got, want)), strict=True):
         np.testing.assert_allclose(np.asarray(g), w, rtol=1e-6)
+
+
+def _softmax(x):
+    e = np.exp(x - np.max(x, axis=-1, keepdims=True))
+    return e / np.sum(e, axis=-1, keepdims=True)
+
+
+SHORT_ROWS: dict[str, Callable] = {
+    "any": lambda x: np.any(x > 5, axis=-1),
+    "position": lambda x: np.argmin(x, axis=-1),
+    "softmax": _softmax,
+    "running sums": lambda x: np.cumsum(x, axis=-1),
+    "sums of two": lambda x: (x.sum(-1), (x * x).sum(-1)),
+}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("shape", [(1501, 45), (37, 43, 64), (700, 100), (1280, 33)])
+@pytest.mark.parametrize("name", SHORT_ROWS)
+def test_several_rows_of_a_workgroup(name: str, shape: tuple[int, ...], device: str) -> None:
+    x = (np.arange(np.prod(shape)).reshape(shape) * 7 % 11).astype(np.float32)
+    run = rune_jit.jit(SHORT_ROWS[name], device=device, fallback="error")
+    got, want = run(x), SHORT_ROWS[name](x)
+    for g, w in zip(*([a] if not isinstance(a, tuple) else a for a in (got, want)), strict=True):
+        np.testing.assert_allclose(np.asarray(g), w, rtol=1e-5)
+    if device == "cuda-interpreted":
+        assert "teams=" in str(run.lower(x).schedule)
+    if name == "softmax":
+        check_cuda(rune_jit.jit(_softmax, device="cuda").lower(x).source())
 
 
 COUNTED: dict[str, Callable] = {

@@ -242,3 +242,38 @@ def test_rows_that_are_mixed(
     device: str, function: Callable[..., Any], args: tuple[Any, ...]
 ) -> None:
     assert not threads_of_rows(explained(device, function, *args))
+
+
+def sparse_product(starts, columns, values, x):
+    y = np.empty(starts.size - 1, values.dtype)
+    for i in range(starts.size - 1):
+        row = slice(starts[i], starts[i + 1])
+        y[i] = values[row] @ x[columns[row]]
+    return y
+
+
+def sparse_arguments(n: int) -> tuple[np.ndarray, ...]:
+    rng = np.random.default_rng(4)
+    starts = np.sort(rng.integers(0, 3 * n, n + 1)).astype(np.int32)
+    return starts, rng.integers(0, n, 3 * n).astype(np.int32), rows(3 * n), rows(n, seed=1)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_rows_of_a_sparse_matrix_whose_indices_are_checked(device: str) -> None:
+    text = explained(device, sparse_product, *sparse_arguments(700))
+    assert threads_of_rows(text) and threads_of_rows(text)[0] >= 700
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_first_wrong_index_of_all_iterations_is_reported(device: str) -> None:
+    starts, columns, values, x = sparse_arguments(700)
+    run = rune_jit.jit(sparse_product, device=device, fallback="error")
+    np.asarray(run(starts, columns, values, x))
+    wrong = columns.copy()
+    first = starts[300]
+    wrong[first], wrong[starts[650]] = 7001, 8001
+    with pytest.raises(IndexError) as theirs:
+        sparse_product(starts, wrong, values, x)
+    with pytest.raises(IndexError) as ours:
+        np.asarray(run(starts, wrong, values, x))
+    assert str(ours.value) == str(theirs.value)

@@ -29,6 +29,13 @@ Graph split_complex(const Graph& graph);
 // runs before form_loops, after which there are no loops.
 Graph hoist_contractions(Graph graph);
 
+// Where all that makes the iterations of an outermost loop depend on one another is a number that
+// the loop carries from the first iteration that has one, as the check of an index does, the loop
+// stores the numbers of all iterations, and the first one is found after the loop. Iterations can
+// then run side by side. On a grid only. It runs before batch_iterations and form_loops, which use
+// that.
+Graph collect_first_values(Graph graph, const Capabilities& caps);
+
 // Turns the iterations of a loop into elements of a further axis, if no iteration depends on an
 // earlier one. Threads then compute all iterations side by side. A convolution written as loops
 // over its results becomes one reduction of windows; the copy of a triangle becomes one kernel.

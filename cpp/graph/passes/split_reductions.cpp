@@ -115,6 +115,12 @@ std::optional<Split> choose_split(const Shape& from, const Reduce_Axis& reduce, 
     if (from[axis].is_constant() && from[axis].constant() >= 2 * wanted)
       return Split{axis, grid ? parts_near(from[axis].constant(), wanted)
                               : divisor_near(from[axis].constant(), wanted).value_or(wanted)};
+  // Several axes, none of them long: one that, with the results, gives all cores work.
+  if (grid && reduce.axes.size() > 1)
+    for (const int64_t axis : reduce.axes)
+      if (axis + 1 < static_cast<int64_t>(from.size()) && from[axis].is_constant() &&
+          from[axis].constant() < busy && from[axis].constant() * max_elements(to) >= wanted)
+        return Split{axis, from[axis].constant()};
   const int64_t longest =
       *std::max_element(reduce.axes.begin(), reduce.axes.end(),
                         [&](int64_t a, int64_t b) { return from[a].bound() < from[b].bound(); });

@@ -14,7 +14,7 @@ LoopNest::LoopNest(ScopedBuilder& builder, IndexEmitter& index, const schedule::
       index_(index),
       kernel_(kernel),
       iter_(kernel.iter),
-      threads_(kernel.iter.mapping.threads) {}
+      threads_(kernel.iter.mapping.team_threads()) {}
 
 bool LoopNest::is_vector(int64_t axis) const {
   return contains(iter_.mapping.vec, axis);
@@ -197,7 +197,9 @@ void LoopNest::nest(const Ints& axes, const Points& points, bool into_slots, con
 Expr LoopNest::thread_number(int64_t used) {
   const auto known = thread_.find(used);
   if (known != thread_.end()) return known->second;
-  const Var number = builder_.special(SpecialKind::Local_thread_idx, threads_, index_.dtype());
+  const int64_t all = iter_.mapping.threads;
+  Var number = builder_.special(SpecialKind::Local_thread_idx, all, index_.dtype());
+  if (all > threads_) number = index_.emit(mod(index_.bind(number, {0, all - 1}), threads_));
   return thread_[used] = index_.bind(number, {0, used - 1});
 }
 

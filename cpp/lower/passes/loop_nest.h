@@ -46,9 +46,9 @@ class LoopNest {
 
   // A point of which no axis is fixed.
   Point origin() const { return {std::vector<sym::Expr>(iter_.axes.size()), {}, 0}; }
-  // Threads of a workgroup.
+  // Threads of a workgroup, or of a team if it has several.
   int64_t threads() const { return threads_; }
-  // The thread's number in its group, of which only the first `used` matter.
+  // The thread's number among them, of which only the first `used` matter.
   sym::Expr thread_number(int64_t used);
 
   // Which tile of each block axis the workgroup has.

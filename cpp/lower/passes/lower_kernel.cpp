@@ -42,6 +42,8 @@ class KernelLowerer {
         tiles_(kernel.iter.axes.size()) {
     for (const int64_t axis : mapping_.serial)
       if (contains(context_.outer, axis)) loops_.push_back(axis);
+    for (const int64_t axis : mapping_.block)
+      sizes_.push_back(nest_.extent(axis)), total_ *= nest_.extent(axis);
     for (const schedule::Kernel& phase : kernel.phases())
       phases_.push_back(std::make_unique<KernelLowerer>(launch, phase));
   }
@@ -54,6 +56,8 @@ class KernelLowerer {
       deal_squares(start);
     } else if (kernel_.deals_points_to_threads()) {
       deal_to_threads(start);
+    } else if (mapping_.teams) {
+      deal_to_teams(start);
     } else {
       const std::vector<Expr> groups = nest_.workgroup_tiles();
       // Block axes of one point a group have no loop.
@@ -69,12 +73,12 @@ class KernelLowerer {
       carry_sums(start);
       if (within) builder_.close_if();
     }
-    return builder_.finish(kernel_.name, kernel_.workgroups(), nest_.threads());
+    return builder_.finish(kernel_.name, kernel_.workgroups(), mapping_.threads);
   }
 
  private:
-  Point point_of(const Expr& number, const Ints& sizes, Point point) const {
-    const std::vector<Expr> index = sym::unflatten_index(number, sizes);
+  Point point_of(const Expr& number, Point point) const {
+    const std::vector<Expr> index = sym::unflatten_index(number, sizes_);
     for (size_t i = 0; i < mapping_.block.size(); ++i) point.axes[mapping_.block[i]] = index[i];
     return point;
   }
@@ -83,46 +87,58 @@ class KernelLowerer {
   // workgroup's size apart. Then all loads come before all stores; the last workgroup, which may
   // have fewer points, computes them one after the other.
   void deal_to_threads(const Point& start) {
-    Ints sizes;
-    int64_t total = 1;
-    for (const int64_t axis : mapping_.block)
-      sizes.push_back(nest_.extent(axis)), total *= nest_.extent(axis);
-    if (mapping_.points) return deal_some_to_threads(start, sizes, total, *mapping_.points);
+    if (mapping_.points) return deal_some_to_threads(start, *mapping_.points);
     const int64_t launched = kernel_.workgroups() * nest_.threads();
     const Var number = builder_.special(SpecialKind::Global_task_idx, launched, index_.dtype());
-    const bool guarded = launched > total;
-    if (guarded) builder_.open_if(builder_.alu(AluOp::Cmplt, {number, index_.constant(total)}));
-    const Point point = point_of(index_.bind(number, {0, total - 1}), sizes, start);
+    const bool guarded = launched > total_;
+    if (guarded) builder_.open_if(builder_.alu(AluOp::Cmplt, {number, index_.constant(total_)}));
+    const Point point = point_of(index_.bind(number, {0, total_ - 1}), start);
     const bool within = nest_.open_within_sizes(mapping_.block, point);
-    run_stages({point});
+    outer_loops(0, {point});
     if (within) builder_.close_if();
     if (guarded) builder_.close_if();
   }
 
-  void deal_some_to_threads(const Point& start, const Ints& sizes, int64_t total, int64_t points) {
+  void deal_some_to_threads(const Point& start, int64_t points) {
     const int64_t threads = nest_.threads(), of_group = threads * points;
-    const int64_t groups = kernel_.workgroups(), full = total / of_group;
+    const int64_t groups = kernel_.workgroups(), full = total_ / of_group;
     const Var group = builder_.special(SpecialKind::Workgroup_idx, groups, index_.dtype());
     const Var thread = builder_.special(SpecialKind::Local_thread_idx, threads, index_.dtype());
     const Expr first =
         index_.bind(group, {0, groups - 1}) * of_group + index_.bind(thread, {0, threads - 1});
     const auto at = [&](const Expr& number) {
-      return point_of(index_.bind(index_.emit(number), {0, total - 1}), sizes, start);
+      return point_of(index_.bind(index_.emit(number), {0, total_ - 1}), start);
     };
     if (full < groups) builder_.open_if(builder_.alu(AluOp::Cmplt, {group, index_.constant(full)}));
     Points all;
     for (int64_t i = 0; i < points; ++i) all.push_back(at(first + Expr(i * threads)));
-    run_stages(all);
+    outer_loops(0, all);
     if (full == groups) return;
     builder_.close_if();
     builder_.open_if(builder_.alu(AluOp::Cmpeq, {group, index_.constant(full)}));
-    const Var i = builder_.open_range(index_.constant(ceil_div(total - full * of_group, threads)));
+    const Var i = builder_.open_range(index_.constant(ceil_div(total_ - full * of_group, threads)));
     const Expr number = first + index_.bind(i, {0, points - 1}) * threads;
-    builder_.open_if(builder_.alu(AluOp::Cmplt, {index_.emit(number), index_.constant(total)}));
-    run_stages({at(number)});
+    builder_.open_if(builder_.alu(AluOp::Cmplt, {index_.emit(number), index_.constant(total_)}));
+    outer_loops(0, {at(number)});
     builder_.close_if();
     builder_.close_range();
     builder_.close_if();
+  }
+
+  // Each team of a workgroup's threads computes one point of the linearised block axes. The last
+  // teams, which may have none, go along, since all threads of a SIMD-group must take part in what
+  // it combines; their point is masked.
+  void deal_to_teams(Point start) {
+    const int64_t teams = *mapping_.teams, groups = kernel_.workgroups();
+    const Var group = builder_.special(SpecialKind::Workgroup_idx, groups, index_.dtype());
+    const Var thread =
+        builder_.special(SpecialKind::Local_thread_idx, mapping_.threads, index_.dtype());
+    const Expr team = floordiv(index_.bind(thread, {0, mapping_.threads - 1}), nest_.threads());
+    const Expr number =
+        index_.emit_and_bind(index_.bind(group, {0, groups - 1}) * teams + team, groups * teams);
+    start.mask.require_nonnegative(Expr(total_ - 1) - number);
+    start = point_of(index_.bind(index_.emit(number), {0, total_ - 1}), start);
+    outer_loops(0, {start});
   }
 
   // Each workgroup computes a rectangle of two axes, patch by patch of a SIMD-group; one that
@@ -458,6 +474,8 @@ class KernelLowerer {
   LoopNest& nest_;
   std::optional<MatrixStage> matrix_;  // by which the kernel's contraction runs
   std::vector<std::unique_ptr<KernelLowerer>> phases_;
+  Ints sizes_;                              // of the block axes
+  int64_t total_ = 1;                       // of their points
   Ints loops_;                              // over outer axes, outermost first
   std::vector<std::optional<Tile>> tiles_;  // by axis: the one that the open loops are in
 };

@@ -38,6 +38,8 @@ constexpr int64_t kPatchWidth = 8;
 constexpr int64_t kLongestSide = 4;
 // Workgroups a core that have such squares.
 constexpr int64_t kGroupsOfSquares = 2;
+// Of a cache. A thread that reads as much of several rows as that has enough loads at once.
+constexpr int64_t kLineBytes = 128;
 // Instances of a kernel's operations in its text.
 constexpr int64_t kMostOpsOfText = 512;
 
@@ -60,6 +62,7 @@ class GridMapper {
       mapping.thread = s_.sequential->axes;
       mapping.threads = s_.caps.simd_width;
       read_together(1);
+      form_teams();
     } else if (by_group) {
       const std::optional<int64_t> side_by_side = axis_of_results();
       for (const int64_t axis : s_.outer)
@@ -79,10 +82,14 @@ class GridMapper {
         mapping.thread.push_back(axes.back());
         mapping.serial.insert(mapping.serial.end(), axes.begin(), axes.end() - 1);
       }
+      const int64_t results = side_by_side ? s_.extent(*side_by_side) : 1;
+      if (results > kMostResultsOfGroup)
+        longest = std::min(results * longest, kGroupThreads * s_.caps.row_points_per_thread);
       mapping.threads = row_threads(longest);
-      read_together(side_by_side ? s_.extent(*side_by_side) : 1);
+      read_together(results);
+      form_teams();
     } else {
-      deal_to_threads(s_.outer);
+      deal_to_threads(without_narrow_rows());
       for (const Stage& stage : s_.kernel.stages())
         mapping.serial.insert(mapping.serial.end(), stage.axes.begin(), stage.axes.end());
     }
@@ -134,12 +141,14 @@ class GridMapper {
   }
 
   // A short outer axis whose results a group computes side by side, because their reductions share
-  // operands.
+  // operands, or cache lines of one.
   std::optional<int64_t> axis_of_results() const {
     if (s_.contracts || reduced_axis_of_groups(s_)) return std::nullopt;
+    const auto ops = static_cast<int64_t>(s_.kernel.ops.size());
     for (const int64_t axis : s_.outer) {
       const int64_t extent = s_.extent(axis);
-      if (extent < 2 || extent > kMostResultsOfGroup || s_.kernel.iter.axes[axis].is_symbolic() ||
+      if (extent < 2 || extent >= s_.caps.simd_width || s_.kernel.iter.axes[axis].is_symbolic() ||
+          extent * ops > kMostOpsOfText ||
           outer_points() / extent < kGroupsPerCore * s_.caps.num_cores)
         continue;
       for (const MemoryAccess& access : memory_accesses(s_.graph, s_.kernel)) {
@@ -148,8 +157,15 @@ class GridMapper {
         const auto depends = [&](int64_t on) {
           return access.position.depends_on(static_cast<uint32_t>(on));
         };
-        if (!depends(axis) && std::any_of(stage.axes.begin(), stage.axes.end(), depends))
-          return axis;
+        const auto step = [&](int64_t along) {
+          return std::abs(access.position.coefficient_of(static_cast<uint32_t>(along)).value_or(0));
+        };
+        const bool shares_operand =
+            !depends(axis) && std::any_of(stage.axes.begin(), stage.axes.end(), depends);
+        const bool shares_lines = step(axis) == 1 && step(stage.axes.back()) >= extent &&
+                                  std::none_of(stage.axes.begin(), stage.axes.end(),
+                                               [&](int64_t a) { return step(a) == 1; });
+        if (shares_lines || (shares_operand && extent <= kMostResultsOfGroup)) return axis;
       }
     }
     return std::nullopt;
@@ -158,12 +174,36 @@ class GridMapper {
   // So many threads that each has the points of a row that it should read together; where several
   // stages read the row, so many that a thread can keep its points in registers.
   int64_t row_threads(int64_t longest) const {
-    const int64_t each = s_.caps.row_points_per_thread;
+    int64_t each = s_.caps.row_points_per_thread;
+    // Few workgroups wait for each load: no thread should have more than it can read at once.
+    if (outer_points() < s_.caps.num_cores)
+      each =
+          std::clamp<int64_t>(kMostOpsOfText / static_cast<int64_t>(s_.kernel.ops.size()), 1, each);
     int64_t threads = group_threads(ceil_div(longest, each));
     if (each > 1 && s_.kernel.stages().size() > 1)
       while (2 * threads <= s_.caps.max_threads_per_group && longest > 2 * each * threads)
         threads *= 2;
     return threads;
+  }
+
+  // Where a SIMD-group computes a point alone, gives a workgroup several of them: a core runs fewer
+  // workgroups than SIMD-groups at once, and starting one takes time.
+  void form_teams() {
+    Mapping& mapping = s_.kernel.iter.mapping;
+    const bool is_symbolic =
+        std::any_of(mapping.block.begin(), mapping.block.end(),
+                    [&](int64_t axis) { return s_.kernel.iter.axes[axis].is_symbolic(); });
+    if (mapping.threads != s_.caps.simd_width || is_symbolic || reduced_axis_of_groups(s_) ||
+        !combines_by_shuffles(s_.graph, s_.kernel, s_.caps))
+      return;
+    int64_t points = 1;
+    for (const int64_t axis : mapping.block) points *= s_.extent(axis);
+    int64_t teams =
+        std::min<int64_t>(kGroupThreads, s_.caps.max_threads_per_group) / s_.caps.simd_width;
+    while (teams > 1 && points < teams * kGroupsPerCore * s_.caps.num_cores) teams /= 2;
+    if (teams < 2) return;
+    mapping.teams = teams;
+    mapping.threads *= teams;
   }
 
   // Has threads, which compute so many results side by side, read some points of their axes
@@ -174,7 +214,8 @@ class GridMapper {
     for (const int64_t axis : s_.kernel.iter.mapping.thread) {
       if (s_.kernel.iter.axes[axis].is_symbolic()) continue;
       const int64_t points = s_.extent(axis) / s_.kernel.iter.mapping.threads;
-      const bool is_kept = s_.kernel.iter.mapping.thread.size() > 1 && points <= 2 * each;
+      const bool is_kept = s_.kernel.iter.mapping.thread.size() > 1 &&
+                           (results > kMostResultsOfGroup ? points * results : points) <= 2 * each;
       const int64_t most =
           std::min(is_kept ? points : std::min(points, each / results), kMostOpsOfText / ops);
       if (each > 1) s_.unroll(axis, most);
@@ -234,6 +275,26 @@ class GridMapper {
     mapping.threads = group_threads(points);
     if (tile_turned(points)) return;
     if (const int64_t each = points_together(points); each > 1) mapping.points = each;
+  }
+
+  // The outer axes, without one along which neighbours of an operand lie and which is shorter than
+  // a SIMD-group: each thread computes all its points, whose cache lines it then uses up.
+  Ints without_narrow_rows() {
+    if (!is_brief()) return s_.outer;
+    const auto axes = turned_axes();
+    if (!axes) return s_.outer;
+    const int64_t row = axes->first, points = s_.extent(row);
+    const auto accesses = static_cast<int64_t>(memory_accesses(s_.graph, s_.kernel).size());
+    const auto ops = static_cast<int64_t>(s_.kernel.ops.size());
+    const int64_t threads = kBusyWarps * s_.caps.simd_width * s_.caps.num_cores;
+    if (points < 2 || points >= s_.caps.simd_width || points * accesses > kMostAccesses ||
+        points * ops > kMostOpsOfText || outer_points() / points < threads)
+      return s_.outer;
+    s_.kernel.iter.mapping.serial.push_back(row);
+    s_.unroll(row, points);
+    Ints others = s_.outer;
+    std::erase(others, row);
+    return others;
   }
 
   // Where an operand's neighbours lie along another axis than the result's, lets a workgroup cover
@@ -369,12 +430,31 @@ class GridMapper {
   // many as leave threads that fill the device several times, and whose loads its registers hold.
   int64_t points_together(int64_t points) const {
     int64_t each = s_.caps.points_per_thread;
-    if (each == 1 || !is_brief() || points > kMostPoints ||
+    if (each == 1 || !s_.kernel.iter.mapping.serial.empty() || !is_brief() ||
+        points > kMostPoints ||
         points < each * s_.kernel.iter.mapping.threads * kGroupsPerCore * s_.caps.num_cores)
       return 1;
     const auto accesses = static_cast<int64_t>(memory_accesses(s_.graph, s_.kernel).size());
-    while (each > 1 && each * accesses > kMostAccesses) each /= 2;
+    while (each > 1 && (each * accesses > kMostAccesses || each * row_bytes() > kLineBytes))
+      each /= 2;
     return each;
+  }
+
+  // Bytes of the longest row that a thread reads alone, since its neighbours read other rows. The
+  // cache holds the rows until they are used up.
+  int64_t row_bytes() const {
+    int64_t most = 0;
+    for (const MemoryAccess& access : memory_accesses(s_.graph, s_.kernel)) {
+      const Ints& axes = s_.kernel.stages()[access.stage].axes;
+      if (axes.empty() || s_.outer.empty()) continue;
+      const auto step = [&](int64_t axis) {
+        return std::abs(access.position.coefficient_of(static_cast<uint32_t>(axis)).value_or(0));
+      };
+      const int64_t extent = s_.extent(axes.back());
+      if (step(axes.back()) == 1 && step(s_.outer.back()) >= extent)
+        most = std::max<int64_t>(most, extent * size_of(s_.graph[access.value].dtype()));
+    }
+    return most;
   }
 
   // Whether a Scatter's updates are combined by atomic operations.

@@ -50,6 +50,19 @@ void MappingState::vectorize(int64_t axis, int64_t lanes) {
   step[axis] *= lanes;
 }
 
+bool combines_by_shuffles(const Graph& graph, const Kernel& kernel, const Capabilities& caps) {
+  const int64_t threads = kernel.iter.mapping.team_threads(), width = caps.simd_width;
+  if (threads <= 1 || threads % width || threads / width > width) return false;
+  for (const Stage& stage : kernel.stages())
+    for (const StageValue& value : stage.values) {
+      if (stage.kind != StageKind::Reduce) continue;
+      const AluOp op = alu_of(reduction_op(graph[value.value]));
+      const auto& simd_ops = caps.simd_ops[static_cast<size_t>(graph[value.value].dtype())];
+      if (!simd_ops[static_cast<size_t>(op)]) return false;
+    }
+  return true;
+}
+
 namespace {
 
 // Terms that one accumulator adds one by one.
@@ -83,20 +96,6 @@ void set_tiles(MappingState& s) {
     if (!at_point) tiles.push_back(s.step[i]);
     s.kernel.iter.tiles.push_back(std::move(tiles));
   }
-}
-
-// Whether a workgroup's SIMD-groups, and then their results, can be combined by shuffles.
-bool combines_by_shuffles(const Graph& graph, const Kernel& kernel, const Capabilities& caps) {
-  const int64_t threads = kernel.iter.mapping.threads, width = caps.simd_width;
-  if (threads <= 1 || threads % width || threads / width > width) return false;
-  for (const Stage& stage : kernel.stages())
-    for (const StageValue& value : stage.values) {
-      if (stage.kind != StageKind::Reduce) continue;
-      const AluOp op = alu_of(reduction_op(graph[value.value]));
-      const auto& simd_ops = caps.simd_ops[static_cast<size_t>(graph[value.value].dtype())];
-      if (!simd_ops[static_cast<size_t>(op)]) return false;
-    }
-  return true;
 }
 
 // How the threads that share a reduction combine what they have.

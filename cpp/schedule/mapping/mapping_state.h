@@ -40,6 +40,9 @@ void map_to_cores(MappingState& state);
 // Maps a kernel to workgroups of threads.
 void map_to_grid(MappingState& state);
 
+// Whether the SIMD-groups that share a point, and then their results, can be combined by shuffles.
+bool combines_by_shuffles(const Graph& graph, const Kernel& kernel, const Capabilities& caps);
+
 // The reduced axis that workgroups share if they combine by atomic operations.
 std::optional<int64_t> reduced_axis_of_groups(const MappingState& state);
 

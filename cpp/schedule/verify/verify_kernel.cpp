@@ -126,11 +126,28 @@ class KernelVerifier : KernelChecks {
     if (mapping_.points && (*mapping_.points < 2 || !kernel_.deals_points_to_threads()))
       report("threads have ", *mapping_.points,
              " points each, in a kernel that does not deal points to threads");
+    if (mapping_.teams) check_teams();
     if (!iter_.tiles.empty() && kernel_.deals_squares()) check_squares();
     if (mapping_.mirrored && !has_mirrored_squares())
       report("squares and their mirror images follow one another, but there are no such squares");
     if (mapping_.threads > 1 && mapping_.thread.empty())
       report("workgroups have ", mapping_.threads, " threads, but no axis is mapped to threads");
+  }
+
+  // Each team has a point, and exchanges values by shuffles only.
+  void check_teams() {
+    const int64_t teams = *mapping_.teams;
+    const auto is_divided = [&](int64_t axis) {
+      return iter_.axes[axis].is_symbolic() ||
+             (!iter_.tiles.empty() && iter_.tiles[axis].front() != 1);
+    };
+    const Combination* combination = kernel_.combination();
+    if (teams < 2 || mapping_.threads % teams != 0 || kernel_.deals_points_to_threads() ||
+        std::any_of(mapping_.block.begin(), mapping_.block.end(), is_divided))
+      report("workgroups of ", mapping_.threads, " threads are ", teams,
+             " teams, which cannot have a point of the block axes each");
+    if (!combination || combination->threads != ThreadCombination::Shuffles || combination->atomic)
+      report("teams of threads combine what they reduce otherwise than by shuffles");
   }
 
   // Two axes, whose pieces a workgroup's threads share evenly, patch by patch.
