@@ -24,9 +24,8 @@ constexpr int64_t kMostPoints = (int64_t{1} << 31) - (int64_t{1} << 16);
 constexpr int64_t kGroupsPerCore = 4;
 // SIMD-groups that keep a core busy, each of whose threads computes a result alone.
 constexpr int64_t kBusyWarps = 16;
-// Results that a group computes side by side, and elements that a thread reduces for each of them.
+// Results that a group computes side by side because they share operands.
 constexpr int64_t kMostResultsOfGroup = 4;
-constexpr int64_t kLeastElementsOfResult = 4;
 // Terms of a reduction that each of several points of a thread takes alone.
 constexpr int64_t kFewTerms = 16;
 // Loads and stores of a thread's points.
