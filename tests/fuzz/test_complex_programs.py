@@ -139,7 +139,7 @@ def check(seed: int, device: str) -> None:
     exec(text, names)
     ours, theirs = copy.deepcopy(inputs), copy.deepcopy(inputs)
     wanted = outcome(names["f"], theirs)
-    if isinstance(wanted, tuple) and isinstance(wanted[0], type):
+    if isinstance(wanted, tuple) and any(isinstance(x, type) for x in wanted):
         return  # a write met a view that does not allow it
     found = outcome(rune_jit.jit(names["f"], device=device, fallback="silent"), ours)
     differ = _differ((found, ours), (wanted, theirs))
