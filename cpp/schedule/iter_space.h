@@ -12,12 +12,7 @@ namespace rune::schedule {
 struct Axis {
   std::string name;
   Dim size;
-  bool operator==(const Axis&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("name", name);
-    f("size", size);
-  }
+  RUNE_FIELDS(Axis, f("name", name), f("size", size))
   bool is_symbolic() const { return !size.is_constant(); }
   // The most points that it has.
   int64_t extent() const { return size.bound(); }
@@ -47,18 +42,9 @@ struct Mapping {
   int64_t threads = 1;
   std::optional<int64_t> points;
   std::optional<bool> mirrored;
-  bool operator==(const Mapping&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("block", block);
-    f("thread", thread);
-    f("vec", vec);
-    f("serial", serial);
-    f("lanes", lanes);
-    f("threads", threads);
-    f("points", points);
-    f("mirrored", mirrored);
-  }
+  RUNE_FIELDS(Mapping, f("block", block), f("thread", thread), f("vec", vec), f("serial", serial),
+              f("lanes", lanes), f("threads", threads), f("points", points),
+              f("mirrored", mirrored))
 };
 
 // tiles[i]: sizes of axis i's tiles, outermost first. The first tile of a block axis is what one
@@ -70,13 +56,7 @@ struct IterSpace {
   std::vector<Axis> axes;
   Mapping mapping;
   std::vector<Ints> tiles;
-  bool operator==(const IterSpace&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("axes", axes);
-    f("mapping", mapping);
-    f("tiles", tiles);
-  }
+  RUNE_FIELDS(IterSpace, f("axes", axes), f("mapping", mapping), f("tiles", tiles))
   int64_t extent(int64_t axis) const { return axes[axis].extent(); }
   // Elements of one vector along the axis.
   int64_t lanes(int64_t axis) const { return contains(mapping.vec, axis) ? mapping.lanes : 1; }
