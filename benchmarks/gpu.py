@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import peers
 import workloads
+from report import geometric_mean
 from workloads import Workload
 
 SCALE = 4
@@ -277,10 +278,6 @@ def card(device: str) -> str:
         return subprocess.run(query, capture_output=True, text=True).stdout.splitlines()[0]
     except (OSError, IndexError):
         return "unknown card"
-
-
-def geometric_mean(values: list[float]) -> float:
-    return math.exp(sum(map(math.log, values)) / len(values))
 
 
 def run(device: str, names: list[str], output: Path | None, tiny: bool, with_peers: bool) -> int:

@@ -37,6 +37,7 @@ import machine
 import npbench_contestants
 import numpy as np
 from npbench_contestants import Contestant, Program
+from report import geometric_mean
 
 _TIMED_SECONDS = 1.0
 _CHECKED_PRESET = "S"  # where NumPy takes too long for the one that is timed
@@ -253,9 +254,9 @@ def report(results: dict[str, dict[str, Result]], options: argparse.Namespace) -
             f"`python benchmarks/npbench.py PATH{option} --preset {options.preset}`,"
             f" {datetime.date.today()}, {where}. {explained}",
             "",
-            f"{len(over_best)} programs compared: geometric mean {_geometric_mean(over_best):.2f}"
+            f"{len(over_best)} programs compared: geometric mean {geometric_mean(over_best):.2f}"
             f" of the best of the others, {sum(r < 1 for r in over_best)} ahead; of NumPy's time"
-            f" {_geometric_mean(over_numpy):.2g}.",
+            f" {geometric_mean(over_numpy):.2g}.",
             "",
             f"| program | {' | '.join(labels)} | ratio | first call | runs as |",
             "|---" * (len(labels) + 4) + "|",
@@ -263,10 +264,6 @@ def report(results: dict[str, dict[str, Result]], options: argparse.Namespace) -
             "",
         ]
     )
-
-
-def _geometric_mean(ratios: list[float]) -> float:
-    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else math.nan
 
 
 def main() -> None:

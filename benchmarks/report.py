@@ -208,7 +208,7 @@ def stage_table(stages: dict[str, dict[str, float]]) -> list[list[str]]:
 
 
 def geometric_mean(values: list[float]) -> float:
-    return math.exp(sum(map(math.log, values)) / len(values))
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
 
 
 def summary(host: Host, rows: list[Row], stages: dict[str, dict[str, float]]) -> list[str]:

@@ -15,13 +15,14 @@ import argparse
 import datetime
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import machine
 import numpy as np
 import timing
+from report import geometric_mean
 
 import rune_jit
 
@@ -40,13 +41,7 @@ _MAPS: dict[str, Callable[..., Any]] = {
     "np.where(x > y, x, y)": lambda x, y: np.where(x > y, x, y),
     "np.tanh(x)": lambda x, y: np.tanh(x),
 }
-_REDUCTIONS: dict[str, Callable[..., Any]] = {
-    "sum": np.sum,
-    "max": np.max,
-    "mean": np.mean,
-    "std": np.std,
-    "argmax": np.argmax,
-}
+_REDUCTIONS = ("sum", "max", "mean", "std", "argmax")
 _MOVEMENT: dict[str, Callable[..., Any]] = {
     "x.T copied": lambda x: x.T.copy(),
     "x.T + x.T[::-1]": lambda x: x.T + x.T[::-1],
@@ -86,8 +81,13 @@ class Case:
     name: str
     fn: Callable[..., Any]
     args: list[np.ndarray]
-    ratio: float = math.nan
-    seconds: float = math.nan  # of NumPy
+    seconds: dict[str, float] = field(default_factory=dict)  # of a call, by contestant
+
+    @property
+    def ratio(self) -> float:
+        """The time of this project's code over the shortest of the others'."""
+        others = [x for name, x in self.seconds.items() if name != "rune_jit"]
+        return self.seconds.get("rune_jit", math.nan) / min(others, default=math.nan)
 
 
 def _array(dtype: type, shape: tuple[int, ...], order: Any = "C") -> np.ndarray:
@@ -105,10 +105,10 @@ def _cases() -> Iterator[Case]:
                 y = x[::-1].copy(order)
                 for name, map_ in _MAPS.items():
                     yield Case("maps", f"{name}, {where}", map_, [x, y])
-            for name, reduce in _REDUCTIONS.items():
+            for name in _REDUCTIONS:
                 for axis in (None, 0, 1):
                     label = f"np.{name}(x, axis={axis}), {where}"
-                    yield Case("reductions", label, _along(reduce, axis), [x])
+                    yield Case("reductions", label, reduction(name, axis), [x])
             for name, move in _MOVEMENT.items():
                 yield Case("movement", f"{name}, {where}", move, [x])
         for name, (shapes, product) in _PRODUCTS.items():
@@ -116,8 +116,8 @@ def _cases() -> Iterator[Case]:
             yield Case("products", f"{name} {bits}", product, args)
 
 
-def _along(reduce: Callable[..., Any], axis: int | None) -> Callable[..., Any]:
-    return lambda x: reduce(x, axis=axis)
+def reduction(name: str, axis: int | None) -> Callable[..., Any]:
+    return lambda x: getattr(np, name)(x, axis=axis)
 
 
 def _check(case: Case, got: Any, want: Any) -> None:
@@ -132,12 +132,15 @@ def _measure(case: Case, seconds: float) -> None:
     _check(case, calls["rune_jit"](), calls["numpy"]())
     times = {name: timing.Times(0.0) for name in calls}
     timing.interleave(calls, times, seconds)
-    case.seconds = times["numpy"].best
-    case.ratio = times["rune_jit"].best / case.seconds
+    case.seconds = {name: taken.best for name, taken in times.items()}
 
 
-def _mean(cases: list[Case]) -> float:
-    return math.exp(sum(math.log(case.ratio) for case in cases) / len(cases))
+def chosen(cases: Iterator[Case], only: str | None) -> Iterator[Case]:
+    """Those that --only names."""
+    parts = [part.split() for part in only.split(",")] if only else [[]]
+    for case in cases:
+        if any(all(word in f"{case.group} {case.name}" for word in part) for part in parts):
+            yield case
 
 
 def _report(cases: list[Case]) -> str:
@@ -146,13 +149,16 @@ def _report(cases: list[Case]) -> str:
     for group in dict.fromkeys(case.group for case in cases):
         members = [case for case in cases if case.group == group]
         counts = [sum(case.ratio > bound for case in members) for bound in (_SLOWER, _LIMIT)]
+        mean = geometric_mean([case.ratio for case in members])
         worst = max(case.ratio for case in members)
         row = f"| {group} | {len(members)} | {counts[0]} | {counts[1]} "
-        lines.append(f"{row}| {_mean(members):.2f} | {worst:.2f} |")
+        lines.append(f"{row}| {mean:.2f} | {worst:.2f} |")
     listed = sorted((case for case in cases if case.ratio > _LIMIT), key=lambda c: -c.ratio)
     if listed:
         lines += ["", "| operation | NumPy, ms | ratio |", "|---|---|---|"]
-        lines += [f"| `{c.name}` | {c.seconds * 1e3:.3f} | {c.ratio:.2f} |" for c in listed]
+        lines += [
+            f"| `{c.name}` | {c.seconds['numpy'] * 1e3:.3f} | {c.ratio:.2f} |" for c in listed
+        ]
     return "\n".join(lines)
 
 
@@ -174,13 +180,12 @@ def main() -> None:
     parser.add_argument("--only", help="names and groups, separated by commas")
     parser.add_argument("--seconds", type=float, default=0.15, help="for each contestant")
     options = parser.parse_args()
-    parts = [part.split() for part in options.only.split(",")] if options.only else [[]]
     cases = []
-    for case in _cases():
-        if any(all(word in f"{case.group} {case.name}" for word in part) for part in parts):
-            _measure(case, options.seconds)
-            print(f"{case.ratio:6.2f} {case.seconds * 1e3:9.3f} ms  {case.name}", flush=True)
-            cases.append(case)
+    for case in chosen(_cases(), options.only):
+        _measure(case, options.seconds)
+        milliseconds = case.seconds["numpy"] * 1e3
+        print(f"{case.ratio:6.2f} {milliseconds:9.3f} ms  {case.name}", flush=True)
+        cases.append(case)
     print(_report(cases))
     if not options.only:
         _write(cases)

@@ -19,7 +19,6 @@ import time
 import types
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,8 @@ import gpu
 import numpy as np
 import shapes
 import workloads
+from report import geometric_mean
+from shapes import Case
 
 _LIMIT = 1.15  # ratios above this are listed
 _SECONDS = 0.02  # of a contestant's samples
@@ -94,20 +95,6 @@ _INDEXED: dict[str, tuple[tuple[tuple[int, ...], ...], Callable[..., Any]]] = {
 }
 
 
-@dataclass
-class Case:
-    group: str
-    name: str
-    fn: Callable[..., Any]
-    args: list[np.ndarray]
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def ratio(self) -> float:
-        others = [x for name, x in self.seconds.items() if name != "rune_jit"]
-        return self.seconds.get("rune_jit", math.nan) / min(others, default=math.nan)
-
-
 _memo: dict[Any, np.ndarray] = {}
 
 
@@ -118,10 +105,6 @@ def _array(dtype: type, shape: tuple[int, ...]) -> np.ndarray:
         rng = np.random.default_rng(0)
         _memo[dtype, shape] = rng.standard_normal(shape, np.float32).astype(dtype)
     return _memo[dtype, shape]
-
-
-def _reduction(name: str, axis: int | None) -> Callable[..., Any]:
-    return lambda x: getattr(np, name)(x, axis=axis)
 
 
 def _cases() -> Iterator[Case]:
@@ -137,7 +120,7 @@ def _cases() -> Iterator[Case]:
             for name in shapes._REDUCTIONS:
                 for axis in (None, 0, 1):
                     label = f"np.{name}(x, axis={axis}), {where}"
-                    yield Case("reductions", label, _reduction(name, axis), [x])
+                    yield Case("reductions", label, shapes.reduction(name, axis), [x])
             for name, move in shapes._MOVEMENT.items():
                 yield Case("movement", f"{name}, {where}", move, [x])
         for name, (operands, product) in shapes._PRODUCTS.items():
@@ -255,7 +238,7 @@ def _report(cases: list[Case]) -> str:
     for group in dict.fromkeys(case.group for case in cases):
         ratios = [c.ratio for c in cases if c.group == group and not math.isnan(c.ratio)]
         counts = " | ".join(str(sum(r > bound for r in ratios)) for bound in (1.05, 1.15, 1.3))
-        mean = f"{gpu.geometric_mean(ratios):.2f} | {max(ratios):.2f}" if ratios else "- | -"
+        mean = f"{geometric_mean(ratios):.2f} | {max(ratios):.2f}" if ratios else "- | -"
         lines.append(f"| {group} | {len(ratios)} | {counts} | {mean} |")
     listed = sorted((case for case in cases if case.ratio > _LIMIT), key=lambda c: -c.ratio)
     if listed:
@@ -283,12 +266,9 @@ def main() -> None:
             libraries[adapter.name] = adapter(options.device)
         except Exception as error:  # a broken installation must not end the run
             print(f"without {adapter.name}: {error}", file=sys.stderr)
-    parts = [part.split() for part in options.only.split(",")] if options.only else [[]]
     cases = []
     end = time.perf_counter() + options.limit
-    for case in _cases():
-        if not any(all(word in f"{case.group} {case.name}" for word in part) for part in parts):
-            continue
+    for case in shapes.chosen(_cases(), options.only):
         if time.perf_counter() > end:
             print("stopped: the limit of time", file=sys.stderr)
             break

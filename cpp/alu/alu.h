@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 
 #include "types/capabilities.h"
 #include "types/dtype.h"

@@ -140,8 +140,21 @@ struct Codec<std::pair<A, B>> {
   }
 };
 
-// A struct whose fields are listed by `template <class F> void fields(F&& f)`, calling
-// f(key, member) for each. An empty key means that the value is printed bare.
+// Members of a struct: equality, and `fields`, which calls f(key, member) for each of its fields.
+// An empty key means that the value is printed bare.
+#define RUNE_FIELDS(Name, ...)                  \
+  bool operator==(const Name&) const = default; \
+  template <class F>                            \
+  void fields([[maybe_unused]] F&& f) {         \
+    __VA_ARGS__;                                \
+  }
+
+// The base of structs without fields.
+struct NoFields {
+  RUNE_FIELDS(NoFields, )
+};
+
+// A struct that lists its fields.
 template <class T>
 concept Reflected = requires(T& t) { t.fields([](const char*, auto&) {}); };
 

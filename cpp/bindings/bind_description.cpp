@@ -24,7 +24,7 @@ py::dict values_of(const Lowered& lowered) {
     const auto* input = node.as<graph::Placeholder>();
     values[py::int_(place.value.id)] =
         py::dict("dtype"_a = name_of(node.dtype()), "shape"_a = shape_text(node.shape()),
-                 "bytes"_a = schedule::bytes_of(schedule.graph, place.value),
+                 "bytes"_a = bytes_of(schedule.graph[place.value]),
                  "input"_a = input ? py::object(py::int_(input->index)) : py::object(py::none()),
                  "is_constant"_a = node.as<graph::Vconst>() != nullptr);
   }

@@ -7,7 +7,6 @@
 
 #include <memory>
 #include <optional>
-#include <string>
 
 #include "types/dtype.h"
 #include "types/shape.h"

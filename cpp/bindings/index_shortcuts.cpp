@@ -1,8 +1,5 @@
 // Shortcuts of the rules that read and write arrays: integers, slices and writes in place.
-#include <array>
 #include <cmath>
-#include <utility>
-#include <vector>
 
 #include "bindings/bindings.h"
 #include "bindings/context.h"

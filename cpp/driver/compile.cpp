@@ -193,8 +193,7 @@ runtime::Step transfer_step(const schedule::Memory_Transfer& transfer, const gra
   const int from = devices.number_of(transfer.src_device);
   const int to = devices.number_of(transfer.dst_device);
   return runtime::Memory_Transfer{slots.at(transfer.dst, to), slots.at(transfer.src, from),
-                                  static_cast<size_t>(schedule::bytes_of(graph, transfer.src)),
-                                  from, to};
+                                  static_cast<size_t>(bytes_of(graph[transfer.src])), from, to};
 }
 
 runtime::Step synchronization_step(const schedule::Synchronization& wait, const Devices& devices) {
@@ -283,7 +282,7 @@ class Assembler {
     for (const auto& [result, operand] : plan_loops(*nest.graph.graph).copies)
       for (const schedule::Value v : item.outputs)
         if (schedule_.graph[v].as<graph::Loop_Nest>()->result == static_cast<int64_t>(result)) {
-          const int64_t bytes = schedule::bytes_of(schedule_.graph, v);
+          const int64_t bytes = bytes_of(schedule_.graph[v]);
           const Slot to = slots_.at(v, 0), from = slots_.at(item.inputs[operand], 0);
           if (to == from) continue;  // it is there already
           add(runtime::Memory_Transfer{to, from, static_cast<size_t>(bytes)},

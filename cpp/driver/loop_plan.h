@@ -1,7 +1,6 @@
 // Plans how the loops of a Loop_Nest run in memory: as statements on cells, in order.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <utility>
 #include <variant>

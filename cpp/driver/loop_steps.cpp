@@ -263,7 +263,7 @@ class StepsLowerer {
       }
       memory[v] = steps_.memory.size();
       LoopMemory& own = steps_.memory.emplace_back();
-      own.bytes = schedule::bytes_of(schedule.graph, v);
+      own.bytes = bytes_of(schedule.graph[v]);
       if (const auto* constant = node.as<graph::Vconst>()) {
         own.constant = constant->values;
         continue;

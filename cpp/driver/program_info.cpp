@@ -85,7 +85,7 @@ StepInfo step_info(const schedule::Schedule& schedule, const Capabilities& caps,
     info.kind = "transfer";
     info.name = concat(transfer->src_device, " to ", transfer->dst_device);
     info.bytes_read = info.bytes_written =
-        static_cast<double>(schedule::bytes_of(schedule.graph, transfer->src));
+        static_cast<double>(bytes_of(schedule.graph[transfer->src]));
   } else {
     info.kind = info.name = "wait";
   }

@@ -118,6 +118,10 @@ const SymVar* declared_variable(const Node& node) {
   return size ? &size->var : nullptr;
 }
 
+int64_t bytes_of(const Node& node) {
+  return max_elements(node.shape()) * size_of(node.dtype());
+}
+
 bool is_computed(const Node& node) {
   return !node.as<Placeholder>() && !node.as<Vconst>() && !node.as<Const_Scalar>() &&
          !node.as<Define_Var>();

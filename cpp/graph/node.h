@@ -50,19 +50,7 @@ struct CustomAttr {
   bool operator==(const CustomAttr& other) const;
 };
 
-// Members of each kind of node: equality, and its attributes by their names in the text.
-#define RUNE_FIELDS(Name, ...)                  \
-  bool operator==(const Name&) const = default; \
-  template <class F>                            \
-  void fields([[maybe_unused]] F&& f) {         \
-    __VA_ARGS__;                                \
-  }
-
-#define RUNE_NODE_EMPTY(Name) \
-  struct Name {               \
-    RUNE_FIELDS(Name, )       \
-  };
-
+// The members of nodes with one or two attributes.
 #define RUNE_NODE_1(Name, T1, m1, k1) \
   struct Name {                       \
     T1 m1{};                          \
@@ -116,11 +104,11 @@ RUNE_NODE_2(Scan, ReduceOp, op, "", int64_t, axis, "axis")
 // operand gives the shape of the buffer that the tracker's views index.
 RUNE_NODE_1(Valid, ShapeTracker, tracker, "")
 // Operands (in, idx[, valid]): in.ravel()[idx], 0 where valid is false. The shape is idx's.
-RUNE_NODE_EMPTY(Index)
+struct Index : text::NoFields {};
 // Elements `indices` of the last axis (a vector's lanes).
 RUNE_NODE_1(Shuffle, Ints, indices, "indices")
 // Stacks operands of one shape along a new last axis.
-RUNE_NODE_EMPTY(Vectorize)
+struct Vectorize : text::NoFields {};
 // Operands (a[m,k], b[k,n], c[m,n]): a @ b + c.
 struct Wmma {
   int64_t m = 0, n = 0, k = 0;
@@ -128,9 +116,9 @@ struct Wmma {
 };
 
 // Operands (real, imag), floats of one dtype: real + imag j. Real and Imag are its parts.
-RUNE_NODE_EMPTY(Complex)
-RUNE_NODE_EMPTY(Real)
-RUNE_NODE_EMPTY(Imag)
+struct Complex : text::NoFields {};
+struct Real : text::NoFields {};
+struct Imag : text::NoFields {};
 
 // NumPy's astype: of a complex number, that of its real part; bool is value != 0.
 RUNE_NODE_1(Cast, DType, target, "")
@@ -138,7 +126,7 @@ RUNE_NODE_1(Cast, DType, target, "")
 RUNE_NODE_1(Bitcast, DType, target, "")
 
 // Stored in memory, row-major.
-RUNE_NODE_EMPTY(Contiguous)
+struct Contiguous : text::NoFields {};
 RUNE_NODE_2(Copy, std::string, device, "device", bool, clone, "clone")
 // Operands (target, value...): writes value i to the box `boxes[i]` ((low, high) of each axis;
 // empty means all) of the target, in order. The result is the target after the writes.
@@ -149,10 +137,10 @@ RUNE_NODE_1(Define_Var, SymVar, var, "")
 // The operand, a Define_Var, with its value fixed.
 RUNE_NODE_1(Bind, int64_t, value, "value")
 
-RUNE_NODE_EMPTY(Detach)
-RUNE_NODE_EMPTY(Contiguous_Backward)
+struct Detach : text::NoFields {};
+struct Contiguous_Backward : text::NoFields {};
 // No value: orders its operands before the end of the program.
-RUNE_NODE_EMPTY(Sink)
+struct Sink : text::NoFields {};
 // Operand 0, stored: a kernel ends here. The other fields and operands are for readers.
 struct Kernel {
   std::string name;
@@ -169,7 +157,7 @@ RUNE_NODE_1(Device, std::string, name, "name")
 RUNE_NODE_2(Multi, std::optional<int64_t>, axis, "axis", std::vector<bool>, real, "real")
 // The operand, which the user would compute in its consumer's kernel: a hint without effect, since
 // costs decide what is stored.
-RUNE_NODE_EMPTY(Fuse)
+struct Fuse : text::NoFields {};
 // The operand, along whose last axis the user would unroll: a hint without effect, since the
 // mapping decides what is unrolled.
 RUNE_NODE_1(Unroll, int64_t, factor, "factor")
@@ -178,7 +166,7 @@ RUNE_NODE_1(Unroll, int64_t, factor, "factor")
 RUNE_NODE_2(Contract, Pairs, contract, "contract", Pairs, batch, "batch")
 RUNE_NODE_1(Cat, int64_t, axis, "axis")
 // Operands (counter, key), each u32[...,2]: Threefry2x32 with 20 rounds (Salmon et al. 2011).
-RUNE_NODE_EMPTY(Threefry)
+struct Threefry : text::NoFields {};
 // Operands (source, indices): source.take(indices, axis).
 RUNE_NODE_1(Gather, int64_t, axis, "axis")
 // Operands (target, indices, updates): target with updates at indices of `axis`, in the order of
@@ -210,7 +198,7 @@ struct Host_Callback {
   RUNE_FIELDS(Host_Callback, f("", name), f("call", call), f("result", result), f("rows", rows))
   int64_t row_rank() const { return rows.value_or(0); }
 };
-RUNE_NODE_EMPTY(Noop)
+struct Noop : text::NoFields {};
 
 // Loops. A loop is named by its Loop_Counter, which declares the variable. What depends on the
 // counter or on a Carry of the loop, directly or by its sizes, is the loop's body, up to its
@@ -243,8 +231,6 @@ RUNE_NODE_1(Update, std::vector<Dim>, offsets, "offsets")
 // nest have equal operands.
 RUNE_NODE_2(Loop_Nest, int64_t, result, "result", Subgraph, graph, "graph")
 
-#undef RUNE_FIELDS
-#undef RUNE_NODE_EMPTY
 #undef RUNE_NODE_1
 #undef RUNE_NODE_2
 
@@ -406,6 +392,9 @@ struct Graph {
   // The first Define_Var of this variable. Throws InternalError if there is none.
   Value definition(const SymVar& var) const;
 };
+
+// Bytes of all elements of the node's value, of as many as memory has room for.
+int64_t bytes_of(const Node& node);
 
 // Whether the node's elements are computed: they are neither given nor constant.
 bool is_computed(const Node& node);

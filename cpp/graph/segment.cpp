@@ -28,10 +28,6 @@ bool is_constant(const Node& node) {
   return node.as<Const_Scalar>() || node.as<Vconst>();
 }
 
-double bytes_of(const Node& node) {
-  return static_cast<double>(num_elements(bounds_of(node.shape()))) * size_of(node.dtype());
-}
-
 // Whether there are sizes among the node's attributes.
 bool has_sizes(const Node& node) {
   switch (node.kind()) {
@@ -126,10 +122,10 @@ double numpy_ns(const Graph& graph, Value v) {
   if (is_view(node) || is_constant(node) || node.as<Placeholder>()) return 0;
   constexpr double kNumber = 150, kCall = 700, kReduction = 2000;
   constexpr double kCache = 1 << 20;  // bytes
-  double bytes = bytes_of(node);
+  double bytes = static_cast<double>(bytes_of(node));
   for (Value operand : node.inputs) {
     if (graph[operand].as<Expand>()) operand = graph[operand].inputs[0];
-    bytes += bytes_of(graph[operand]);
+    bytes += static_cast<double>(bytes_of(graph[operand]));
   }
   double additions = elements_of(node) * additions_of(node);
   if (const auto* contract = node.as<Contract>()) {

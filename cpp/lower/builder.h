@@ -1,8 +1,6 @@
 // Makes instructions and infers their types.
 #pragma once
 
-#include <initializer_list>
-
 #include "lower/instr.h"
 
 namespace rune::lower {

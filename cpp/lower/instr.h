@@ -6,7 +6,6 @@
 // elements. Values defined inside a Range or If are not visible outside; Acc carries values out.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -34,108 +33,93 @@ struct Type {
 enum class SpecialKind : uint8_t { Global_task_idx, Local_thread_idx, Workgroup_idx };
 const char* name_of(SpecialKind kind);
 
-// Equality of a payload, and its fields with the words before them in IR text.
-#define RUNE_FIELDS(Name, ...)                  \
-  bool operator==(const Name&) const = default; \
-  template <class F>                            \
-  void fields(F&& f) {                          \
-    __VA_ARGS__                                 \
-  }
-
-// The base of instructions that have no fields besides their operands.
-struct NoFields {
-  bool operator==(const NoFields&) const = default;
-  template <class F>
-  void fields(F&&) {}
-};
-
 // Memory of a workgroup, which its threads share; contents undefined at the start.
 struct Local {
   int64_t size = 0;
-  RUNE_FIELDS(Local, f("size", size);)
+  RUNE_FIELDS(Local, f("size", size))
 };
 // Memory of one thread alone; contents undefined at the start.
 struct Private {
   int64_t size = 0;
-  RUNE_FIELDS(Private, f("size", size);)
+  RUNE_FIELDS(Private, f("size", size))
 };
 // A mutable register. Args: (initial value). Reading the Acc gives its current value.
-struct Acc : NoFields {};
+struct Acc : text::NoFields {};
 // Argument number `index` of the kernel: memory of `size` elements.
 struct Define_Global {
   int64_t index = 0;
   int64_t size = 0;
   bool writable = false;
-  RUNE_FIELDS(Define_Global, f("index", index); f("size", size); f("writable", writable);)
+  RUNE_FIELDS(Define_Global, f("index", index), f("size", size), f("writable", writable))
 };
 struct Const {
   Scalar value;
-  RUNE_FIELDS(Const, f("", value);)
+  RUNE_FIELDS(Const, f("", value))
 };
 // A vector constant, one value a lane.
 struct Vconst {
   std::vector<Scalar> values;
-  RUNE_FIELDS(Vconst, f("", values);)
+  RUNE_FIELDS(Vconst, f("", values))
 };
 // A position in the launch, an integer in [0, bound): Workgroup_idx is the group, Local_thread_idx
 // the thread in it, Global_task_idx group * local + thread.
 struct Special {
   SpecialKind kind = SpecialKind::Workgroup_idx;
   int64_t bound = 1;
-  RUNE_FIELDS(Special, f("", kind); f("bound", bound);)
+  RUNE_FIELDS(Special, f("", kind), f("bound", bound))
 };
 // The run-time value of a symbolic variable, an integer.
 struct Define_Var {
   SymVar var;
-  RUNE_FIELDS(Define_Var, f("", var);)
+  RUNE_FIELDS(Define_Var, f("", var))
 };
 // Args: (bound). Runs the body, up to the matching EndRange, once for each integer from 0 to bound
 // - 1, in order; not at all for bound <= 0. The value of the instruction is that integer.
-struct Range : NoFields {};
-struct EndRange : NoFields {};
+struct Range : text::NoFields {};
+struct EndRange : text::NoFields {};
 // Args: (condition), a scalar bool. It stands directly in a Range, not in an If within it. Where
 // the condition is true, it ends the Range: neither what follows in the body runs nor another
 // iteration.
-struct Break : NoFields {};
+struct Break : text::NoFields {};
 // Args: (condition), a scalar bool. The body ends at the matching EndIf.
-struct If : NoFields {};
-struct EndIf : NoFields {};
+struct If : text::NoFields {};
+struct EndIf : text::NoFields {};
 // Waits until all threads of the workgroup have reached it. What they have written to Local and
 // global memory is visible to the whole workgroup afterwards.
-struct Barrier : NoFields {};
+struct Barrier : text::NoFields {};
 // A Range of `iterations` that the target's compiler should unroll. Ends at EndRange.
 struct Unroll {
   int64_t iterations = 0;
-  RUNE_FIELDS(Unroll, f("iterations", iterations);)
+  RUNE_FIELDS(Unroll, f("iterations", iterations))
 };
 // Args: (memory, index[, valid]). A scalar index and a result of n lanes: reads the elements index
 // to index+n-1. An index of n lanes: reads one element for each lane. `valid` has n lanes, or one
 // for all of them. A lane for which it is false reads nothing and gives 0.
-struct Load : NoFields {};
+struct Load : text::NoFields {};
 // Args: (memory, index, value[, valid]), which select elements as those of Load do. `nontemporal`:
 // the data is not read again soon. `atomic`: an operation; the element becomes `element op value`
 // in one step, also if other threads store to it atomically at the same time.
 struct Store {
   bool nontemporal = false;
   std::optional<AluOp> atomic = std::nullopt;
-  RUNE_FIELDS(Store, f("nontemporal", nontemporal); f("atomic", atomic);)
+  RUNE_FIELDS(Store, f("nontemporal", nontemporal), f("atomic", atomic))
 };
 // Args: (memory, index), which select elements as those of Load do: these may be loaded soon. A
 // hint, which changes no value and does nothing where the index is outside of the memory.
-struct Prefetch : NoFields {};
+struct Prefetch : text::NoFields {};
 // A scalar operation, lane by lane.
 struct Alu {
   AluOp op = AluOp::Add;
-  RUNE_FIELDS(Alu, f("", op);)
+  RUNE_FIELDS(Alu, f("", op))
 };
 // Args: vectors of one type, whose lanes are numbered from the first vector's to the last one's.
 // The result has the lanes `indices`, in this order. It is a scalar if that is one lane.
 struct Shuffle {
   Ints indices;
-  RUNE_FIELDS(Shuffle, f("indices", indices);)
+  RUNE_FIELDS(Shuffle, f("indices", indices))
 };
 // A scalar in all lanes of the type.
-struct Splat : NoFields {};
+struct Splat : text::NoFields {};
 // Args: (a, b, c), tiles a[m,k], b[k,n], c[m,n]. The result is a @ b + c. The T threads of a
 // SIMD-group share each tile, and each thread holds some lanes of it. `spread` says which, by a
 // list of strides for each tile: lane l of thread t holds the element whose row-major position is
@@ -144,7 +128,7 @@ struct Splat : NoFields {};
 struct Wmma {
   int64_t m = 0, n = 0, k = 0;
   std::vector<Ints> spread;
-  RUNE_FIELDS(Wmma, f("m", m); f("n", n); f("k", k); f("spread", spread);)
+  RUNE_FIELDS(Wmma, f("m", m), f("n", n), f("k", k), f("spread", spread))
   // The number of threads that share a tile, if each holds this many lanes of the result.
   int64_t threads(int lanes) const { return m * n / lanes; }
 };
@@ -157,30 +141,29 @@ int64_t spread_position(const Ints& strides, int64_t number);
 struct Simd_reduce {
   AluOp op = AluOp::Add;
   int64_t width = 32;
-  RUNE_FIELDS(Simd_reduce, f("", op); f("width", width);)
+  RUNE_FIELDS(Simd_reduce, f("", op), f("width", width))
 };
 // Args: (x, lane), scalars. SIMD-groups are those of Simd_reduce. Each thread gets the x of the
 // thread of its SIMD-group that has the number `lane`, which lies in [0, width). All threads of the
 // workgroup execute it together, as they do a Barrier, but it orders no accesses to memory.
 struct Simd_shuffle {
   int64_t width = 32;
-  RUNE_FIELDS(Simd_shuffle, f("width", width);)
+  RUNE_FIELDS(Simd_shuffle, f("width", width))
 };
 // The operand as the type's dtype: NumPy's astype, see Scalar::cast.
-struct Cast : NoFields {};
+struct Cast : text::NoFields {};
 // The operand's bits as the type's dtype, of equal size.
-struct Bitcast : NoFields {};
+struct Bitcast : text::NoFields {};
 // Args: (acc, value). Gives the Acc a new value.
-struct Assign : NoFields {};
+struct Assign : text::NoFields {};
 // User-supplied source, lane by lane: `text` is an expression of the target's language, for LLVM an
 // instruction without `%name =`. $0 $1 ... are operands, $T is the type, $T0 $T1 ... are theirs, $M
 // is the type as LLVM's intrinsics name it.
 struct Custom {
   std::string op_name;
   std::string text;
-  RUNE_FIELDS(Custom, f("", op_name); f("text", text);)
+  RUNE_FIELDS(Custom, f("", op_name), f("text", text))
 };
-#undef RUNE_FIELDS
 
 // RUNE_INSTR(Kind, text, fewest args, most args (-1: any), has a value)
 #define RUNE_LOWERED_INSTRS(RUNE_INSTR)                  \

@@ -12,12 +12,7 @@ namespace rune::schedule {
 struct Axis {
   std::string name;
   Dim size;
-  bool operator==(const Axis&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("name", name);
-    f("size", size);
-  }
+  RUNE_FIELDS(Axis, f("name", name), f("size", size))
   bool is_symbolic() const { return !size.is_constant(); }
   // The most points that it has.
   int64_t extent() const { return size.bound(); }
@@ -50,20 +45,10 @@ struct Mapping {
   std::optional<int64_t> points;
   std::optional<int64_t> teams;
   std::optional<bool> mirrored;
-  bool operator==(const Mapping&) const = default;
+  RUNE_FIELDS(Mapping, f("block", block), f("thread", thread), f("vec", vec), f("serial", serial),
+              f("lanes", lanes), f("threads", threads), f("points", points), f("teams", teams),
+              f("mirrored", mirrored))
   int64_t team_threads() const { return threads / teams.value_or(1); }
-  template <class F>
-  void fields(F&& f) {
-    f("block", block);
-    f("thread", thread);
-    f("vec", vec);
-    f("serial", serial);
-    f("lanes", lanes);
-    f("threads", threads);
-    f("points", points);
-    f("teams", teams);
-    f("mirrored", mirrored);
-  }
 };
 
 // tiles[i]: sizes of axis i's tiles, outermost first. The first tile of a block axis is what one
@@ -75,13 +60,7 @@ struct IterSpace {
   std::vector<Axis> axes;
   Mapping mapping;
   std::vector<Ints> tiles;
-  bool operator==(const IterSpace&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("axes", axes);
-    f("mapping", mapping);
-    f("tiles", tiles);
-  }
+  RUNE_FIELDS(IterSpace, f("axes", axes), f("mapping", mapping), f("tiles", tiles))
   int64_t extent(int64_t axis) const { return axes[axis].extent(); }
   // Elements of one vector along the axis.
   int64_t lanes(int64_t axis) const { return contains(mapping.vec, axis) ? mapping.lanes : 1; }

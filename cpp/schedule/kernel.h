@@ -31,16 +31,8 @@ struct Scratch {
   std::optional<int64_t> run_axis = std::nullopt;
   int64_t run = 1;
   int64_t elements = 0;  // of memory
-  bool operator==(const Scratch&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("", value);
-    f("shape", shape);
-    f("strides", strides);
-    f("run_axis", run_axis);
-    f("run", run);
-    f("elements", elements);
-  }
+  RUNE_FIELDS(Scratch, f("", value), f("shape", shape), f("strides", strides),
+              f("run_axis", run_axis), f("run", run), f("elements", elements))
 };
 
 // Announces accesses to `from` before they happen:
@@ -53,13 +45,7 @@ struct Prefetch {
   Value from;
   std::optional<int64_t> axis;
   int64_t ahead = 1;
-  bool operator==(const Prefetch&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("", from);
-    f("axis", axis);
-    f("ahead", ahead);
-  }
+  RUNE_FIELDS(Prefetch, f("", from), f("axis", axis), f("ahead", ahead))
 };
 
 // How the threads of a workgroup that share a reduction combine their partial results: by a tree
@@ -73,12 +59,7 @@ const char* name_of(ThreadCombination combination);
 struct Combination {
   ThreadCombination threads = ThreadCombination::None;
   bool atomic = false;
-  bool operator==(const Combination&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("threads", threads);
-    f("atomic", atomic);
-  }
+  RUNE_FIELDS(Combination, f("threads", threads), f("atomic", atomic))
 };
 
 // How a kernel's contraction, its only reduction, runs on tiles of m x n x k. A device's matrix
@@ -104,7 +85,10 @@ struct MatrixPlan {
   // Set if a thread's elements of a tile are several pieces: the number of neighbours in a piece,
   // in a row of the result and of the operand with the rows, and in a column of the other operand.
   std::optional<int64_t> piece = std::nullopt;
-  bool operator==(const MatrixPlan&) const = default;
+  RUNE_FIELDS(MatrixPlan, f("m", m), f("n", n), f("k", k), f("operands", operands), f("rows", rows),
+              f("columns", columns), f("reduced", reduced), f("row_operand", row_operand),
+              f("tiles", tiles), f("groups", groups), f("depth", depth), f("copies", copies),
+              f("piece", piece))
   // `side` is 0 for the rows of the block and 1 for its columns.
   int64_t axis(size_t side) const { return side == 0 ? rows : columns; }
   size_t operand(size_t side) const { return static_cast<size_t>(row_operand) ^ side; }
@@ -116,22 +100,6 @@ struct MatrixPlan {
     return side == 0 && m == 1 && k == 1 && n > 1 && depth > 0 && tiles[0] % n == 0 ? n : 1;
   }
   bool divides(int64_t axis) const { return axis == rows || axis == columns || axis == reduced; }
-  template <class F>
-  void fields(F&& f) {
-    f("m", m);
-    f("n", n);
-    f("k", k);
-    f("operands", operands);
-    f("rows", rows);
-    f("columns", columns);
-    f("reduced", reduced);
-    f("row_operand", row_operand);
-    f("tiles", tiles);
-    f("groups", groups);
-    f("depth", depth);
-    f("copies", copies);
-    f("piece", piece);
-  }
 };
 
 // Stages: what a kernel does at each point of its outer axes, in order.
@@ -151,13 +119,7 @@ struct StageValue {
   Value value;
   Ints strides;  // by axis of the iteration space
   std::optional<int64_t> offset = std::nullopt;
-  bool operator==(const StageValue&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("", value);
-    f("strides", strides);
-    f("offset", offset);
-  }
+  RUNE_FIELDS(StageValue, f("", value), f("strides", strides), f("offset", offset))
 };
 
 // A stage runs at each point of the outer axes, which are the axes that belong to no stage.
@@ -181,16 +143,8 @@ struct Stage {
   std::optional<StageValue> keeps = std::nullopt;
   std::optional<std::vector<Value>> takes = std::nullopt;
   std::optional<int64_t> depth = std::nullopt;
-  bool operator==(const Stage&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("", kind);
-    f("axes", axes);
-    f("values", values);
-    f("keeps", keeps);
-    f("takes", takes);
-    f("depth", depth);
-  }
+  RUNE_FIELDS(Stage, f("", kind), f("axes", axes), f("values", values), f("keeps", keeps),
+              f("takes", takes), f("depth", depth))
 };
 
 // Kernels.
@@ -200,25 +154,14 @@ struct Shift {
   Value buffer;
   int64_t argument = 0;
   int64_t scale = 1;
-  bool operator==(const Shift&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("", buffer);
-    f("argument", argument);
-    f("scale", scale);
-  }
+  RUNE_FIELDS(Shift, f("", buffer), f("argument", argument), f("scale", scale))
 };
 
 // A Const_Scalar node. In a launch its value has the bits of the launch's argument of this number.
 struct ConstantArgument {
   Value constant;
   int64_t argument = 0;
-  bool operator==(const ConstantArgument&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("", constant);
-    f("argument", argument);
-  }
+  RUNE_FIELDS(ConstantArgument, f("", constant), f("argument", argument))
 };
 
 struct Kernel;
@@ -228,12 +171,7 @@ struct Kernel;
 // mirror images of their points.
 struct Mirror {
   int64_t rows = 0, columns = 0;
-  bool operator==(const Mirror&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("rows", rows);
-    f("columns", columns);
-  }
+  RUNE_FIELDS(Mirror, f("rows", rows), f("columns", columns))
 };
 
 // Runs its stages, in order, at every point of the outer axes.
@@ -241,13 +179,7 @@ struct Staged {
   std::vector<Stage> stages;
   std::optional<Combination> combine = std::nullopt;  // where threads share a reduction
   std::optional<Mirror> mirror = std::nullopt;
-  bool operator==(const Staged&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("stages", stages);
-    f("combine", combine);
-    f("mirror", mirror);
-  }
+  RUNE_FIELDS(Staged, f("stages", stages), f("combine", combine), f("mirror", mirror))
 };
 
 // Runs the phases in order, for each tile of the kernel's axes, inside its serial loops. The
@@ -269,12 +201,7 @@ struct Phased {
 struct MatrixTiled {
   MatrixPlan plan;
   std::vector<Stage> stages;
-  bool operator==(const MatrixTiled&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("matrix", plan);
-    f("stages", stages);
-  }
+  RUNE_FIELDS(MatrixTiled, f("matrix", plan), f("stages", stages))
 };
 
 // The code of launches of equal structure. It is written in terms of the values of its first
@@ -296,23 +223,10 @@ struct Kernel {
   std::vector<Shift> shifts;
   std::vector<ConstantArgument> constants;
   Body body;
-  bool operator==(const Kernel&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("name", name);
-    f("device", device);
-    f("ops", ops);
-    f("inputs", inputs);
-    f("outputs", outputs);
-    f("scratch", scratch);
-    f("iter", iter);
-    f("prefetch", prefetches);
-    f("nontemporal", nontemporal);
-    f("arguments", arguments);
-    f("shifts", shifts);
-    f("constants", constants);
-    f("body", body);
-  }
+  RUNE_FIELDS(Kernel, f("name", name), f("device", device), f("ops", ops), f("inputs", inputs),
+              f("outputs", outputs), f("scratch", scratch), f("iter", iter),
+              f("prefetch", prefetches), f("nontemporal", nontemporal), f("arguments", arguments),
+              f("shifts", shifts), f("constants", constants), f("body", body))
 
   const std::vector<Stage>& stages() const;   // empty if the kernel has phases
   std::vector<Stage>& mutable_stages();       // of a kernel without phases

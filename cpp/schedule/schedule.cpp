@@ -7,10 +7,6 @@ const char* name_of(FusionType type) {
   return kNames[static_cast<size_t>(type)];
 }
 
-int64_t bytes_of(const Graph& graph, Value v) {
-  return max_elements(graph[v].shape()) * size_of(graph[v].dtype());
-}
-
 ItemAccesses accesses_of(const ScheduleItem& item) {
   if (const Launch* launch = item.launch()) return {launch->inputs, launch->outputs};
   if (const Host_Callback* callback = item.callback()) return {callback->inputs, callback->outputs};

@@ -15,22 +15,12 @@ namespace rune::schedule {
 
 // Buffers of values hold all of the value, row-major.
 
-// Bytes of all elements of a value.
-int64_t bytes_of(const Graph& graph, Value v);
-
 // The items that use a value's buffer, and its place in the arena if it is a temporary.
 struct Allocation {
   Value value;
   int64_t first = 0, last = 0;
   std::optional<int64_t> offset;
-  bool operator==(const Allocation&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("", value);
-    f("first", first);
-    f("last", last);
-    f("offset", offset);
-  }
+  RUNE_FIELDS(Allocation, f("", value), f("first", first), f("last", last), f("offset", offset))
 };
 
 // Items.
@@ -41,39 +31,22 @@ struct Launch {
   int64_t kernel = 0;  // position in Schedule::kernels
   std::vector<Value> ops, inputs, outputs;
   Ints arguments;
-  bool operator==(const Launch&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("kernel", kernel);
-    f("ops", ops);
-    f("inputs", inputs);
-    f("outputs", outputs);
-    f("arguments", arguments);
-  }
+  RUNE_FIELDS(Launch, f("kernel", kernel), f("ops", ops), f("inputs", inputs),
+              f("outputs", outputs), f("arguments", arguments))
 };
 
 // Copies a value, whose buffer is on another device.
 struct Memory_Transfer {
   Value src, dst;
   std::string src_device, dst_device;
-  bool operator==(const Memory_Transfer&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("src", src);
-    f("dst", dst);
-    f("src_device", src_device);
-    f("dst_device", dst_device);
-  }
+  RUNE_FIELDS(Memory_Transfer, f("src", src), f("dst", dst), f("src_device", src_device),
+              f("dst_device", dst_device))
 };
 
 // Waits until the devices have run all that was launched before.
 struct Synchronization {
   std::vector<std::string> devices;
-  bool operator==(const Synchronization&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("devices", devices);
-  }
+  RUNE_FIELDS(Synchronization, f("devices", devices))
 };
 
 // A call to a function of the host, after all that its operands need.
@@ -82,25 +55,14 @@ struct Host_Callback {
   int64_t call = 0;  // number of the function among the program's
   // One for each operand, in order, and one for each result that is used.
   std::vector<Value> inputs, outputs;
-  bool operator==(const Host_Callback&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("name", name);
-    f("call", call);
-    f("inputs", inputs);
-    f("outputs", outputs);
-  }
+  RUNE_FIELDS(Host_Callback, f("name", name), f("call", call), f("inputs", inputs),
+              f("outputs", outputs))
 };
 
 // Runs the loops that `outputs`, nodes of one graph::Loop_Nest, are results of.
 struct Loop_Nest {
   std::vector<Value> inputs, outputs;  // one input for each operand, in order
-  bool operator==(const Loop_Nest&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("inputs", inputs);
-    f("outputs", outputs);
-  }
+  RUNE_FIELDS(Loop_Nest, f("inputs", inputs), f("outputs", outputs))
 };
 
 // Items are numbered by position, and run in this order.
@@ -127,13 +89,7 @@ ItemAccesses accesses_of(const ScheduleItem& item);
 struct Dependency {
   int64_t from = 0, to = 0;
   std::vector<Value> values;
-  bool operator==(const Dependency&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("from", from);
-    f("to", to);
-    f("values", values);
-  }
+  RUNE_FIELDS(Dependency, f("from", from), f("to", to), f("values", values))
 };
 
 enum class FusionType : uint8_t { Elementwise, Reduction, Mixed };
@@ -147,17 +103,9 @@ struct FusionOpportunity {
   double benefit_score = 0;  // ns saved
   int64_t memory_saved = 0;  // bytes
   std::string reason;
-  bool operator==(const FusionOpportunity&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("producer", producer);
-    f("consumer", consumer);
-    f("type", fusion_type);
-    f("taken", taken);
-    f("score", benefit_score);
-    f("memory_saved", memory_saved);
-    f("reason", reason);
-  }
+  RUNE_FIELDS(FusionOpportunity, f("producer", producer), f("consumer", consumer),
+              f("type", fusion_type), f("taken", taken), f("score", benefit_score),
+              f("memory_saved", memory_saved), f("reason", reason))
 };
 
 // What an item costs.
@@ -169,17 +117,9 @@ struct ItemAnalysis {
   double occupancy = 1;      // share of the device's cores or threads that have work
   int64_t work_ns = 0;       // on one core or compute unit
   int64_t est_ns = 0;        // on the device, launch included
-  bool operator==(const ItemAnalysis&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("flops", flops);
-    f("bytes_read", bytes_read);
-    f("bytes_written", bytes_written);
-    f("accumulators", accumulators);
-    f("occupancy", occupancy);
-    f("work_ns", work_ns);
-    f("est_ns", est_ns);
-  }
+  RUNE_FIELDS(ItemAnalysis, f("flops", flops), f("bytes_read", bytes_read),
+              f("bytes_written", bytes_written), f("accumulators", accumulators),
+              f("occupancy", occupancy), f("work_ns", work_ns), f("est_ns", est_ns))
 };
 
 struct Schedule {

@@ -27,13 +27,7 @@ struct SymVar {
   std::string name;
   int64_t min_val = 0;
   int64_t max_val = 0;
-  bool operator==(const SymVar&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("name", name);
-    f("min", min_val);
-    f("max", max_val);
-  }
+  RUNE_FIELDS(SymVar, f("name", name), f("min", min_val), f("max", max_val))
 };
 
 // The size of a dimension: a constant, or a constant plus multiples of variables. Equal dims are
@@ -131,14 +125,7 @@ struct View {
   Ints strides;  // elements
   int64_t offset = 0;
   std::optional<std::vector<std::pair<int64_t, int64_t>>> mask;
-  bool operator==(const View&) const = default;
-  template <class F>
-  void fields(F&& f) {
-    f("shape", shape);
-    f("strides", strides);
-    f("offset", offset);
-    f("mask", mask);
-  }
+  RUNE_FIELDS(View, f("shape", shape), f("strides", strides), f("offset", offset), f("mask", mask))
 };
 
 // A composition of views: views.back() is indexed first, and its linear position, read as a
@@ -146,12 +133,8 @@ struct View {
 // linear position addresses the buffer.
 struct ShapeTracker {
   std::vector<View> views;
-  bool operator==(const ShapeTracker&) const = default;
+  RUNE_FIELDS(ShapeTracker, f("views", views))
   const Ints& shape() const { return views.back().shape; }
-  template <class F>
-  void fields(F&& f) {
-    f("views", views);
-  }
 };
 
 }  // namespace rune

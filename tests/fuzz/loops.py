@@ -11,7 +11,7 @@ from __future__ import annotations
 import linecache
 import random
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -66,13 +66,19 @@ class LoopProgram:
         return namespace["program"]  # type: ignore[no-any-return]
 
 
-def outcome(function: Any, arguments: tuple[Any, ...]) -> Any:
+_ERRORS = (
+    AttributeError, IndexError, OverflowError, TypeError, UnboundLocalError, ValueError,
+    ZeroDivisionError,
+)  # fmt: skip
+
+
+def outcome(function: Any, arguments: Sequence[Any]) -> Any:
     """What it returns, or the type and the text of the exception that it raises."""
     with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         try:
             return function(*arguments)
-        except (IndexError, ValueError, TypeError, OverflowError, UnboundLocalError) as error:
-            return type(error).__name__, str(error)
+        except _ERRORS as error:
+            return type(error), str(error)
 
 
 class _Counter(NamedTuple):

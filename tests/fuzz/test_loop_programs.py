@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 import pytest
-from loops import loop_program
+from loops import loop_program, outcome
 
 import rune_jit
 
@@ -32,15 +31,6 @@ def _is_exact(x: Any) -> bool:
     return x.dtype.kind != "f" or bool(np.all(np.abs(x) < _LARGE))
 
 
-def _outcome(function: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What it returns, or the type and the text of the exception that it raises."""
-    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
-        try:
-            return function(*arguments)  # type: ignore[no-any-return]
-        except (IndexError, ValueError, OverflowError, TypeError, ZeroDivisionError) as error:
-            return type(error), str(error)
-
-
 def check(seed: int, device: str) -> tuple[int, int] | None:
     """How many loops the program of a seed has, and how many became loops of the compiled one; None
     if it has no results to compare. Raises AssertionError if they differ from NumPy's."""
@@ -50,7 +40,7 @@ def check(seed: int, device: str) -> tuple[int, int] | None:
     compared = 0
     for call in range(_CALLS):
         wanted, found = program.arguments(call), program.arguments(call)
-        expected, actual = _outcome(function, wanted), _outcome(jitted, found)
+        expected, actual = outcome(function, wanted), outcome(jitted, found)
         if not all(map(_is_exact, (*expected, *wanted))):
             continue
         text = f"seed {seed}, call {call}\n{program.source}\n{jitted.explain()}"

@@ -183,9 +183,7 @@ class Former {
     std::map<uint32_t, uint32_t> first;                // by update: that value
     for (const uint32_t id : nodes) {
       const Node& node = graph_.nodes[id];
-      if (!node.as<Update>() || !is_constant(node.shape()) ||
-          max_elements(node.shape()) * size_of(node.dtype()) > kMostBytes)
-        continue;
+      if (!node.as<Update>() || !is_constant(node.shape()) || bytes_of(node) > kMostBytes) continue;
       const uint32_t target = node.inputs[0].id;
       const auto before = first.find(target);
       first[id] = before == first.end() ? target : before->second;

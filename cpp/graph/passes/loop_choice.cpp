@@ -310,7 +310,7 @@ class ThreadChooser : Chooser {
     for (size_t k = 0; k < num_carried(end); ++k) {
       const Node& last = graph_[end.inputs[1 + k]];
       if (values_of_updated(graph_, tree_, loop_, k) || !is_constant(last.shape())) continue;
-      const double bytes = static_cast<double>(max_elements(last.shape()) * size_of(last.dtype()));
+      const double bytes = static_cast<double>(graph::bytes_of(last));
       if (bytes > static_cast<double>(caps_.last_level_bytes))
         result += 2 * trip_ * bytes / caps_.bandwidth_bytes_per_ns;
     }

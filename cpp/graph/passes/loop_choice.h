@@ -1,7 +1,6 @@
 // Chooses which rows of a loop become blocks, and how many rows a block has.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 
 #include "graph/passes/loop_blocks.h"

@@ -1,5 +1,4 @@
 // Decompositions of float scaling and of floor division.
-#include <cmath>
 
 #include "lower/passes/decompose_rules.h"
 

@@ -1,7 +1,6 @@
 // Emits loads and stores of a kernel's values: its arguments, and scratch memory.
 #pragma once
 
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <vector>

@@ -327,8 +327,8 @@ namespace {
 ItemAnalysis analyze_moves(const Graph& graph, const Capabilities& caps, const ScheduleItem& item) {
   ItemAnalysis result;
   const auto [reads, writes] = accesses_of(item);
-  for (const Value v : reads) result.bytes_read += bytes_of(graph, v);
-  for (const Value v : writes) result.bytes_written += bytes_of(graph, v);
+  for (const Value v : reads) result.bytes_read += bytes_of(graph[v]);
+  for (const Value v : writes) result.bytes_written += bytes_of(graph[v]);
   const double bytes = static_cast<double>(result.bytes_read + result.bytes_written);
   result.work_ns = estimate(memory_ns(caps, bytes, bytes, 1));
   result.est_ns = estimate(caps.launch_ns) + result.work_ns;

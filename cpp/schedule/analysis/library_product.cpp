@@ -169,7 +169,7 @@ std::map<uint32_t, LibraryProduct> library_products(const Graph& graph,
     if (narrows && graph[v].dtype() != found->product.operands) product.result = user;
     double more_ns = 0;
     const auto add = [&](Value stored) {
-      more_ns += store_ns(caps, static_cast<double>(bytes_of(graph, stored)));
+      more_ns += store_ns(caps, static_cast<double>(bytes_of(graph[stored])));
     };
     if (!is_read(product.a)) add(product.a);
     if (!is_read(product.b)) add(product.b);

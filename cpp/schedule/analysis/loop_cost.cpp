@@ -90,8 +90,8 @@ ItemAnalysis analyze_loops(const Graph& graph, const Capabilities& caps, const L
     work.ns += outermost.ns;
   }
   ItemAnalysis result;
-  for (const Value v : item.inputs) result.bytes_read += bytes_of(graph, v);
-  for (const Value v : item.outputs) result.bytes_written += bytes_of(graph, v);
+  for (const Value v : item.inputs) result.bytes_read += bytes_of(graph[v]);
+  for (const Value v : item.outputs) result.bytes_written += bytes_of(graph[v]);
   const double bytes = static_cast<double>(result.bytes_read + result.bytes_written);
   result.flops = estimate(work.flops);
   result.occupancy = 1.0 / caps.num_cores;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <vector>
 
 #include "schedule/schedule.h"
 #include "types/capabilities.h"

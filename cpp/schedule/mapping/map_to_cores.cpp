@@ -76,7 +76,7 @@ class CoreMapper {
     const int64_t most_cached =
         std::clamp(s_.caps.last_level_bytes, kLeastNontemporalBytes, kMostNontemporalBytes);
     for (const Value v : s_.kernel.outputs)
-      if (s_.caps.has_nontemporal_stores && bytes_of(s_.graph, v) >= most_cached)
+      if (s_.caps.has_nontemporal_stores && bytes_of(s_.graph[v]) >= most_cached)
         s_.kernel.nontemporal.push_back(v);
   }
 

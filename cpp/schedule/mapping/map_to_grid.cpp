@@ -384,7 +384,7 @@ class GridMapper {
     for (const MemoryAccess& a : accesses)
       for (const MemoryAccess& b : accesses)
         if (&a != &b && !a.is_store && !b.is_store && a.value == b.value &&
-            bytes_of(s_.graph, a.value) > s_.caps.last_level_bytes / 2 &&
+            bytes_of(s_.graph[a.value]) > s_.caps.last_level_bytes / 2 &&
             mirrored(a.position) == b.position)
           return true;
     return false;

@@ -52,7 +52,7 @@ void plan_gathers(const Graph& graph, const Capabilities& caps, Kernel& kernel) 
     const Shape& shape = node.shape();
     if (shape.empty() || shape.back().bound() < 2 * kElementsAhead) continue;
     const Value source = node.inputs[0];
-    if (!contains(kernel.inputs, source) || bytes_of(graph, source) <= caps.last_level_bytes)
+    if (!contains(kernel.inputs, source) || bytes_of(graph[source]) <= caps.last_level_bytes)
       continue;
     if (!stored(graph, kernel, node.inputs[1])) continue;
     add_prefetch(kernel, {source, std::nullopt, kElementsAhead});
@@ -85,7 +85,7 @@ void plan_rows(const Graph& graph, const Capabilities& caps, Kernel& kernel) {
   for (const MemoryAccess& access : memory_accesses(graph, kernel)) {
     if (access.stage != 0 || access.is_store) continue;
     const Value v = access.value;
-    if (!contains(kernel.inputs, v) || bytes_of(graph, v) <= caps.l2_bytes) continue;
+    if (!contains(kernel.inputs, v) || bytes_of(graph[v]) <= caps.l2_bytes) continue;
     const auto row = access.position.coefficient_of(static_cast<uint32_t>(*rows));
     if (!row || *row < 1 || access.position.coefficient_of(static_cast<uint32_t>(along)) != 1)
       continue;
@@ -112,7 +112,7 @@ bool transposes(const Graph& graph, const Kernel& kernel) {
 void plan_squares(const Graph& graph, const Capabilities& caps, Kernel& kernel) {
   if (!transposes(graph, kernel)) return;
   for (const Value v : kernel.outputs)
-    if (2 * bytes_of(graph, v) > caps.l2_bytes && !contains(kernel.nontemporal, v))
+    if (2 * bytes_of(graph[v]) > caps.l2_bytes && !contains(kernel.nontemporal, v))
       add_prefetch(kernel, {v, std::nullopt, 2 * kernel.lanes() - 1});
 }
 

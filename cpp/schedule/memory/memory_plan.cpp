@@ -132,7 +132,7 @@ Schedule plan_memory(Schedule schedule) {
   std::vector<Temporary> temporaries;
   int64_t lasting = 0;  // inputs and outputs
   for (auto& [v, allocation] : allocations) {
-    const int64_t bytes = bytes_of(schedule.graph, v);
+    const int64_t bytes = bytes_of(schedule.graph[v]);
     const bool in_memory = evaluation_of(schedule.graph[v]) == Evaluation::Memory;
     if (in_memory || outputs.count(v)) {
       lasting += bytes;

@@ -292,14 +292,14 @@ class Verifier {
     if (lasting || !allocation.offset) return false;
     if (*allocation.offset < 0 || end_of(allocation) > schedule_.arena_bytes)
       report("the temporary ", name, " at ", *allocation.offset, " with ",
-             bytes_of(graph_, allocation.value), " bytes leaves the arena of ",
+             bytes_of(graph_[allocation.value]), " bytes leaves the arena of ",
              schedule_.arena_bytes);
     return true;
   }
 
   // Of a temporary, in the arena.
   int64_t end_of(const Allocation& allocation) const {
-    return *allocation.offset + bytes_of(graph_, allocation.value);
+    return *allocation.offset + bytes_of(graph_[allocation.value]);
   }
 
   // Sweeps over the items; the live temporaries are ordered by offset and disjoint, so that a new

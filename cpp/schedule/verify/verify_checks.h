@@ -2,7 +2,6 @@
 // verify_stages.cpp.
 #pragma once
 
-#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>

@@ -18,7 +18,7 @@ from rune_jit.rules.coercions import (
     is_float,
     is_inexact,
 )
-from rune_jit.rules.statistics import degrees_removed, masked_variance, mean_of, variance_of
+from rune_jit.rules.statistics import degrees_removed, masked_variance, variance_of
 from rune_jit.rules.table import FUNCTIONS, implements
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.orders import Orders
@@ -141,13 +141,6 @@ for _function in (np.sum, np.prod, np.max, np.min, np.any, np.all):
 for _old, _new in (("amax", np.max), ("amin", np.min)):
     if hasattr(np, _old):
         implements(getattr(np, _old))(FUNCTIONS[_new])
-
-
-@implements(np.mean)
-def _mean(
-    a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, *, where: Any = NO_VALUE
-) -> Tracer:
-    return mean_of(a, axis, dtype, keepdims, where)
 
 
 def _variance(

@@ -80,8 +80,10 @@ def _compute_dtype(a: Any, dtype: Any) -> tuple[Any, Any]:
     return result, np.dtype(np.float32) if is_half else result
 
 
-def mean_of(a: Any, axis: Any, dtype: Any, keepdims: Any, where: Any = NO_VALUE) -> Tracer:
-    """numpy.mean."""
+@implements(np.mean)
+def _mean_of(
+    a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, *, where: Any = NO_VALUE
+) -> Tracer:
     trace = require_trace()
     builder, x = trace.builder, trace.array(a)
     axes, keepdims = as_axes(axis), as_flag(keepdims)

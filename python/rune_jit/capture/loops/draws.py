@@ -28,7 +28,7 @@ import numpy as np
 
 from rune_jit.capture.loops.effects import global_value
 from rune_jit.capture.loops.liveness import loaded, stored
-from rune_jit.capture.loops.nodes import assign, at, call, load
+from rune_jit.capture.loops.nodes import assign, at, call, load, path_of
 
 _METHOD_NAMES = (
     # Generator and RandomState
@@ -246,15 +246,6 @@ def _own(s: ast.AST) -> Iterator[ast.AST]:
         yield x
         if not isinstance(x, (ast.For, ast.While)):
             yield from _own(x)
-
-
-def path_of(x: ast.AST) -> tuple[str, ...]:
-    """The names of `a.b.c`; () of other expressions."""
-    names: list[str] = []
-    while isinstance(x, ast.Attribute):
-        names.append(x.attr)
-        x = x.value
-    return (x.id, *reversed(names)) if isinstance(x, ast.Name) else ()
 
 
 # Their parts are evaluated in the order of their fields.

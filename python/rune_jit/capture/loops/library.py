@@ -16,9 +16,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from rune_jit.capture.loops import heaps
-from rune_jit.capture.loops.draws import path_of
 from rune_jit.capture.loops.effects import global_value
-from rune_jit.capture.loops.nodes import at, load
+from rune_jit.capture.loops.nodes import at, load, path_of
 from rune_jit.capture.loops.unfold import ON_LISTS
 
 # By function: the name under which loops call what takes its place, and the number of arguments.

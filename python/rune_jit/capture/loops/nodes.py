@@ -25,6 +25,15 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
         yield x
 
 
+def path_of(x: ast.AST) -> tuple[str, ...]:
+    """The names of `a.b.c`; () of other expressions."""
+    names: list[str] = []
+    while isinstance(x, ast.Attribute):
+        names.append(x.attr)
+        x = x.value
+    return (x.id, *reversed(names)) if isinstance(x, ast.Name) else ()
+
+
 def load(name: str) -> ast.expr:
     return ast.Name(name, ast.Load())
 

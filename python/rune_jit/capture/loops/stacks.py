@@ -77,15 +77,12 @@ class _Uses(ast.NodeVisitor):
             self._note(node.value, self.read)
         self.generic_visit(node)
 
-    def visit_Assign(self, node: ast.Assign) -> None:
+    def visit_Assign(self, node: Any) -> None:
         if (place := _place_of(node)) is not None:
             self._note(place.value, self.read)
         self.generic_visit(node)
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> None:
-        if (place := _place_of(node)) is not None:
-            self._note(place.value, self.read)
-        self.generic_visit(node)
+    visit_AugAssign = visit_Assign
 
     def _visit_test(self, node: Any) -> None:
         for x in _truths(node.test):

@@ -27,10 +27,10 @@ import numpy as np
 from rune_jit.capture.loops import samplers
 from rune_jit.capture.loops.aliases import NUMBERS_OF_SAMPLERS
 from rune_jit.capture.loops.drawing import Drawn, Parts
-from rune_jit.capture.loops.draws import generators, is_of_python, method_of, path_of
+from rune_jit.capture.loops.draws import generators, is_of_python, method_of
 from rune_jit.capture.loops.library import as_users
 from rune_jit.capture.loops.liveness import stored
-from rune_jit.capture.loops.nodes import at, load
+from rune_jit.capture.loops.nodes import at, load, path_of
 
 # The samplers of methods that none has the name of: by the generator's kind and the method's name.
 _OTHERS = {

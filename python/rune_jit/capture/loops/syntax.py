@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rune_jit.capture.loops.handlers import as_traced, handlers_of, may_jump
 from rune_jit.capture.loops.jumps import is_flag, limit_of
 from rune_jit.capture.loops.liveness import Live, loaded, stored
-from rune_jit.capture.loops.nodes import assign, at, load, walk
+from rune_jit.capture.loops.nodes import assign, at, load, path_of, walk
 from rune_jit.capture.loops.unfold import (
     APPEND,
     APPENDED,
@@ -283,7 +283,7 @@ def uses_of(statements: Sequence[ast.stmt | ast.expr]) -> Uses:
             else:
                 holders.append(place)
         elif isinstance(x, ast.Call):
-            path = _path(x.func)
+            path = path_of(x.func)
             if path:
                 calls.add(path)
                 inner |= set(walk(x.func))
@@ -291,7 +291,7 @@ def uses_of(statements: Sequence[ast.stmt | ast.expr]) -> Uses:
                 methods.add(x.func.attr)
                 inner.add(x.func)
         elif isinstance(x, ast.Attribute) and x not in inner:
-            path = _path(x)
+            path = path_of(x)
             if path:
                 paths.add(path)
                 inner |= set(walk(x))
@@ -299,7 +299,7 @@ def uses_of(statements: Sequence[ast.stmt | ast.expr]) -> Uses:
     names = frozenset(name for name in loaded(statements) if not name.startswith("."))
     names -= appended - read
     assigned = frozenset(
-        _path(x) or (x.attr,)
+        path_of(x) or (x.attr,)
         for x in nodes
         if isinstance(x, ast.Attribute) and isinstance(x.ctx, ast.Store)
     )
@@ -366,14 +366,6 @@ def _is_extended(x: ast.Assign) -> bool:
 def _is_items(x: ast.expr) -> bool:
     """Whether x is a call that `x[i]` of a list has been made."""
     return isinstance(x, ast.Call) and isinstance(x.func, ast.Name) and x.func.id == ITEMS
-
-
-def _path(x: ast.expr) -> Path | None:
-    names: list[str] = []
-    while isinstance(x, ast.Attribute):
-        names.append(x.attr)
-        x = x.value
-    return (x.id, *reversed(names)) if isinstance(x, ast.Name) else None
 
 
 def _refusal(body: Sequence[ast.stmt], allowed: tuple[type, ...]) -> str | None:
