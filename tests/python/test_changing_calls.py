@@ -4,6 +4,7 @@ few compilations."""
 from __future__ import annotations
 
 import dataclasses
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -190,3 +191,21 @@ def test_calls_without_fallback_are_looked_at() -> None:
             first(X, np.array([len(X)]))
     with pytest.raises(rune_jit.ConcretizationError):
         first(X[None], np.array([0]))
+
+
+@pytest.mark.parametrize(("count", "way"), [(300, "on NumPy"), (3, "as one program")])
+def test_what_is_compared_at_each_call_may_take_longer_than_numpy(
+    count: int, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Trial, "verdict", lambda self: "NumPy is faster")
+    parts = [types.SimpleNamespace(size=i) for i in range(count)]
+
+    def offsets(x: np.ndarray) -> np.ndarray:
+        return x + max(part.size for part in parts)
+
+    jitted = rune_jit.jit(offsets)
+    for last in (count, count + 1):
+        for _ in range(6):
+            assert_matches(jitted(X), offsets(X))
+        assert way in jitted.explain()
+        parts[-1].size = last

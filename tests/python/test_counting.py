@@ -93,6 +93,24 @@ def test_lengths_that_never_stay_the_same():
             strict(i + more)
 
 
+def test_a_program_has_few_lengths_that_data_decide():
+    """The program so far was compiled and run for each of them."""
+
+    def counts(rows):
+        table = np.zeros((len(rows), 4), int)
+        for i, row in enumerate(rows):
+            found = np.bincount(row)
+            table[i, : len(found)] = found
+        return table
+
+    f = rune_jit.jit(counts)
+    for seed in range(3):
+        rows = np.random.default_rng(seed).integers(0, 4, (20, 5))
+        assert_matches(f(rows), counts(rows))
+        info = f.cache_info()
+        assert (info.misses, info.segmented) == (1, 1)
+
+
 def test_captured_arrays_are_counted_as_they_are_now():
     places = np.array([0, 2, 2])
     jitted = rune_jit.jit(lambda w: np.bincount(places, w), fallback="error")

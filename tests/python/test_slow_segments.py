@@ -11,6 +11,7 @@ from segment_checks import check, never_numpy, segmented, x
 import rune_jit
 from rune_jit.calls import entries
 from rune_jit.calls.trial import Trial
+from rune_jit.capture import rebinder
 from rune_jit.capture.loops import apart
 from rune_jit.tracing import programs, segments
 
@@ -413,3 +414,36 @@ def test_times_of_programs_with_state_on_numpy(monkeypatch):
         calls.append(info.hits + info.misses)
     # The first call is NumPy's because it assigns; after it, the second turn.
     assert calls[:4] == [1, 1, 1, 1] and calls[-1] == 2
+
+
+def scaled(x):
+    return x / max(x.max().item(), 1.0)
+
+
+def shifted(x):
+    return x - min(x.min().item(), 0.0)
+
+
+@pytest.mark.parametrize("size", [50, 20_000])
+def test_small_arrays_do_not_pay_for_reading_many_functions(size, monkeypatch):
+    """A call that read the sources of all methods of a library took seconds."""
+    read = []
+
+    def noted(function):
+        read.append(function.__name__)
+        return with_loops_apart(function)
+
+    with_loops_apart = rebinder.with_loops_apart
+    monkeypatch.setattr(rebinder, "with_loops_apart", noted)
+    monkeypatch.setattr(segments, "_SLOW_READING", 0.0)
+
+    def f(x):
+        y = scaled(x)
+        return shifted(y) + 1
+
+    jitted = rune_jit.jit(f)
+    for _ in range(2):
+        check(jitted(x(size)), f(x(size)))
+    is_small = size == 50
+    assert ("to read its functions' sources takes long" in jitted.explain()) == is_small
+    assert ("shifted" in read) != is_small

@@ -35,6 +35,8 @@ from rune_jit.tracing.tracer import are_atomic
 
 # How many nodes a program has whose calls are compared with NumPy's: loops have been unrolled.
 _LARGE = 2000
+# The same for what it has read outside of the function, which each call compares.
+_MANY_GUARDS = 200
 # How many nodes it has at most if it is not worth compiling: on numbers of Python alone, for which
 # Python takes less time than a call of a program.
 _FEW_NODES = 32
@@ -258,10 +260,8 @@ class Signatures:
                 if report := watch.report(traced.graph, traced.loops):
                     self._notes[call.key] = [report, *traced.loops]
                     self._reports.once(report, SlowCompilationWarning, user_site())
-                is_slow = bool(traced.functions or call.slots) or traced.assigned is not None
-                is_slow |= len(traced.graph) > _LARGE or trees.has_records(call.treedef)
-                if may_fall_back and is_slow:
-                    self._trials[call.key] = Trial()
+            if may_fall_back and _may_be_slow(call, traced):
+                self._trials[call.key] = Trial()
         except (ValuesNeeded, StateFound):
             self.misses -= 1
             raise
@@ -328,6 +328,16 @@ class Signatures:
         elif other is not None:
             self.cache.replace(call.key, other)
         return other is not None
+
+
+def _may_be_slow(call: Call, traced: Traced) -> bool:
+    """Whether calls of a program may take longer than NumPy for what is beside its kernels."""
+    if len(traced.guards) > _MANY_GUARDS:
+        return True
+    if traced.graph is None:
+        return False
+    is_slow = bool(traced.functions or call.slots) or traced.assigned is not None
+    return is_slow or len(traced.graph) > _LARGE or trees.has_records(call.treedef)
 
 
 def _is_of_few_numbers(call: Call, traced: Traced) -> bool:

@@ -218,7 +218,12 @@ class Rebinder:
     def _code_of(self, function: types.FunctionType) -> types.CodeType:
         if self._trace.loops is not None:
             return with_loops(function)
-        return with_loops_apart(function) if self._trace.is_segmented else function.__code__
+        trace: Any = self._trace
+        if not trace.is_segmented or trace.gave_up:
+            return function.__code__
+        code = with_loops_apart(function)
+        trace.note_read()
+        return code
 
     def finish(self) -> None:
         """Hands assignments to globals and variables of outer functions on."""

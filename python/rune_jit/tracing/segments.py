@@ -58,6 +58,19 @@ class SegmentedTrace(Trace):
         if self._computed % _SHORTEST_LOOP == 0:
             self._give_up_if_slow()
 
+    def note_read(self) -> None:
+        """Notes that the source of a function has been read, which takes milliseconds."""
+        if self.gave_up or not self._takes_longer_than(_SLOW_READING):
+            return
+        if 0 < max(map(np.size, self._memory.values()), default=0) < _SMALL_ARRAY:
+            self.give_up("its arrays are small, and to read its functions' sources takes long")
+
+    def _takes_longer_than(self, seconds: float) -> bool:
+        """Whether this call has taken longer than NumPy would, by at least so many seconds."""
+        programs, (_, compile_time, numpy_time) = self.programs, self._before
+        elapsed = time.thread_time() - self._began - (programs.compile_time - compile_time)
+        return elapsed > seconds + _SLOWER * (programs.numpy_time - numpy_time)
+
     # What is in memory.
 
     def in_memory(self, array: Any, is_own: bool = True) -> Any:
@@ -258,13 +271,12 @@ class SegmentedTrace(Trace):
 
     def _give_up_if_slow(self) -> None:
         """Lets NumPy compute the rest of the call if segments do not pay."""
-        programs, (compiled, compile_time, numpy_time) = self.programs, self._before
-        elapsed = time.thread_time() - self._began - (programs.compile_time - compile_time)
+        programs, compiled = self.programs, self._before[0]
         if programs.compiled - compiled > _MOST_COMPILED:
             self.give_up(f"it made more than {_MOST_COMPILED} programs in one call")
         elif programs.compiled > compiled and not programs.pay:
             self.give_up("its programs take longer to compile than they save in many calls")
-        elif elapsed > _SLOW + _SLOWER * (programs.numpy_time - numpy_time):
+        elif self._takes_longer_than(_SLOW):
             self.give_up("its operations take less time than tracing them")
 
     def give_up(self, why: str) -> None:
@@ -450,10 +462,11 @@ class SegmentedTrace(Trace):
             return np.array(self.values([x._value_in(self)])[0])
 
 
-# When a call goes on with NumPy: after so many compilations, or after so many seconds and times
-# NumPy's estimated time.
+# When a call goes on with NumPy: after so many compilations, or after so many seconds (more while
+# it reads sources, which later calls do not) and times NumPy's estimated time.
 _MOST_COMPILED = 24
-_SLOW, _SLOWER = 0.2, 2.0
+_SLOW, _SLOW_READING, _SLOWER = 0.2, 0.5, 2.0
+_SMALL_ARRAY = 10_000  # elements: larger ones may take NumPy long before a segment has told
 # How many nodes a segment of a loop without reads has at least, and any segment at most.
 _SHORTEST_LOOP, _LONGEST_SEGMENT = 100, 1000
 _VARIES = object()

@@ -11,7 +11,7 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.chunked.iota import Iota
-from rune_jit.errors import UnsupportedOpError
+from rune_jit.errors import DataDependentShapeError, UnsupportedOpError
 from rune_jit.tracing.context import ValuesNeeded, active
 from rune_jit.tracing.loops import HostCall, Loops
 from rune_jit.tracing.sizes import AxisSize, Size, TracedSizes
@@ -25,6 +25,8 @@ _Value: Any = _core.Value
 _MOST_NODES = 30_000
 # Up to so many integers are a constant where arrays are in chunks.
 _MOST_COUNTED = 1 << 12
+# How many sizes that data have one program may assume: to find each runs the program so far.
+_MOST_SIZES = 8
 
 
 class Trace:
@@ -299,12 +301,18 @@ class Trace:
         is the same, and others are traced anew. The program so far finds it, unless there is a
         guess and none has been wrong yet.
 
-        Raises what the program raises, UnsupportedOpError if it cannot run.
+        Raises what the program raises, DataDependentShapeError if there are too many such numbers
+        or it cannot run.
         """
         if self.loops is not None:
             self.loops.refuse("it needs a number that depends on data")
         if guess is None or not self._guesses:
             assert self.evaluate is not None
+            if len(self._assumed) - self.conditions >= _MOST_SIZES:
+                raise DataDependentShapeError(
+                    f"{self.name}: cannot make a program for each of more than {_MOST_SIZES} sizes"
+                    " that data have\nhint: give np.bincount a minlength that is large enough"
+                )
             guess = self.evaluate(value)
         else:
             self._has_guessed = True
