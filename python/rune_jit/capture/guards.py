@@ -23,6 +23,7 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.capture import effects
 from rune_jit.capture.matching import (
+    EmptySlot,
     Met,
     bound_members,
     function_of,
@@ -310,6 +311,8 @@ class Watch:
             slots = {n: raw for n, raw in others.items() if type(raw) is types.MemberDescriptorType}
             if slots and x is not klass:
                 self.on_names(slots, read, of_object=True)
+                for name in slots.keys() - bound_members(x):  # code may assign them
+                    self.guard("attribute", EmptySlot(x, slots[name]), "is_bound", False)
 
     def _look_at_methods(self, klass: type, raws: dict[str, Any], is_copied: bool) -> None:
         def read(name: str) -> None:
@@ -464,6 +467,7 @@ def _change(may_grow: bool, kind: str, holder: Any, name: Any, value: Any) -> st
     """Names what has changed if a guard does not hold. None if a container has only grown, by
     other things than traced values, and may do so."""
     if kind not in ("items", "equal"):
+        name = holder.name if isinstance(holder, EmptySlot) else name
         return "a variable of an outer function" if kind == "cell" else name
     if not may_grow:
         return f"a {type(holder).__name__}"

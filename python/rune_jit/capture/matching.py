@@ -64,7 +64,9 @@ class Match:
 
     def _add_guard(self, kind: str, holder: Any, name: Any, expected: Any) -> bool:
         now = self._new.get(id(holder), _ABSENT)
-        if now is _ABSENT:
+        if isinstance(holder, EmptySlot):
+            now = holder.of(self._new.get(id(holder.owner), holder.owner))
+        elif now is _ABSENT:
             now = holder
             if not self._link(holder, holder):
                 return False
@@ -213,6 +215,26 @@ def _is_of_parts(kind: Any) -> bool:
         or (base.__flags__ & trees.PYTHON_CLASS and not is_library(base.__module__))
         for base in kind.__mro__
     )
+
+
+class EmptySlot:
+    """A slot of an object that held nothing, for guards to watch."""
+
+    def __init__(self, owner: Any, member: types.MemberDescriptorType) -> None:
+        self.owner, self.name, self._member = owner, member.__name__, member
+
+    def of(self, owner: Any) -> EmptySlot:
+        """The slot of another object of the class."""
+        return EmptySlot(owner, self._member)
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether it holds something now. Assigning False empties it."""
+        return self.name in bound_members(self.owner)
+
+    @is_bound.setter
+    def is_bound(self, value: bool) -> None:
+        self._member.__delete__(self.owner)
 
 
 @functools.cache
