@@ -31,7 +31,7 @@ from rune_jit.capture.matching import (
     knows_identity,
     members_of,
 )
-from rune_jit.capture.names import Names, names_in
+from rune_jit.capture.names import Names, UnboundNames, guards_on_absence, names_in
 from rune_jit.capture.objects import (
     INSTALLED,
     is_foreign_array,
@@ -134,6 +134,8 @@ class Watch:
         """Notes that the trace reads a function's code, its default arguments and the variables of
         outer functions that it uses. Returns the values of the arguments and variables."""
         self.guard("attribute", function, "__code__", function.__code__)
+        for guard in guards_on_absence(function):
+            self.guard(*guard)
         for name in ("__defaults__", "__kwdefaults__"):
             self.guard("attribute", function, name, getattr(function, name))
         self._look_at_attributes(function)
@@ -425,7 +427,7 @@ class Watch:
         for i in _core.broken_guards(guards):
             kind, holder, name, value = guards[i]
             if kind == "item":
-                holder[name] = value
+                Slot(kind, holder, name).write(value)
             elif kind == "cell":
                 holder.cell_contents = value
             elif kind == "attribute":
@@ -467,7 +469,7 @@ def _change(may_grow: bool, kind: str, holder: Any, name: Any, value: Any) -> st
     """Names what has changed if a guard does not hold. None if a container has only grown, by
     other things than traced values, and may do so."""
     if kind not in ("items", "equal"):
-        name = holder.name if isinstance(holder, EmptySlot) else name
+        name = holder.name if isinstance(holder, (EmptySlot, UnboundNames)) else name
         return "a variable of an outer function" if kind == "cell" else name
     if not may_grow:
         return f"a {type(holder).__name__}"
