@@ -116,3 +116,53 @@ def test_functions_that_are_attributes_of_functions() -> None:
         assert_same(jitted(X + i, i % 4 == 3), feed(own, X + i, i % 4 == 3))
         assert_same(given.last, own.last)
         assert_same(given.state(), own.state())
+
+
+class Bus:
+    """Its methods are not copied: it holds no array."""
+
+    def __init__(self) -> None:
+        self.listeners: list[Any] = []
+
+    def emit(self, x: Any) -> Any:
+        return [listener(x) for listener in self.listeners]
+
+
+BUS, TOTAL = Bus(), np.zeros(3)
+
+
+def add(x: Any) -> Any:
+    global TOTAL
+    TOTAL = TOTAL + x
+    return TOTAL.sum()
+
+
+BUS.listeners.append(add)
+
+
+def test_globals_that_methods_assign(monkeypatch: pytest.MonkeyPatch) -> None:
+    def f(x: Any) -> Any:
+        before = TOTAL
+        return before, BUS.emit(x), TOTAL
+
+    jitted = rune_jit.jit(f, fallback="silent")
+    for i in range(4):
+        results = []
+        for function in (f, jitted):
+            monkeypatch.setitem(globals(), "TOTAL", np.full(3, float(i)))
+            results.append((function(X + i), TOTAL))
+        assert_same(results[1], results[0])
+
+
+def test_class_attributes_that_methods_count() -> None:
+    class Body:
+        count = 0
+
+        def __init__(self, mass: Any) -> None:
+            self.mass = mass
+            type(self).count += 1
+
+    Body.__init__ = rune_jit.jit(Body.__init__, fallback="silent")  # type: ignore[method-assign]
+    for i in range(4):
+        assert "count" not in vars(Body(X))
+        assert Body.count == i + 1

@@ -30,6 +30,7 @@ from rune_jit.capture.matching import (
     has_slots,
     knows_identity,
     members_of,
+    owner_of,
 )
 from rune_jit.capture.names import Names, UnboundNames, guards_on_absence, names_in
 from rune_jit.capture.objects import (
@@ -431,7 +432,7 @@ class Watch:
             elif kind == "cell":
                 holder.cell_contents = value
             elif kind == "attribute":
-                setattr(holder, name, value)
+                setattr(owner_of(holder, name), name, value)
         for kept in self._kept:
             if not _is_broken(*kept):
                 continue
@@ -444,21 +445,6 @@ class Watch:
                 (held.extend if is_sequence else held.update)(before)
         for source, state in self._generators:
             self._random.set_state(source, state)
-
-
-class Unwatched(Watch):
-    """Notes nothing: for a trace that no later call repeats."""
-
-    def __init__(self, function: Any) -> None:
-        self._package = (getattr(function, "__module__", None) or "").split(".")[0]
-
-    def _note(self, *args: Any) -> None:
-        pass
-
-    guard = guard_item = learn = look = _note  # type: ignore[assignment]
-
-    def guard_function(self, function: types.FunctionType) -> list[Any]:
-        return []
 
 
 def _is_broken(*guard: Any) -> bool:

@@ -314,6 +314,14 @@ def function_of(raw: Any) -> types.FunctionType | None:
     return raw if isinstance(raw, types.FunctionType) else None
 
 
+def owner_of(x: Any, name: str) -> Any:
+    """The object or class whose attribute is what x has under this name."""
+    if isinstance(x, type) or name in getattr(x, "__dict__", ()):
+        return x
+    base = next((base for base in type(x).__mro__ if name in vars(base)), None)
+    return x if base is None or hasattr(type(vars(base)[name]), "__set__") else base
+
+
 def members_of(klass: type) -> tuple[dict[str, Any], dict[str, Any]]:
     """What a class itself holds: functions, and what else code can read."""
     functions, others = {}, {}

@@ -89,18 +89,20 @@ class _Globals(dict[str, Any]):
         super().__init__(BUILTINS | _CALLED_BY_LOOPS | real)
         self["__builtins__"] = vars(builtins) | {"__import__": self._import}
         self.real = real
-        self._before = dict(self)
+        self._before, self._held = dict(self), dict(real)
         self._read: set[str] = {*_CALLED_BY_LOOPS, *BUILTINS} - real.keys()
         self._read.add("__builtins__")  # code in C that imports a module reads it
         self._rebinder: Rebinder | None = rebinder
 
     def __getitem__(self, name: str) -> Any:
         value = super().__getitem__(name)
-        if name not in self._read:
+        now = self.real.get(name, ABSENT)  # code that is not copied may have assigned it
+        if name not in self._read or now is not self._held.get(name, ABSENT):
             self._read.add(name)
             # The trace has not assigned it, and runs.
             if self._rebinder and name in self._before and value is self._before[name]:
-                value = self._rebinder.read(self.real, name, value)
+                self._held[name] = now
+                value = self._rebinder.read(self.real, name, value if now is ABSENT else now)
                 self[name] = self._before[name] = value
         return value
 
@@ -221,7 +223,6 @@ class Rebinder:
         return copy
 
     def _attribute(self, x: types.FunctionType) -> Any:
-        """The stand-in for a function that is an attribute of another one."""
         with contextlib.suppress(UnsupportedOpError):
             return self(x)
         return x  # until it is called

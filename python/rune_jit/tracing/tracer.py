@@ -202,7 +202,8 @@ class Tracer(ArrayMethods, _core.TracerBase):
 
     def _on_numpy(self, name: str) -> Any:
         """NumPy's array, an attribute of which changes: NumPy computes the rest of the call."""
-        self._trace.give_up(f"ndarray.{name} changes what an array is")
+        trace: Any = self._trace
+        trace.give_up(f"ndarray.{name} changes what an array is")
         return self._array()
 
     @property
