@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compare import assert_same
 
 import rune_jit
 
@@ -123,3 +124,64 @@ def test_an_unrolled_loop_runs_in_segments() -> None:
         for got, expected in zip(jitted(np.arange(5.0)), f(np.arange(5.0)), strict=True):
             np.testing.assert_allclose(got, expected, rtol=1e-13)
     assert "as one program" not in jitted.explain()
+
+
+def dtype_of_an_argument(x):
+    x.dtype = np.int64
+    return x, x.shape
+
+
+def dtype_of_an_array(x):
+    y = x * 2
+    y.dtype = np.float32
+    y[0] = 1
+    return y, y.shape
+
+
+def dtype_of_a_view(x):
+    y = x[0]
+    y.dtype = np.int64
+    y += 1
+    x[0, 1] *= 2
+    return y, x.sum()
+
+
+def shape_of_a_view(x):
+    y = x[1:].T
+    y.shape = (1, 2)
+    y += 1
+    return x, y
+
+
+def size_of_an_argument(x):
+    y = x * 2
+    x.resize(6, refcheck=False)
+    x[5] = y.sum()
+    return y, x.sum()
+
+
+def size_of_an_array(x):
+    y = x + 1
+    y.resize((y.size + 1,), refcheck=False)
+    return y
+
+
+@pytest.mark.parametrize("is_read_before", [False, True])
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(dtype_of_an_argument, dtype_of_an_array, dtype_of_a_view),
+        *(shape_of_a_view, size_of_an_argument, size_of_an_array),
+    ],
+)
+def test_attributes_that_are_assigned(function: Any, is_read_before: bool) -> None:
+    def f(x: Any) -> Any:
+        if is_read_before:
+            print(x.max())
+        return function(x)
+
+    jitted = rune_jit.jit(f, fallback="silent")
+    for i in range(3):
+        own, given = (np.arange(4.0).reshape(2, 2) + i for _ in range(2))
+        assert_same(jitted(given), f(own))
+        assert_same(given, own)

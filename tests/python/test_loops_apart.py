@@ -181,6 +181,43 @@ def test_traced_values_in_objects():
     assert type(BUFFER.values) is np.ndarray
 
 
+class Layer:
+    def __init__(self):
+        self.total, self.values = np.zeros(3), np.zeros(3)
+
+    def measure(self):
+        self.total = self.values.sum()
+
+
+class Network:
+    def __init__(self):
+        self.layers = [Layer(), Layer()]
+
+
+NETWORK = Network()
+
+
+def test_a_loop_over_objects_of_a_global(monkeypatch):
+    def step(x):
+        NETWORK.layers[0].values = NETWORK.layers[0].values + x
+        factor = x.sum().item()
+        NETWORK.layers[1].values = NETWORK.layers[1].values * 2 + factor
+        for layer in NETWORK.layers:  # its values are traced ones
+            layer.measure()
+        return [layer.total for layer in NETWORK.layers]
+
+    jitted = rune_jit.jit(step)
+    networks = Network(), Network()
+    for k in range(4):
+        results = []
+        for function, network in zip((step, jitted), networks, strict=True):
+            monkeypatch.setitem(globals(), "NETWORK", network)
+            results.append(function(X[:3] + k))
+        assert_same(results[1], results[0], ulps=8, scaled=True)
+    for want, got in zip(*(network.layers for network in networks), strict=True):
+        assert_same(vars(got), vars(want), ulps=8, scaled=True)
+
+
 def test_functions_that_loops_call():
     def f(x):
         low = x.min().item()

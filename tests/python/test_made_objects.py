@@ -465,3 +465,34 @@ def test_classes_of_made_objects_do_not_keep_the_trace(monkeypatch):
         assert LENGTHS == [0, 5, 10]
     assert "in segments" in jitted.explain()
     assert not searches
+
+
+class Signal:
+    __array_priority__ = 10
+
+    def __init__(self, values):
+        self.values = np.asarray(values)
+
+    @staticmethod
+    def of(x):
+        return x if isinstance(x, Signal) else Signal(x)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.values, dtype)
+
+    def __sub__(self, other):
+        return Signal(self.values - Signal.of(other).values)
+
+    def __rsub__(self, other):
+        return Signal.of(other) - self
+
+
+def test_reflected_methods_and_conversion_to_arrays() -> None:
+    def f(x, y):
+        made = x - Signal(y)
+        print(made.values[0].item())
+        return made.values, float(np.sum(made)), np.maximum(Signal(x), 0.5)
+
+    jitted = rune_jit.jit(f)
+    for i in range(3):
+        assert_same(jitted(X + i, X * 2), f(X + i, X * 2), ulps=8, scaled=True)

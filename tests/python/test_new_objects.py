@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import functools
 import itertools
+import types
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -358,6 +359,42 @@ def test_slots_without_value() -> None:
         if more is not None:
             made.more = more
         assert_matches(jitted(made, X), applied(made, X))
+
+
+class Ring:
+    __slots__ = ("data", "head", "last")
+
+    def __init__(self, n: int, kind: Any = float) -> None:
+        self.data = np.zeros(n, kind)
+        self.head = 0
+
+    def push(self, x: Any) -> Any:
+        self.data[self.head] = self.last = x
+        self.head = self.head + 1
+        return self.data.sum()
+
+
+def test_slots_that_functions_fill() -> None:
+    plain = types.FunctionType(Ring.__init__.__code__, globals(), "plain", (float,))
+    start, push = rune_jit.jit(Ring.__init__), rune_jit.jit(Ring.push)
+    for kind in (float, float, np.uint8, float, np.float32):
+        wanted, made = object.__new__(Ring), object.__new__(Ring)
+        plain(wanted, 4, kind)
+        start(made, 4, kind)
+        for x in (X[0], X[1]):
+            assert_matches(push(made, x), Ring.push(wanted, x))
+        assert type(made.data) is np.ndarray
+        assert_matches((made.data, made.last), (wanted.data, wanted.last))
+
+
+def test_a_slot_that_is_filled_later() -> None:
+    jitted = rune_jit.jit(applied)
+    made = Slots()
+    assert_matches(jitted(made, X), applied(made, X))
+    made.more = 2.0
+    assert_matches(jitted(made, X), applied(made, X))
+    del made.more
+    assert_matches(jitted(made, X), applied(made, X))
 
 
 def test_class_attributes_that_change() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import statistics
+import warnings
 from collections.abc import Callable, Hashable, Iterable, Sized
 from typing import Any
 
@@ -443,3 +444,43 @@ def test_the_operator_that_squares_bools() -> None:
         return made**2, made**3, (x > 0) ** 2, np.iscomplex(x) ** 2
 
     assert_same(rune_jit.jit(program)(X), program(X))
+
+
+def errors_of_means(x):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            return np.nanmean(np.where(x > 9, x, np.nan))
+        except RuntimeWarning as error:
+            return str(error)
+
+
+def errors_after_a_read(x):
+    print(x.sum())
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", category=RuntimeWarning)
+        try:
+            return np.log(x)
+        except RuntimeWarning as error:
+            return str(error)
+
+
+def recorded(x):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        y = 1 / x
+    return y, [str(x.message) for x in found]
+
+
+def ignored(x):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return 1 / x
+
+
+@pytest.mark.parametrize("f", [errors_of_means, errors_after_a_read, recorded, ignored])
+def test_code_that_notices_warnings(f: Any) -> None:
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        assert_same(jitted(np.zeros(3)), f(np.zeros(3)))
+    assert ("one program" in jitted.explain()) is (f is ignored)

@@ -21,9 +21,9 @@ from rune_jit import _core, recording
 from rune_jit.arrays.conversion import call_numpy
 from rune_jit.calls.trial import FOR_TRIAL, Trial
 from rune_jit.capture import threads
-from rune_jit.capture.guards import Unwatched
 from rune_jit.capture.objects import held_arrays, is_library, is_replaceable
 from rune_jit.capture.rebinder import Rebinder
+from rune_jit.capture.unwatched import Unwatched
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.tracing.context import is_own

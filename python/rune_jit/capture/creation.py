@@ -3,8 +3,10 @@ They return traced arrays, which can be written to."""
 
 from __future__ import annotations
 
+import functools
 import itertools
 import types
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -303,10 +305,37 @@ def refuse_reports(trace: Trace, settings: dict[str, Any]) -> None:
                 f"numpy.errstate: cannot trace {name}={how!r} (compiled code reports no"
                 " floating-point errors)"
             )
-            if isinstance(trace, SegmentedTrace):
-                trace.give_up(refusal)
-            else:
-                raise UnsupportedOpError(refusal)
+            _leave_to_numpy(trace, refusal)
+
+
+def _leave_to_numpy(trace: Trace, refusal: str) -> None:
+    if isinstance(trace, SegmentedTrace):
+        trace.give_up(refusal)
+    else:
+        raise UnsupportedOpError(refusal)
+
+
+def _noticing(name: str) -> Any:
+    """The stand-in for a function of `warnings` after which code may notice NumPy's warnings."""
+    real = getattr(warnings, name)
+
+    @functools.wraps(real)
+    def stand_in(*args: Any, **kwargs: Any) -> Any:
+        action = kwargs.get("action", args[0] if args else None)
+        if not _outside_trace() and (action == "error" or kwargs.get("record")):
+            how = "record=True" if kwargs.get("record") else "action='error'"
+            refusal = f"warnings.{name}: cannot trace {how} (compiled code gives no warnings)"
+            _leave_to_numpy(require_trace(), refusal)
+        return real(*args, **kwargs)
+
+    return stand_in
+
+
+# Functions of `warnings` and what stands for them.
+OF_WARNINGS = [
+    (getattr(warnings, name), _noticing(name))
+    for name in ("catch_warnings", "filterwarnings", "simplefilter")
+]
 
 
 def _errstate(**kwargs: Any) -> Any:

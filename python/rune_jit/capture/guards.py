@@ -23,14 +23,16 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.capture import effects
 from rune_jit.capture.matching import (
+    EmptySlot,
     Met,
     bound_members,
     function_of,
     has_slots,
     knows_identity,
     members_of,
+    owner_of,
 )
-from rune_jit.capture.names import Names, names_in
+from rune_jit.capture.names import Names, UnboundNames, guards_on_absence, names_in
 from rune_jit.capture.objects import (
     INSTALLED,
     is_foreign_array,
@@ -133,6 +135,8 @@ class Watch:
         """Notes that the trace reads a function's code, its default arguments and the variables of
         outer functions that it uses. Returns the values of the arguments and variables."""
         self.guard("attribute", function, "__code__", function.__code__)
+        for guard in guards_on_absence(function):
+            self.guard(*guard)
         for name in ("__defaults__", "__kwdefaults__"):
             self.guard("attribute", function, name, getattr(function, name))
         self._look_at_attributes(function)
@@ -310,6 +314,8 @@ class Watch:
             slots = {n: raw for n, raw in others.items() if type(raw) is types.MemberDescriptorType}
             if slots and x is not klass:
                 self.on_names(slots, read, of_object=True)
+                for name in slots.keys() - bound_members(x):  # code may assign them
+                    self.guard("attribute", EmptySlot(x, slots[name]), "is_bound", False)
 
     def _look_at_methods(self, klass: type, raws: dict[str, Any], is_copied: bool) -> None:
         def read(name: str) -> None:
@@ -422,11 +428,11 @@ class Watch:
         for i in _core.broken_guards(guards):
             kind, holder, name, value = guards[i]
             if kind == "item":
-                holder[name] = value
+                Slot(kind, holder, name).write(value)
             elif kind == "cell":
                 holder.cell_contents = value
             elif kind == "attribute":
-                setattr(holder, name, value)
+                setattr(owner_of(holder, name), name, value)
         for kept in self._kept:
             if not _is_broken(*kept):
                 continue
@@ -441,21 +447,6 @@ class Watch:
             self._random.set_state(source, state)
 
 
-class Unwatched(Watch):
-    """Notes nothing: for a trace that no later call repeats."""
-
-    def __init__(self, function: Any) -> None:
-        self._package = (getattr(function, "__module__", None) or "").split(".")[0]
-
-    def _note(self, *args: Any) -> None:
-        pass
-
-    guard = guard_item = learn = look = _note  # type: ignore[assignment]
-
-    def guard_function(self, function: types.FunctionType) -> list[Any]:
-        return []
-
-
 def _is_broken(*guard: Any) -> bool:
     return bool(_core.broken_guards([guard]))
 
@@ -464,6 +455,7 @@ def _change(may_grow: bool, kind: str, holder: Any, name: Any, value: Any) -> st
     """Names what has changed if a guard does not hold. None if a container has only grown, by
     other things than traced values, and may do so."""
     if kind not in ("items", "equal"):
+        name = holder.name if isinstance(holder, (EmptySlot, UnboundNames)) else name
         return "a variable of an outer function" if kind == "cell" else name
     if not may_grow:
         return f"a {type(holder).__name__}"

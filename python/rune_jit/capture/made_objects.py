@@ -59,7 +59,9 @@ class _Method(Copied):
         vars(self).pop("member", None)
 
     def __get__(self, x: Any, kind: Any = None) -> Any:
-        return self.member.__get__(x, kind)
+        # (Of the subclass itself Python reads reflected methods, `__rsub__` for example: were they
+        # others than the class's, those of the right operand would run first.)
+        return (self._member if x is None else self.member).__get__(x, kind)
 
 
 class _Property(_Method):
@@ -131,7 +133,15 @@ _KINDS = (types.FunctionType, property, staticmethod)
 # Methods that are not copied: they compute nothing, or Python checks the type of their results.
 _KEPT = (NOT_CALLED - {"__init__", "__post_init__"}) | {
     *("__float__", "__int__", "__index__", "__complex__", "__bool__", "__len__", "__hash__"),
-    *("__contains__", "__length_hint__", "__format__", "__bytes__", "__sizeof__", "__dir__"),
+    *(
+        "__array__",
+        "__contains__",
+        "__length_hint__",
+        "__format__",
+        "__bytes__",
+        "__sizeof__",
+        "__dir__",
+    ),
 }
 
 

@@ -64,7 +64,9 @@ class Match:
 
     def _add_guard(self, kind: str, holder: Any, name: Any, expected: Any) -> bool:
         now = self._new.get(id(holder), _ABSENT)
-        if now is _ABSENT:
+        if isinstance(holder, EmptySlot):
+            now = holder.of(self._new.get(id(holder.owner), holder.owner))
+        elif now is _ABSENT:
             now = holder
             if not self._link(holder, holder):
                 return False
@@ -215,6 +217,26 @@ def _is_of_parts(kind: Any) -> bool:
     )
 
 
+class EmptySlot:
+    """A slot of an object that held nothing, for guards to watch."""
+
+    def __init__(self, owner: Any, member: types.MemberDescriptorType) -> None:
+        self.owner, self.name, self._member = owner, member.__name__, member
+
+    def of(self, owner: Any) -> EmptySlot:
+        """The slot of another object of the class."""
+        return EmptySlot(owner, self._member)
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether it holds something now. Assigning False empties it."""
+        return self.name in bound_members(self.owner)
+
+    @is_bound.setter
+    def is_bound(self, value: bool) -> None:
+        self._member.__delete__(self.owner)
+
+
 @functools.cache
 def has_slots(kind: Any) -> bool:
     """Whether instances of a user's class hold something in slots."""
@@ -290,6 +312,14 @@ def function_of(raw: Any) -> types.FunctionType | None:
         if not isinstance(raw, types.FunctionType):
             raw = getattr(raw, name, raw)
     return raw if isinstance(raw, types.FunctionType) else None
+
+
+def owner_of(x: Any, name: str) -> Any:
+    """The object or class whose attribute is what x has under this name."""
+    if isinstance(x, type) or name in getattr(x, "__dict__", ()):
+        return x
+    base = next((base for base in type(x).__mro__ if name in vars(base)), None)
+    return x if base is None or hasattr(type(vars(base)[name]), "__set__") else base
 
 
 def members_of(klass: type) -> tuple[dict[str, Any], dict[str, Any]]:

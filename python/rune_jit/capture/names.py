@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 import dis
 import functools
 import inspect
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 
@@ -32,6 +33,47 @@ def _names_read(code: types.CodeType) -> set[str]:
             names.add(name)
         last = name if instruction.opname.startswith("LOAD_FAST") else None
     return names
+
+
+@functools.cache
+def _globals_in(code: types.CodeType) -> frozenset[str]:
+    """Names of globals that a function's code and the functions in it read or delete."""
+    inner = (_globals_in(x) for x in code.co_consts if isinstance(x, types.CodeType))
+    own = (x.argval for x in dis.get_instructions(code) if x.opname in _OF_GLOBALS)
+    return frozenset(own).union(*inner)
+
+
+_OF_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "DELETE_GLOBAL")
+
+
+class UnboundNames:
+    """Globals that code reads and that do not exist, for guards to watch."""
+
+    name = None
+
+    def __init__(self, code: types.CodeType, names: dict[str, Any]) -> None:
+        self._globals = names
+        self.names = _globals_in(code) - names.keys() - vars(builtins).keys()
+
+    @property
+    def are_bound(self) -> bool:
+        """Whether one exists now. Assigning False removes them."""
+        return not self.names.isdisjoint(self._globals)
+
+    @are_bound.setter
+    def are_bound(self, value: bool) -> None:
+        for name in self.names:
+            self._globals.pop(name, None)
+
+
+def guards_on_absence(function: types.FunctionType) -> Iterator[tuple[str, Any, Any, Any]]:
+    """Guards on the globals that a function reads and that do not exist."""
+    held = function.__globals__
+    unbound = UnboundNames(function.__code__, held)
+    if unbound.names:
+        yield "attribute", unbound, "are_bound", False
+    if "globals" in names_in(function.__code__):
+        yield "keys", held, None, tuple(held)
 
 
 def names_in_classes(code: types.CodeType) -> frozenset[str]:

@@ -5,6 +5,7 @@ them (guards.py)."""
 from __future__ import annotations
 
 import builtins
+import contextlib
 import functools
 import inspect
 import types
@@ -54,7 +55,7 @@ from rune_jit.capture.shim import (
     replacements,
 )
 from rune_jit.capture.stand_ins import refuse_code
-from rune_jit.capture.state import ABSENT, Slot
+from rune_jit.capture.state import ABSENT, FunctionAttributes, Slot
 from rune_jit.errors import StateChangedError, UnsupportedOpError
 from rune_jit.rules.on_host import Vectorized
 from rune_jit.tracing.context import may_handle_errors
@@ -88,18 +89,20 @@ class _Globals(dict[str, Any]):
         super().__init__(BUILTINS | _CALLED_BY_LOOPS | real)
         self["__builtins__"] = vars(builtins) | {"__import__": self._import}
         self.real = real
-        self._before = dict(self)
+        self._before, self._held = dict(self), dict(real)
         self._read: set[str] = {*_CALLED_BY_LOOPS, *BUILTINS} - real.keys()
         self._read.add("__builtins__")  # code in C that imports a module reads it
         self._rebinder: Rebinder | None = rebinder
 
     def __getitem__(self, name: str) -> Any:
         value = super().__getitem__(name)
-        if name not in self._read:
+        now = self.real.get(name, ABSENT)  # code that is not copied may have assigned it
+        if name not in self._read or now is not self._held.get(name, ABSENT):
             self._read.add(name)
             # The trace has not assigned it, and runs.
             if self._rebinder and name in self._before and value is self._before[name]:
-                value = self._rebinder.read(self.real, name, value)
+                self._held[name] = now
+                value = self._rebinder.read(self.real, name, value if now is ABSENT else now)
                 self[name] = self._before[name] = value
         return value
 
@@ -117,9 +120,10 @@ class _Globals(dict[str, Any]):
         self._rebinder = None
 
     def assigned(self) -> dict[str, Any]:
-        """The values that the trace has assigned."""
+        """The values that the trace has assigned; ABSENT for names that it has deleted."""
         before = self._before
-        return {k: v for k, v in self.items() if k not in before or before[k] is not v}
+        deleted = dict.fromkeys(self.real.keys() & before.keys() - self.keys(), ABSENT)
+        return deleted | {k: v for k, v in self.items() if before.get(k, ABSENT) is not v}
 
 
 class Rebinder:
@@ -138,6 +142,7 @@ class Rebinder:
         self._cell_copies: dict[int, tuple[Any, Any]] = {}  # by id of a cell: the cell, its copy
         self._globals: dict[int, _Globals] = {}  # by id of the real ones
         self._made_objects = MadeObjects()
+        self._function_attributes: list[FunctionAttributes] = []
 
     def hold(self, slots: Sequence[Slot], values: Sequence[Any]) -> None:
         """Makes values stand for what slots hold."""
@@ -194,8 +199,10 @@ class Rebinder:
             (*cells,),
         )
         copy.__qualname__ = function.__qualname__
-        copy.__dict__ = function.__dict__  # what is assigned to attributes reaches the function
         self._copies[id(function)] = (function, copy)
+        attributes = FunctionAttributes(function, self._attribute)
+        self._function_attributes.append(attributes)
+        copy.__dict__ = attributes.inside  # what is assigned there reaches the function
         if self._watch.is_foreign(function.__module__):
             self._watch.is_strict = True
         else:
@@ -215,6 +222,11 @@ class Rebinder:
             copy.__globals__[name]  # which their code reads in another way
         return copy
 
+    def _attribute(self, x: types.FunctionType) -> Any:
+        with contextlib.suppress(UnsupportedOpError):
+            return self(x)
+        return x  # until it is called
+
     def _code_of(self, function: types.FunctionType) -> types.CodeType:
         if self._trace.loops is not None:
             return with_loops(function)
@@ -228,6 +240,8 @@ class Rebinder:
     def finish(self) -> None:
         """Hands assignments to globals and variables of outer functions on."""
         self._made_objects.finish()
+        for attributes in self._function_attributes:
+            attributes.hand_on()
         for copy in self._globals.values():
             for name, value in copy.assigned().items():
                 self._assign(copy.real, name, value)
@@ -278,9 +292,9 @@ class Rebinder:
         if (key := ("item", id(names), name)) in self._state:
             self._assigned[key] = value
             return
-        if name in names and not self._watch.is_foreign(names.get("__name__")):
-            self._watch.guard("item", names, name, names[name])
-        names[name] = _outside(value)
+        if not self._watch.is_foreign(names.get("__name__")):
+            self._watch.guard("item", names, name, names.get(name, ABSENT))
+        Slot("item", names, name).write(_outside(value))
 
     def inside(self, value: Any) -> Any:
         """The stand-in for a value of a cell, a default argument or a container in the trace."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.capture import math_functions
-from rune_jit.capture.creation import REPLACED, make_array
+from rune_jit.capture.creation import OF_WARNINGS, REPLACED, make_array
 from rune_jit.capture.stand_ins import OF_CLASSES, Function, Scalar, StandIn, Type
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import current_trace
@@ -132,6 +132,7 @@ def _impure() -> Iterator[tuple[Any, Any]]:
     ]
     for name, function in functions:
         yield function, _refusing(function, name)
+    yield from OF_WARNINGS
     yield np.random.default_rng, _seeded(np.random.default_rng)
     for name, function in effects:
         yield function, _refusing(function, name, has_result=False)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit.errors import UnsupportedOpError
+from rune_jit.errors import NumPyOnlyError, UnsupportedOpError
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.rules.known import numbers_as
 from rune_jit.tracing.tracer import Tracer, contains_tracer
@@ -129,6 +129,8 @@ def refuse_code(code: types.CodeType) -> None:
     names_out = any(type(names) is tuple and "out" in names for names in code.co_consts)
     if names_out and _FILLING & set(code.co_names) and _FILLING & _last_names(code):
         raise UnsupportedOpError(f"{code.co_name}: cannot trace out= of a random generator")
+    if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        raise NumPyOnlyError(f"{code.co_name}: cannot trace an async function")
     _refuse_identity(code)
 
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Iterator
+import types
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 
@@ -44,6 +45,27 @@ class Slot(NamedTuple):
             self.holder.pop(self.name, None)
         else:
             self.holder[self.name] = value
+
+
+class FunctionAttributes:
+    """The attributes of a function and of its copy in a trace. They are the same, unless there are
+    functions among them: the copy then has copies of these, which see what the trace assigns."""
+
+    def __init__(self, function: types.FunctionType, copy: Callable[[Any], Any]) -> None:
+        self._own = vars(function)
+        held = self._own.items()
+        self._copies = {k: copy(x) for k, x in held if isinstance(x, types.FunctionType)}
+        self.inside = self._own | self._copies if self._copies else self._own
+        self._before = self.inside.copy()
+
+    def hand_on(self) -> None:
+        """Does to the function's attributes what has been done to the copy's."""
+        if self.inside is self._own:
+            return
+        for name in [*self._before, *self.inside]:
+            value = self.inside.get(name, ABSENT)
+            if value is not self._before.get(name, ABSENT):
+                Slot("item", self._own, name).write(value)
 
 
 class Held:

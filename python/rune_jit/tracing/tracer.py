@@ -164,8 +164,8 @@ class Tracer(ArrayMethods, _core.TracerBase):
     @shape.setter
     def shape(self, value: Any) -> None:
         storage = self._storage
-        if storage.leaf is not None or storage.captured is not None:
-            if not self._trace.is_segmented or self._steps:
+        if not self._steps and (storage.leaf is not None or storage.captured is not None):
+            if not self._trace.is_segmented:
                 raise UnsupportedOpError(
                     "ndarray.shape: cannot trace a write to the shape of an argument\n"
                     "hint: use reshape"
@@ -189,8 +189,22 @@ class Tracer(ArrayMethods, _core.TracerBase):
         return self._dtype
 
     @dtype.setter
-    def dtype(self, value: Any) -> NoReturn:
-        raise UnsupportedOpError("ndarray.dtype: cannot trace a write to dtype\nhint: use astype")
+    def dtype(self, value: Any) -> None:
+        if not self._trace.is_segmented:
+            raise UnsupportedOpError(
+                "ndarray.dtype: cannot trace a write to dtype\nhint: use astype or view"
+            )
+        array: Any = self.__array__() if self._steps else self._on_numpy("dtype")
+        array.dtype = value
+        if self._steps:  # a view, which is no object of NumPy's yet
+            self._become(array)
+            self._dtype, self._shape = array.dtype, array.shape
+
+    def _on_numpy(self, name: str) -> Any:
+        """NumPy's array, an attribute of which changes: NumPy computes the rest of the call."""
+        trace: Any = self._trace
+        trace.give_up(f"ndarray.{name} changes what an array is")
+        return self._array()
 
     @property
     def device(self) -> str:
@@ -332,7 +346,8 @@ class Tracer(ArrayMethods, _core.TracerBase):
             return _wrapped
         if is_of_numpy and not name.startswith("_") and hasattr(np.ndarray, name):
             if self._trace.is_segmented:
-                return getattr(self.__array__(), name)
+                is_resized = name == "resize" and not self._steps
+                return getattr(self._on_numpy(name) if is_resized else self.__array__(), name)
             raise UnsupportedOpError(
                 f"ndarray.{name}: cannot trace this attribute (a traced array has no elements)\n"
                 "hint: use it outside of the jitted function"

@@ -29,7 +29,7 @@ from rune_jit.capture.loops.drawing import Drawing, Drawn, Parts
 from rune_jit.capture.loops.draws import draws_of
 from rune_jit.capture.loops.effects import Effects, Refused, scope_of
 from rune_jit.capture.loops.growing import Capacity, Lists, fill, filled, growing, growing_lists
-from rune_jit.capture.loops.handlers import has_handlers, is_transparent
+from rune_jit.capture.loops.handlers import is_transparent
 from rune_jit.capture.loops.library import calls_of, functions_of, names_of, replaced
 from rune_jit.capture.loops.liveness import loaded, stored
 from rune_jit.capture.loops.nodes import assign, at, call, load
@@ -105,8 +105,8 @@ class LoopApart:
             if loop.original is not None
             else None
         )
-        # (Where an iteration raises, its handlers run.)
-        self._uses = uses_of(original) if any(map(has_handlers, original)) else loop.uses
+        # (Also what it iterates over, and handlers, which run where an iteration raises.)
+        self._uses = uses_of(original)
 
     @property
     def is_used(self) -> bool:

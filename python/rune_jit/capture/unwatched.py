@@ -1,0 +1,23 @@
+"""The watch of a trace that no later call repeats."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from rune_jit.capture.guards import Watch
+
+
+class Unwatched(Watch):
+    """Notes nothing."""
+
+    def __init__(self, function: Any) -> None:
+        self._package = (getattr(function, "__module__", None) or "").split(".")[0]
+
+    def _note(self, *args: Any) -> None:
+        pass
+
+    guard = guard_item = learn = look = _note  # type: ignore[assignment]
+
+    def guard_function(self, function: types.FunctionType) -> list[Any]:
+        return []
