@@ -9,6 +9,7 @@
 #include "graph/text.h"
 #include "lower/text.h"
 #include "lower/verify.h"
+#include "runtime/thread_pool.h"
 #include "schedule/text.h"
 
 namespace rune::bindings {
@@ -16,10 +17,14 @@ namespace rune::bindings {
 namespace {
 
 // A Python callable on read-only arrays that returns a sequence of arrays: all results of a call.
+// If it has a method `fill`, that is called instead: with a dict of the arrays that it must fill,
+// by the number of the result, and then the operands.
 class PythonFunction {
  public:
-  PythonFunction(std::string name, py::object function)
-      : name_(std::move(name)), function_(new py::object(std::move(function)), [](py::object* f) {
+  PythonFunction(std::string name, const py::object& function)
+      : name_(std::move(name)),
+        fills_(py::hasattr(function, "fill")),
+        function_(new py::object(fills_ ? function.attr("fill") : function), [](py::object* f) {
           const py::gil_scoped_acquire acquire;
           delete f;
         }) {}
@@ -27,11 +32,19 @@ class PythonFunction {
   void operator()(std::span<const driver::HostArray> operands,
                   std::span<const driver::HostArray> results) const {
     const py::gil_scoped_acquire acquire;
-    py::tuple arguments(operands.size());
+    py::tuple arguments(operands.size() + fills_);
     for (size_t i = 0; i < operands.size(); ++i) {
       py::array array = view(operands[i]);
       array.attr("flags").attr("writeable") = false;
-      arguments[i] = std::move(array);
+      arguments[i + fills_] = std::move(array);
+    }
+    if (fills_) {
+      py::dict filled;
+      for (const driver::HostArray& result : results)
+        filled[py::int_(result.number)] = view(result);
+      arguments[0] = std::move(filled);
+      (*function_)(*arguments);
+      return;
     }
     const py::object returned = (*function_)(*arguments);
     for (const driver::HostArray& result : results) {
@@ -55,6 +68,7 @@ class PythonFunction {
   }
 
   std::string name_;
+  bool fills_;
   std::shared_ptr<py::object> function_;
 };
 
@@ -65,6 +79,15 @@ std::vector<driver::HostFunction> to_functions(const py::sequence& pairs) {
     functions.push_back(PythonFunction(items[0].cast<std::string>(), items[1]));
   }
   return functions;
+}
+
+// Calls function(i) for each i < count, on several cores if so much time makes that worthwhile.
+void call_side_by_side(const py::function& function, int64_t count, double estimated_ns) {
+  const py::gil_scoped_release release;
+  runtime::parallel_for(count, estimated_ns, [&](int64_t begin, int64_t end) {
+    const py::gil_scoped_acquire acquire;
+    for (int64_t i = begin; i < end; ++i) function(i);
+  });
 }
 
 SizedType type_of(const graph::Graph& g, graph::Value v) {
@@ -180,8 +203,13 @@ void bind_driver(py::module_& m) {
         py::arg("name") = "",
         "Runs the pipeline up to the Lowered IR for a device. Errors call the inputs by their "
         "names. `functions`: a (name, callable) for each call of a host callback, in order; it "
-        "takes read-only arrays and returns a sequence of arrays. `name`: what profiles call the "
-        "program.");
+        "takes read-only arrays and returns a sequence of arrays, or has a method `fill`, which "
+        "takes a dict of the arrays that it fills, by the number of the result, and then the "
+        "read-only arrays. `name`: what profiles call the program.");
+  m.def("call_side_by_side", &call_side_by_side, py::arg("function"), py::arg("count"),
+        py::arg("estimated_ns"),
+        "Calls function(i) for each i < count, on several cores if the estimated time of all calls "
+        "on one core makes that worthwhile.");
   m.def("compile_kernel", &compile_kernel, py::arg("text"), py::arg("device"),
         "The program of one kernel of the Lowered IR.");
   m.def("instruction_kinds", &instruction_kinds, "Names of the instructions of the Lowered IR.");

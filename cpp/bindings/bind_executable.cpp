@@ -259,11 +259,12 @@ BoundProgram::BoundProgram(std::shared_ptr<const runtime::Executable> executable
 }
 
 std::vector<py::object> BoundProgram::run(std::span<const py::handle> arguments,
-                                          const std::map<std::string, int64_t>& values) const {
+                                          const std::map<std::string, int64_t>& values,
+                                          std::span<void* const> places) const {
   if (arguments.size() != inputs_.size())
     user_error(ErrorKind::Type, "program: cannot run with ", arguments.size(),
                " arguments (it has ", inputs_.size(), " inputs)");
-  if (vars_.empty() && values.empty()) return run_sized(arguments, inputs_, outputs_, {});
+  if (vars_.empty() && values.empty()) return run_sized(arguments, inputs_, outputs_, {}, places);
   Sizes sizes(vars_, values);
   sizes.bind(input_shapes_, arguments);
   const std::vector<int64_t> vars = sizes.values();
@@ -284,6 +285,20 @@ std::vector<py::object> BoundProgram::run(std::span<const py::handle> arguments,
   return results;
 }
 
+bool BoundProgram::may_write_to(size_t input, size_t output) const {
+  return host_memory_ && vars_.empty() && output < outputs_.size() && !executable_->reads(input) &&
+         !executable_->calls_host();
+}
+
+void* BoundProgram::place_in(py::handle array, size_t output) const {
+  if (!is_ndarray(array, false)) return nullptr;
+  const ArrayHeader header = header_of(array);
+  constexpr uintptr_t kStreamed = 64;
+  const bool is_aligned =
+      !executable_->streamed[output] || reinterpret_cast<uintptr_t>(header.data) % kStreamed == 0;
+  return header.contiguous && is_aligned && fits(header, outputs_[output]) ? header.data : nullptr;
+}
+
 py::object BoundProgram::compact_copy(const py::object& memory, const ArrayType& type,
                                       const py::dtype& dtype) const {
   py::array array = allocate_array(type, dtype);
@@ -297,12 +312,16 @@ py::object BoundProgram::compact_copy(const py::object& memory, const ArrayType&
 std::vector<py::object> BoundProgram::run_sized(std::span<const py::handle> arguments,
                                                 const std::vector<ArrayType>& inputs,
                                                 const std::vector<ArrayType>& outputs,
-                                                std::span<const int64_t> vars) const {
+                                                std::span<const int64_t> vars,
+                                                std::span<void* const> places) const {
   Arguments in(arguments, inputs, host_memory_ ? nullptr : executable_->device);
   std::vector<py::object> results;
   std::vector<void*> out;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (host_memory_) {
+    if (!places.empty() && places[i]) {
+      out.push_back(places[i]);
+      results.push_back(py::none());
+    } else if (host_memory_) {
       py::array array = allocate_array(outputs[i], output_dtypes_[i]);
       out.push_back(array.mutable_data());
       results.push_back(std::move(array));

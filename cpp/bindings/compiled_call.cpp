@@ -141,6 +141,33 @@ CompiledCall::CompiledCall(std::shared_ptr<BoundProgram> program, std::vector<in
     leaf_guards_.push_back({leaf, dtype.is_none() ? std::nullopt : std::optional(to_dtype(dtype))});
   for (const auto& [input, computed] : writes) writes_.push_back({input, computed});
   for (const py::tuple& check : checks) checks_.push_back(Check::of(check));
+  for (WriteBack& w : writes_) w.is_direct = is_direct(w);
+}
+
+bool CompiledCall::is_direct(const WriteBack& write) const {
+  const auto uses = [&](const Output& output) {
+    return output.python_if == write.computed ||
+           (output.from == Output::From::Computed && output.index == write.computed);
+  };
+  const auto writes_same = [&](const WriteBack& other) {
+    return other.computed == write.computed || other.input == write.input;
+  };
+  return program_ && checks_.empty() && turned_.empty() && turned_results_.empty() &&
+         program_->may_write_to(write.input, write.computed) &&
+         std::none_of(outputs_.begin(), outputs_.end(), uses) &&
+         std::count_if(writes_.begin(), writes_.end(), writes_same) == 1;
+}
+
+std::vector<void*> CompiledCall::places(std::span<const py::handle> arguments) const {
+  std::vector<void*> places;
+  for (const WriteBack& w : writes_) {
+    if (!w.is_direct) continue;
+    void* const place = program_->place_in(arguments[w.input], w.computed);
+    if (!place) continue;
+    places.resize(program_->outputs().size());
+    places[w.computed] = place;
+  }
+  return places;
 }
 
 bool CompiledCall::is_current() const {
@@ -178,8 +205,9 @@ CompiledCall::Status CompiledCall::call(std::span<const py::handle> leaves, py::
       return Status::Unsuitable;
   if (program_) {
     if (!writes_.empty() && !may_write(arguments)) return Status::Unsuitable;
+    const std::vector<void*> direct = places(arguments);
     try {
-      computed = run(arguments);
+      computed = run(arguments, direct);
     } catch (const py::error_already_set&) {
       // Of a function on the host, which may have seen what is computed for other data only, or
       // where NumPy has raised before. NumPy writes what comes before the error.
@@ -194,14 +222,16 @@ CompiledCall::Status CompiledCall::call(std::span<const py::handle> leaves, py::
       return Status::Unsuitable;  // as above
     }
     for (const int64_t i : turned_results_) computed[i] = to_host(computed[i]).attr("T");
-    for (const WriteBack& w : writes_) w.write(arguments[w.input], computed[w.computed]);
+    for (const WriteBack& w : writes_)
+      if (direct.empty() || !direct[w.computed]) w.write(arguments[w.input], computed[w.computed]);
   }
   result = assemble(leaves, computed);
   return Status::Done;
 }
 
-std::vector<py::object> CompiledCall::run(const std::vector<py::handle>& arguments) const {
-  if (turned_.empty()) return program_->run(arguments);
+std::vector<py::object> CompiledCall::run(const std::vector<py::handle>& arguments,
+                                          std::span<void* const> places) const {
+  if (turned_.empty()) return program_->run(arguments, {}, places);
   std::vector<py::handle> taken = arguments;
   std::vector<py::object> transposes;
   for (const int64_t input : turned_) {

@@ -38,10 +38,12 @@ struct Check {
   bool passes(const py::object& computed) const;
 };
 
-// A write of the traced function to an argument or a captured array. It happens after the run.
+// A write of the traced function to an argument or a captured array. It happens after the run, or
+// in it.
 struct WriteBack {
   int64_t input = 0;  // of the program
   int64_t computed = 0;
+  bool is_direct = false;  // the program may compute the result in the array's memory
 
   // `value` is memory.
   void write(py::handle target, const py::object& value) const;
@@ -95,7 +97,12 @@ class CompiledCall {
   int64_t last_used() const { return last_used_; }
 
  private:
-  std::vector<py::object> run(const std::vector<py::handle>& arguments) const;
+  std::vector<py::object> run(const std::vector<py::handle>& arguments,
+                              std::span<void* const> places) const;
+  // Whether the result that is written is used for nothing else, and certainly is written.
+  bool is_direct(const WriteBack& write) const;
+  // By result of the program, the memory of arrays that it may be computed in; empty if none.
+  std::vector<void*> places(std::span<const py::handle> arguments) const;
   bool may_write(std::span<const py::handle> arguments) const;
   // Whether the data is what the trace assumed. Throws UserError for a failed check.
   // The first check that is false; null if all pass.

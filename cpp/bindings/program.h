@@ -38,14 +38,25 @@ class BoundProgram {
   // `values` gives the variables that are no argument's size, by name. Throws UserError(Type) for
   // an argument of another type, UserError(Value) for a variable without a value, with two, or out
   // of its bounds.
+  //
+  // `places` may have memory for results, by output: null where there is none. Of a result with a
+  // place None is returned. Only where may_write_to allows it.
   std::vector<py::object> run(std::span<const py::handle> arguments,
-                              const std::map<std::string, int64_t>& values = {}) const;
+                              const std::map<std::string, int64_t>& values = {},
+                              std::span<void* const> places = {}) const;
+
+  // Whether a result may have a place in memory of this input: the program does not read that, and
+  // nothing in it raises.
+  bool may_write_to(size_t input, size_t output) const;
+  // The array's memory if it can be the place of a result, otherwise null.
+  void* place_in(py::handle array, size_t output) const;
 
  private:
   std::vector<py::object> run_sized(std::span<const py::handle> arguments,
                                     const std::vector<ArrayType>& inputs,
                                     const std::vector<ArrayType>& outputs,
-                                    std::span<const int64_t> vars) const;
+                                    std::span<const int64_t> vars,
+                                    std::span<void* const> places = {}) const;
 
   // The elements of a result, which is stored with room for the largest sizes, in memory of its
   // own.

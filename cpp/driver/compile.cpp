@@ -236,6 +236,7 @@ class Assembler {
     executable_->num_outputs = lowered_.graph.outputs.size();
     executable_->arena_bytes = static_cast<size_t>(schedule_.arena_bytes);
     executable_->estimated_ns = static_cast<double>(schedule_.estimated_runtime_ns);
+    executable_->streamed.resize(executable_->num_outputs);
     info_->name = lowered_.name;
     info_->is_dynamic = !schedule_.graph.symbolic_vars().empty();
     for (size_t number = 0; number < schedule_.items.size(); ++number) add_item(number);
@@ -248,6 +249,20 @@ class Assembler {
   void add(runtime::Step step, runtime::StepInfo info) {
     executable_->steps.push_back(std::move(step));
     info_->steps.push_back(std::move(info));
+  }
+
+  // Notes which of these arguments so many kernels, from this one on, may write past the caches.
+  void note_streams(size_t kernel, size_t count, const std::vector<Slot>& arguments) {
+    const auto streams = [](const lower::Instr& instr) {
+      const auto* store = instr.as<lower::Store>();
+      return store && store->nontemporal;
+    };
+    for (size_t k = kernel; k < kernel + count; ++k) {
+      const std::vector<lower::Instr>& body = lowered_.kernels[k].body;
+      if (std::none_of(body.begin(), body.end(), streams)) continue;
+      for (const Slot& slot : arguments)
+        if (slot.kind == Slot::Kind::Output) executable_->streamed[slot.index] = true;
+    }
   }
 
   void add_item(size_t number) {
@@ -273,6 +288,7 @@ class Assembler {
       launch.device = devices_.number_of(schedule_.kernel_of(item)->device);
       launch.arguments =
           slots_.at(lower::kernel_arguments(launched.inputs, launched.outputs), launch.device);
+      note_streams(launched.kernel, 1, launch.arguments);
       add(std::move(launch), std::move(about));
     }
   }
@@ -290,6 +306,7 @@ class Assembler {
         }
     const LoweredLoops& loops = lowered_.loops_of(number);
     const std::vector<Slot> inputs = slots_.at(item.inputs), outputs = slots_.at(item.outputs);
+    note_streams(loops.first_kernel, loops.num_kernels, outputs);
     if (loops.steps) {
       LoopAssembler assembler(*loops.steps, std::span(programs_).subspan(loops.first_kernel),
                               inputs, outputs, lowered_.capabilities, about,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <set>
 #include <span>
 #include <string>
@@ -55,6 +56,8 @@ bool fills_own_cells(const LoopPlan& plan, const Statement& statement) {
 struct Access {
   std::vector<std::pair<Dim, Dim>> box;
   bool is_store = false;
+  size_t position = 0;       // of the loop's statement in its body
+  bool is_repeated = false;  // that statement is a loop
 };
 
 // What the statements do with a cell, and the variables that they declare.
@@ -62,20 +65,26 @@ class Accesses {
  public:
   Accesses(const LoopPlan& plan, size_t cell) : plan_(plan), cell_(cell) {}
 
-  void add(std::span<const Statement> statements) {
-    for (const Statement& statement : statements)
-      std::visit([this](const auto& action) { add(action); }, statement.action);
+  void add_body(std::span<const Statement> statements) {
+    for (; position_ < statements.size(); ++position_) add(statements.subspan(position_, 1));
   }
 
   std::vector<Access> found;
   std::set<std::string> variables;
 
  private:
+  void add(std::span<const Statement> statements) {
+    for (const Statement& statement : statements)
+      std::visit([this](const auto& action) { add(action); }, statement.action);
+  }
+
+  void add_access(std::vector<std::pair<Dim, Dim>> box, bool is_store) {
+    found.push_back({std::move(box), is_store, position_, num_loops_ > 0});
+  }
   void add_box(const std::vector<Dim>& first, const Shape& shape, bool is_store) {
-    Access& access = found.emplace_back();
-    access.is_store = is_store;
-    for (size_t d = 0; d < shape.size(); ++d)
-      access.box.emplace_back(first[d], first[d] + shape[d]);
+    std::vector<std::pair<Dim, Dim>> box;
+    for (size_t d = 0; d < shape.size(); ++d) box.emplace_back(first[d], first[d] + shape[d]);
+    add_access(std::move(box), is_store);
   }
   void add_all(bool is_store) {
     const Shape& shape = plan_.cells[cell_].shape;
@@ -92,7 +101,9 @@ class Accesses {
   }
   void add(const Repeat& repeat) {
     variables.insert(repeat.counter.name);
+    ++num_loops_;
     add(std::span(repeat.body));
+    --num_loops_;
   }
   void add(const Compute& compute) {
     const Graph& graph = compute.graph;
@@ -110,7 +121,7 @@ class Accesses {
     for (const Node& node : graph.nodes) {
       if (std::none_of(node.inputs.begin(), node.inputs.end(), is_cell)) continue;
       if (const auto* shrink = node.as<graph::Shrink>())
-        found.push_back({shrink->limits, false});
+        add_access(shrink->limits, false);
       else
         add_all(false);
     }
@@ -118,6 +129,8 @@ class Accesses {
 
   const LoopPlan& plan_;
   const size_t cell_;
+  size_t position_ = 0;
+  int num_loops_ = 0;  // around what is added, in the body
 };
 
 // The size in another iteration, in which the loop's counter is `counter`, and the variables that
@@ -133,53 +146,131 @@ Dim in_other_iteration(const Dim& size, const SymVar& loop, const Dim& counter,
   return result;
 }
 
-// Whether no iteration touches elements of the cell that another one stores to. Of two iterations,
-// one has the greater counter.
-bool is_touched_apart(const LoopPlan& plan, size_t cell, const Repeat& repeat) {
-  constexpr size_t kMostAccesses = 64;
-  Accesses accesses(plan, cell);
-  accesses.add(std::span(repeat.body));
-  if (accesses.found.size() > kMostAccesses) return false;
-  const SymVar& loop = repeat.counter;
-  const int64_t step = std::abs(repeat.step);
-  const int64_t most = loop.max_val - loop.min_val - step;
-  if (most < 0) return true;  // one iteration
-  const Dim later = Dim(loop) + Dim(SymVar{loop.name + "'", 0, most}) + step;
-  const auto are_apart = [&](const Access& a, const Access& b) {
+// What a loop's iterations do with a cell.
+class CellInLoop {
+ public:
+  CellInLoop(const LoopPlan& plan, size_t cell, const Repeat& repeat)
+      : loop_(repeat.counter), is_reversed_(repeat.step < 0), accesses_(plan, cell) {
+    accesses_.add_body(std::span(repeat.body));
+    const int64_t step = std::abs(repeat.step);
+    const int64_t most = loop_.max_val - loop_.min_val - step;
+    is_single_ = most < 0;
+    greater_ = Dim(loop_) + Dim(SymVar{loop_.name + "'", 0, std::max<int64_t>(most, 0)}) + step;
+  }
+
+  // Whether no iteration touches elements that another one stores to. Of two iterations, one has
+  // the greater counter.
+  bool is_touched_apart() const {
+    return holds_for_pairs([&](const Access& a, const Access& b) {
+      return (!a.is_store && !b.is_store) || are_apart(a, b, greater_);
+    });
+  }
+
+  // Whether iterations store to different elements, and read each element before an iteration
+  // stores to it, if one does: all of them may read what the cell holds before the loop.
+  bool is_read_as_before() const {
+    return holds_for_pairs([&](const Access& a, const Access& b) {
+      if (a.is_store && b.is_store) return are_apart(a, b, greater_);
+      if (!a.is_store || b.is_store) return true;
+      const bool is_earlier =
+          b.position < a.position || (b.position == a.position && !a.is_repeated);
+      return is_read_later_apart(a, b) && (is_earlier || are_apart(a, b, Dim(loop_)));
+    });
+  }
+
+ private:
+  bool holds_for_pairs(const auto& condition) const {
+    constexpr size_t kMostAccesses = 64;
+    const std::vector<Access>& all = accesses_.found;
+    if (all.size() > kMostAccesses) return false;
+    return std::all_of(all.begin(), all.end(), [&](const Access& a) {
+      return std::all_of(all.begin(), all.end(), [&](const Access& b) { return condition(a, b); });
+    });
+  }
+
+  // Whether a later iteration does not read what an earlier one stores.
+  bool is_read_later_apart(const Access& store, const Access& read) const {
+    return is_reversed_ ? are_apart(read, store, greater_) : are_apart(store, read, greater_);
+  }
+
+  // Whether the first access in an iteration and the second one in that with this counter touch
+  // different elements. If it is the same iteration, those of loops in it may differ.
+  bool are_apart(const Access& a, const Access& b, const Dim& counter) const {
+    if (is_single_ && counter != Dim(loop_)) return true;
     for (size_t d = 0; d < a.box.size(); ++d) {
       const auto at = [&](const Dim& size) {
-        return in_other_iteration(size, loop, later, accesses.variables);
+        return in_other_iteration(size, loop_, counter, accesses_.variables);
       };
       if (always_at_most(a.box[d].second, at(b.box[d].first)) ||
           always_at_most(at(b.box[d].second), a.box[d].first))
         return true;
     }
     return false;
-  };
-  for (const Access& a : accesses.found)
-    for (const Access& b : accesses.found)
-      if ((a.is_store || b.is_store) && !are_apart(a, b)) return false;
-  return true;
-}
+  }
+
+  const SymVar loop_;
+  const bool is_reversed_;
+  bool is_single_ = false;  // there is one iteration at most
+  Dim greater_;             // the counter of another iteration, if it is the greater one
+  Accesses accesses_;
+};
 
 // Whether iterations of the loop, with so many loops around it, may run side by side. What belongs
-// to an iteration, each has for itself.
-bool may_run_apart(const LoopPlan& plan, const Repeat& repeat, size_t depth) {
+// to an iteration, each has for itself. They also may if it is enough that all of them read cells
+// of `beginnings` as these are before the loop: such cells are added to `as_before`.
+bool may_run_apart(const LoopPlan& plan, const Repeat& repeat, size_t depth,
+                   const std::map<size_t, size_t>& beginnings, std::set<size_t>& as_before) {
   if (repeat.goes_on) return false;
   const std::set<size_t> stored = cells_of(repeat.body).stored;
   return std::all_of(stored.begin(), stored.end(), [&](size_t cell) {
-    return plan.cells[cell].depth > depth || is_touched_apart(plan, cell, repeat);
+    if (plan.cells[cell].depth > depth) return true;
+    const CellInLoop accesses(plan, cell, repeat);
+    if (accesses.is_touched_apart()) return true;
+    if (!beginnings.contains(cell) || !accesses.is_read_as_before()) return false;
+    as_before.insert(cell);
+    return true;
   });
 }
 
-bool are_independent(const LoopPlan& plan) {
-  const std::vector<Statement>& statements = plan.statements;
-  const auto* repeat =
-      statements.empty() ? nullptr : std::get_if<Repeat>(&statements.back().action);
+// Lets statements read other cells.
+void read_from(std::vector<Statement>& statements, const std::map<size_t, size_t>& others) {
+  const auto replace = [&](size_t& cell) {
+    if (const auto other = others.find(cell); other != others.end()) cell = other->second;
+  };
+  for (Statement& statement : statements) {
+    if (auto* store = std::get_if<Store>(&statement.action)) replace(store->part);
+    if (auto* bind = std::get_if<Bind>(&statement.action)) replace(bind->cell);
+    if (auto* repeat = std::get_if<Repeat>(&statement.action)) read_from(repeat->body, others);
+    if (auto* compute = std::get_if<Compute>(&statement.action))
+      std::for_each(compute->inputs.begin(), compute->inputs.end(), replace);
+  }
+}
+
+// Whether iterations of the last statement may run side by side; if so, lets them read what is
+// before the loop where that is needed.
+bool make_independent(LoopPlan& plan) {
+  std::vector<Statement>& statements = plan.statements;
+  auto* repeat = statements.empty() ? nullptr : std::get_if<Repeat>(&statements.back().action);
   if (!repeat) return false;
-  for (size_t s = 0; s + 1 < statements.size(); ++s)
-    if (!begins_output(plan, statements[s]) && !fills_own_cells(plan, statements[s])) return false;
-  return may_run_apart(plan, *repeat, 0);
+  std::map<size_t, size_t> beginnings;  // by output: the input that is copied to it
+  const std::set<size_t> stored = cells_of(repeat->body).stored;
+  for (size_t s = 0; s + 1 < statements.size(); ++s) {
+    if (begins_output(plan, statements[s])) {
+      const auto& store = std::get<Store>(statements[s].action);
+      beginnings.insert_or_assign(store.target, store.part);
+      continue;
+    }
+    // Each core fills its own cells, while others may run iterations.
+    const std::set<size_t> read = cells_of({&statements[s], 1}).read;
+    if (!fills_own_cells(plan, statements[s]) ||
+        std::any_of(read.begin(), read.end(), [&](size_t c) { return stored.contains(c); }))
+      return false;
+  }
+  std::set<size_t> as_before;
+  if (!may_run_apart(plan, *repeat, 0, beginnings, as_before)) return false;
+  std::erase_if(beginnings, [&](const auto& pair) { return !as_before.contains(pair.first); });
+  read_from(repeat->body, beginnings);
+  return true;
 }
 
 }  // namespace
@@ -198,7 +289,8 @@ std::vector<int64_t> side_by_side(const LoopPlan& plan, const Repeat& repeat, si
   std::vector<int64_t> counts;
   std::set<std::string> counters;  // of these loops
   const Repeat* next = &repeat;
-  while (next && may_run_apart(plan, *next, depth + counts.size())) {
+  std::set<size_t> none;
+  while (next && may_run_apart(plan, *next, depth + counts.size(), {}, none)) {
     const Dim span = span_of(*next);
     const auto depends = [&](const std::string& counter) {
       return next->start.depends_on(counter) || span.depends_on(counter);
@@ -213,7 +305,7 @@ std::vector<int64_t> side_by_side(const LoopPlan& plan, const Repeat& repeat, si
 }
 
 void find_parallel_iterations(LoopPlan& plan) {
-  plan.is_parallel = are_independent(plan);
+  plan.is_parallel = make_independent(plan);
   std::vector<Statement> others;
   bool is_start = true;  // of the plan: what comes before a copy does not touch its output
   for (Statement& statement : plan.statements) {

@@ -11,9 +11,10 @@
 namespace rune::driver {
 
 // Sets LoopPlan::is_parallel if the plan's iterations may run side by side: the last statement is a
-// loop, and no iteration touches elements of the carried values that another iteration stores. If
-// they may, or if the copies are large, copies of inputs with which outputs begin leave the
-// statements and become the plan's copies.
+// loop, and no iteration touches elements of the carried values that another iteration stores. An
+// output that begins as a copy of an input may also be read where only later iterations store to
+// it: the iterations then read the input. If they may, or if the copies are large, copies of inputs
+// with which outputs begin leave the statements and become the plan's copies.
 void find_parallel_iterations(LoopPlan& plan);
 
 // The cells that statements read, and those to which they store.

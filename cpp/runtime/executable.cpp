@@ -70,6 +70,48 @@ size_t count(const Repeat& loop) {
 
 }  // namespace
 
+namespace {
+
+// Whether a step, or one that it consists of, meets a condition.
+bool any_step(const std::vector<Step>& steps, const auto& condition) {
+  return std::any_of(steps.begin(), steps.end(), [&](const Step& step) {
+    if (condition(step)) return true;
+    if (const auto* sequence = std::get_if<Launch_Sequence>(&step))
+      return any_step(sequence->body->steps, condition);
+    const auto* loop = std::get_if<Repeat>(&step);
+    if (!loop) return false;
+    return any_step(loop->body->steps, condition) ||
+           std::any_of(loop->turns.begin(), loop->turns.end(), [&](const Repeat::Turn& turn) {
+             return any_step(turn.body->steps, condition) || any_step(turn.end->steps, condition);
+           });
+  });
+}
+
+}  // namespace
+
+bool Executable::reads(size_t input) const {
+  const auto is_input = [&](const Slot& slot) {
+    return slot.kind == Slot::Kind::Input && slot.index == static_cast<int64_t>(input);
+  };
+  const auto any_is = [&](const std::vector<Slot>& slots) {
+    return std::any_of(slots.begin(), slots.end(), is_input);
+  };
+  return any_step(steps, [&](const Step& step) {
+    if (const auto* launch = std::get_if<Launch>(&step)) return any_is(launch->arguments);
+    if (const auto* call = std::get_if<Host_Callback>(&step)) return any_is(call->arguments);
+    if (const auto* transfer = std::get_if<Memory_Transfer>(&step))
+      return is_input(transfer->source);
+    if (const auto* read = std::get_if<Read>(&step)) return is_input(read->from);
+    const auto* loop = std::get_if<Repeat>(&step);
+    return loop && loop->goes_on && is_input(*loop->goes_on);
+  });
+}
+
+bool Executable::calls_host() const {
+  return any_step(steps,
+                  [](const Step& step) { return std::holds_alternative<Host_Callback>(step); });
+}
+
 struct Executable::Run {
   const Executable& executable;
   std::span<void* const> inputs, outputs;

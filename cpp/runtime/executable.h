@@ -113,6 +113,7 @@ class Executable {
   size_t num_loop_variables = 0;                // of Repeats and Reads
   size_t arena_bytes = 0;                       // on each device
   double estimated_ns = kUnknown;               // of one run
+  std::vector<bool> streamed;                   // by output: its memory must be aligned to 64 bytes
   std::vector<std::vector<uint8_t>> constants;  // bytes
   std::shared_ptr<const ProgramInfo> info;      // for profiles; null: none have this program
 
@@ -127,6 +128,11 @@ class Executable {
   // each step waits for the one before.
   void run(std::span<void* const> inputs, std::span<void* const> outputs,
            std::span<const int64_t> vars = {}) const;
+
+  // Whether a step takes the memory of this input.
+  bool reads(size_t input) const;
+  // Whether a step calls a function of the host, which may raise.
+  bool calls_host() const;
 
  private:
   Device& at(int number) const { return number == 0 ? *device : *peers[number - 1]; }

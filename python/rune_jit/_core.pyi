@@ -34,6 +34,7 @@ __all__: list[str] = [
     "broken_guards",
     "built_in_cpu_figures",
     "calibration_options",
+    "call_side_by_side",
     "check",
     "compile_cuda",
     "compile_kernel",
@@ -945,6 +946,15 @@ def calibration_options() -> tuple[str, str]:
     RUNE_JIT_CALIBRATION and RUNE_JIT_CACHE_DIR.
     """
 
+def call_side_by_side(
+    function: collections.abc.Callable,
+    count: typing.SupportsInt | typing.SupportsIndex,
+    estimated_ns: typing.SupportsFloat | typing.SupportsIndex,
+) -> None:
+    """
+    Calls function(i) for each i < count, on several cores if the estimated time of all calls on one core makes that worthwhile.
+    """
+
 def check(what: tuple, value: typing.Any) -> bool:
     """
     Raises the error of a check (compiled_call.h) of a value that a program computed.
@@ -1082,7 +1092,7 @@ def lower(
     name: str = "",
 ) -> Lowered:
     """
-    Runs the pipeline up to the Lowered IR for a device. Errors call the inputs by their names. `functions`: a (name, callable) for each call of a host callback, in order; it takes read-only arrays and returns a sequence of arrays. `name`: what profiles call the program.
+    Runs the pipeline up to the Lowered IR for a device. Errors call the inputs by their names. `functions`: a (name, callable) for each call of a host callback, in order; it takes read-only arrays and returns a sequence of arrays, or has a method `fill`, which takes a dict of the arrays that it fills, by the number of the result, and then the read-only arrays. `name`: what profiles call the program.
     """
 
 def make_array(memory: typing.Any, device: typing.Any) -> typing.Any: ...

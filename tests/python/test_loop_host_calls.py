@@ -171,3 +171,18 @@ def test_large_arrays_are_not_kept_for_all_iterations() -> None:
         return total
 
     refused("for large arrays", f, np.zeros(1 << 19))
+
+
+def test_the_first_iteration_that_raises_raises() -> None:
+    def f(a):
+        total = np.zeros(a.shape[1:])
+        for i in range(a.shape[0]):
+            total += np.linalg.cholesky(a[i])
+        return total
+
+    many = matrices(40, 60)
+    many = many @ many.transpose(0, 2, 1)
+    rolled(f, many, ulps=1 << 12)
+    many[[9, 23, 31]] = -1
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+        rune_jit.jit(f)(many)

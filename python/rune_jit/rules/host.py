@@ -101,6 +101,7 @@ def call_on_host(
     others: Sequence[Callable[[Any], np.ndarray]] | None = None,
     ints_are_data: bool = False,
     rows: int = 0,
+    side_by_side: bool = False,
 ) -> Any:
     """function(*args, **kwargs), where arrays among the arguments are traced: a host callback.
 
@@ -113,7 +114,8 @@ def call_on_host(
     `rows` one array is traced, and the function treats the points of its first axes one by one,
     which are the first axes of each result, too: it is asked about one row. When the program runs,
     exceptions of the function end the run and reach the caller; if there may be some, it is called
-    even if nobody uses its results.
+    even if nobody uses its results. `side_by_side`: it releases the GIL while it computes and has
+    no effects, so that calls may run at the same time.
     """
     trace = require_trace()
     if isinstance(trace, SegmentedTrace):
@@ -203,7 +205,7 @@ def call_on_host(
         raise UnsupportedOpError(f"{name}: cannot trace a result that is a Python number")
     if rows:
         types = [(dtype, (*values[0].shape[:rows], *shape[rows:])) for dtype, shape in types]
-    made = trace.call_host(name, run, values, types, may_raise, rows or None)
+    made = trace.call_host(name, run, values, types, may_raise, rows or None, side_by_side)
     tracers = [
         Tracer(
             trace,

@@ -44,8 +44,19 @@ def call(function: Any, args: Any, kwargs: Any) -> Any:
         if found is not None:
             return found.call(probe, may_raise, is_quantile)
     return call_on_host(
-        function, args, kwargs, probe, may_raise=may_raise, ints_are_data=is_quantile
+        function,
+        args,
+        kwargs,
+        probe,
+        may_raise=may_raise,
+        ints_are_data=is_quantile,
+        side_by_side=_releases_gil(function),
     )
+
+
+def _releases_gil(function: Any) -> bool:
+    """Whether it does so for most of its time."""
+    return function in (np.sort, np.argsort) or function.__module__ in ("numpy.linalg", "numpy.fft")
 
 
 # Functions for which the shapes and dtypes of the arguments decide those of the results, each with

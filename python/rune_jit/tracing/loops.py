@@ -118,6 +118,7 @@ class HostCall(NamedTuple):
     operands: list[Any]
     types: list[tuple[Any, Any]]
     may_raise: bool
+    side_by_side: bool  # whether calls may run at the same time
 
 
 class Body:

@@ -169,13 +169,15 @@ class Trace:
         types: list[tuple[Any, Any]],
         may_raise: bool,
         rows: int | None = None,
+        side_by_side: bool = False,
     ) -> list[Any]:
         """The values of a call to `function` when the program runs: of the arrays that the operands
         are then, it returns a sequence of arrays of these (dtype, shape). If it may raise, it is
         called even if nobody uses the results. With `rows` it may be called for a part of that many
-        first axes, which operand 0 and the results have in common."""
+        first axes, which operand 0 and the results have in common. `side_by_side`: whether calls
+        may run at the same time."""
         if self.loops is not None and self.loops.open:
-            call = HostCall(name, function, operands, types, may_raise)
+            call = HostCall(name, function, operands, types, may_raise, side_by_side)
             return self.loops.call_host(self.builder, call)
         self.functions.append((name, function))
         self._may_raise |= may_raise

@@ -4,13 +4,14 @@ then the host makes all calls, then a second loop uses the results."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rune_jit.capture.loops.kinds import GivenUp
 from rune_jit.capture.loops.ranges import Range
+from rune_jit.rules.side_by_side import call_side_by_side
 from rune_jit.tracing.loops import Body, HostCall
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
@@ -60,22 +61,35 @@ def stack_operands(
 
 def call_for_all(trace: Trace, numbers: Range, call: HostCall, stacked: Stacked) -> list[Any]:
     """The values that the calls of all iterations return, with a row for each iteration."""
-    function = _for_rows(call.function, numbers.count, stacked.varies, call.types)
+    function = _Rows(call, numbers.count, stacked.varies)
     types = [(dtype, (numbers.count, *shape)) for dtype, shape in call.types]
     return trace.call_host(call.name, function, stacked.operands, types, call.may_raise)
 
 
-def _for_rows(
-    function: Callable[..., Any], count: int, varies: list[bool], types: list[Any]
-) -> Callable[..., list[np.ndarray]]:
-    """The function for all iterations: arrays that vary have a row for each."""
+class _Rows:
+    """The function of a call for all iterations: arrays that vary have a row for each."""
 
-    def run(*arrays: np.ndarray) -> list[np.ndarray]:
-        results = [np.empty((count, *shape), dtype) for dtype, shape in types]
-        for k in range(count):
-            given = (x[k, ...] if differs else x for x, differs in zip(arrays, varies, strict=True))
-            for rows, result in zip(results, function(*given), strict=True):
-                rows[k] = result
+    def __init__(self, call: HostCall, count: int, varies: list[bool]) -> None:
+        self._function, self._types = call.function, call.types
+        self._side_by_side = call.side_by_side
+        self._count, self._varies = count, varies
+
+    def fill(self, results: Mapping[int, np.ndarray], *arrays: np.ndarray) -> None:
+        """Stores the results of these numbers."""
+
+        def call(k: int) -> None:
+            varying = zip(arrays, self._varies, strict=True)
+            found = self._function(*(x[k, ...] if differs else x for x, differs in varying))
+            for number, rows in results.items():
+                rows[k] = found[number]
+
+        if self._side_by_side:
+            call_side_by_side(self._count, call)
+        else:
+            for k in range(self._count):
+                call(k)
+
+    def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]:
+        results = [np.empty((self._count, *shape), dtype) for dtype, shape in self._types]
+        self.fill(dict(enumerate(results)), *arrays)
         return results
-
-    return run
