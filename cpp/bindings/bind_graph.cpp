@@ -391,7 +391,7 @@ void bind_graph(py::module_& m) {
           return graph;
         }),
         py::arg("counts_uses") = false, py::arg("most") = py::none(),
-        "`most`: how many nodes it may have. `counts_uses`: for `cut_segment`.")
+        "`most`: how many nodes it may have. `counts_uses`: for `KnownSegments`.")
       .def("__len__", [](const PyGraph& g) { return g.size(); })
       .def_property(
           "must_pay", [](const PyGraph& g) { return g.must_pay; },

@@ -1,12 +1,16 @@
 // Segments of graphs under construction (graph/segment.h), as Python has them.
+#include <algorithm>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
 #include "bindings/bindings.h"
 #include "bindings/graph_builder.h"
+#include "bindings/program.h"
 #include "bindings/value.h"
 #include "graph/segment_sizes.h"
 
@@ -22,12 +26,13 @@ struct PySegment {
   Scalar constant(size_t i) const {
     return graph->graph()[segment.constants.at(i)].as<graph::Const_Scalar>()->value;
   }
-  // All constants, 16 bytes each.
-  py::bytes constants() const {
-    std::string bytes(segment.constants.size() * 16, '\0');
-    for (size_t i = 0; i < segment.constants.size(); ++i) constant(i).store(&bytes[i * 16]);
+  // All constants, kConstant bytes each.
+  std::string constants() const {
+    std::string bytes(segment.constants.size() * kConstant, '\0');
+    for (size_t i = 0; i < segment.constants.size(); ++i) constant(i).store(&bytes[i * kConstant]);
     return bytes;
   }
+  static constexpr size_t kConstant = 16;
   py::array constant_array(size_t i) const {
     const Scalar value = constant(i);
     py::array array(to_numpy(value.dtype()), std::vector<ssize_t>{});
@@ -41,6 +46,10 @@ void mark_stored(PyGraph& g, const PySegment& segment) {
   for (const graph::Value v : segment.segment.outputs) g.make_argument(v);
 }
 
+uint32_t id_of(py::handle key) {
+  return static_cast<uint32_t>(PyLong_AsUnsignedLong(key.ptr()));
+}
+
 PySegment cut(const std::shared_ptr<PyGraph>& g, const std::vector<PyValue>& wanted,
               const py::dict& in_memory) {
   RUNE_CHECK(g->uses, "a graph whose live values are not counted");
@@ -48,9 +57,87 @@ PySegment cut(const std::shared_ptr<PyGraph>& g, const std::vector<PyValue>& wan
   for (const PyValue& v : wanted) values.push_back(v.operand().value);
   for (const auto& [id, count] : *g->uses) live.push_back({id});
   graph::ValueSet stored;
-  for (const auto& item : in_memory) stored.insert(item.first.cast<uint32_t>());
+  for (const auto& item : in_memory) stored.insert(id_of(item.first));
   return {g, graph::cut_segment(g->graph(), values, live, stored)};
 }
+
+// The compiled programs of segments of known sizes: what most cuts of a trace find.
+class KnownSegments {
+ public:
+  // Of the segment's pattern, sizes and constants, where those at the positions `arguments` are
+  // arguments. It replaces the program for these sizes.
+  void add(const PySegment& segment, std::shared_ptr<const BoundProgram> program, Ints arguments) {
+    std::vector<Known>& known = known_[segment.segment.pattern];
+    std::erase_if(known, [&](const Known& k) { return k.sizes == segment.segment.sizes; });
+    known.push_back(
+        {segment.segment.sizes, segment.constants(), std::move(arguments), std::move(program)});
+  }
+
+  // Cuts a segment and, if its program is known, runs it: the wanted values, as NumPy's. The values
+  // that later segments may read are then those in memory. Otherwise the PySegment.
+  py::object run(const std::shared_ptr<PyGraph>& g, const std::vector<PyValue>& wanted,
+                 py::dict& in_memory) {
+    PySegment cut_out = cut(g, wanted, in_memory);
+    const graph::Segment& segment = cut_out.segment;
+    if (!segment.outputs.empty()) {
+      if (!run(cut_out, in_memory)) return py::cast(std::move(cut_out));
+      mark_stored(*g, cut_out);
+    }
+    py::list found(wanted.size());
+    for (size_t i = 0; i < wanted.size(); ++i)
+      found[i] = in_memory[py::int_(wanted[i].operand().value.id)];
+    std::vector<py::object> unused;
+    for (const auto& item : in_memory)
+      if (!std::ranges::binary_search(segment.held, graph::Value{id_of(item.first)}))
+        unused.push_back(py::reinterpret_borrow<py::object>(item.first));
+    for (const py::object& id : unused)
+      if (PyDict_DelItem(in_memory.ptr(), id.ptr()) != 0) throw py::error_already_set();
+    return found;
+  }
+
+  double numpy_ns = 0;  // an estimate of NumPy's time for all that have run
+
+ private:
+  struct Known {
+    Ints sizes;
+    std::string constants;
+    Ints arguments;
+    std::shared_ptr<const BoundProgram> program;
+
+    bool takes(const PySegment& segment) const {
+      if (sizes != segment.segment.sizes) return false;
+      constexpr size_t n = PySegment::kConstant;
+      const std::string now = segment.constants();
+      for (size_t i = 0; i * n < now.size(); ++i)
+        if (std::memcmp(&now[i * n], &constants[i * n], n) != 0 &&
+            std::ranges::find(arguments, static_cast<int64_t>(i)) == arguments.end())
+          return false;
+      return true;
+    }
+  };
+
+  bool run(const PySegment& segment, py::dict& in_memory) {
+    const auto found = known_.find(segment.segment.pattern);
+    if (found == known_.end()) return false;
+    const auto known =
+        std::ranges::find_if(found->second, [&](const Known& k) { return k.takes(segment); });
+    if (known == found->second.end()) return false;
+    std::vector<py::object> arguments;
+    for (const graph::Value v : segment.segment.inputs)
+      arguments.push_back(in_memory[py::int_(v.id)]);
+    for (const int64_t i : known->arguments) arguments.push_back(segment.constant_array(i));
+    // Another thread may add programs while this one runs.
+    const std::shared_ptr<const BoundProgram> program = known->program;
+    numpy_ns += segment.segment.numpy_ns;
+    const std::vector<py::handle> handles(arguments.begin(), arguments.end());
+    const std::vector<py::object> results = program->run(handles);
+    for (size_t i = 0; i < results.size(); ++i)
+      in_memory[py::int_(segment.segment.outputs[i].id)] = to_numpy_result(results[i]);
+    return true;
+  }
+
+  std::unordered_map<std::string, std::vector<Known>> known_;  // by pattern
+};
 
 }  // namespace
 
@@ -98,7 +185,9 @@ void bind_segments(py::module_& m) {
       .def_property_readonly(
           "compile_ns", [](const PySegment& s) { return s.segment.compile_ns; },
           "A rough estimate of the time that compiling it takes.")
-      .def_property_readonly("constants", &PySegment::constants, "The constants, 16 bytes each.")
+      .def_property_readonly(
+          "constants", [](const PySegment& s) { return py::bytes(s.constants()); },
+          "The constants, 16 bytes each.")
       .def("constant", &PySegment::constant_array, py::arg("i"), "A constant as a 0-d array.")
       .def("__len__", [](const PySegment& s) { return s.segment.nodes.size(); })
       .def(
@@ -114,10 +203,25 @@ void bind_segments(py::module_& m) {
           "The program, whose arguments are the inputs, then the constants at these positions.");
   m.def("mark_stored", &mark_stored, py::arg("builder"), py::arg("segment"),
         "Makes the outputs of a segment, which has run, arguments of later ones.");
-  m.def("cut_segment", &cut, py::arg("builder"), py::arg("wanted"), py::arg("in_memory"),
-        "The Segment that computes these values, and what all Values that Python holds are read "
-        "from; the keys of `in_memory` are the ids of values that are in memory. The builder must "
-        "have been made with counts_uses.");
+  py::class_<KnownSegments>(m, "KnownSegments",
+                            "The compiled programs of segments whose sizes are known.")
+      .def(py::init<>())
+      .def("add", &KnownSegments::add, py::arg("segment"), py::arg("program"), py::arg("arguments"),
+           "Adds the Executable of a segment, whose constants at these positions are arguments. It "
+           "replaces the one for the same pattern and sizes.")
+      .def(
+          "run",
+          py::overload_cast<const std::shared_ptr<PyGraph>&, const std::vector<PyValue>&,
+                            py::dict&>(&KnownSegments::run),
+          py::arg("builder"), py::arg("wanted"), py::arg("in_memory"),
+          "Cuts the Segment that computes these values, and what all Values that Python holds are "
+          "read from; the keys of `in_memory` are the ids of values that are in memory. Runs it, "
+          "if "
+          "its program is known: a list of the elements of the wanted values, and `in_memory` then "
+          "holds what later segments may read. Otherwise the Segment. The builder must have been "
+          "made with counts_uses.")
+      .def_readonly("numpy_ns", &KnownSegments::numpy_ns,
+                    "An estimate of NumPy's time for all segments that have run.");
 }
 
 }  // namespace rune::bindings

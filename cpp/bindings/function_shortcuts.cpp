@@ -116,6 +116,17 @@ std::optional<PyObject*> choice(const ActiveTrace& active, const Call& call) {
   return finish(active, result, call.positional);
 }
 
+// Storage.note_reshaped
+void note_reshaped(const TracerObject& a) {
+  PyObject* const storage = a[TracerField::Storage];
+  StorageObject& behind = storage_of(a);
+  const auto known = py::reinterpret_borrow<py::tuple>(behind[StorageField::Reshaped]);
+  for (const py::handle other : known)
+    if (other.ptr() == storage) return;
+  const py::object all = known + py::make_tuple(py::handle(storage));
+  behind.set(StorageField::Reshaped, all.ptr());
+}
+
 // shapes._transpose of all axes
 std::optional<PyObject*> transpose(const ActiveTrace& active, const Call& call) {
   const size_t n = call.positional.size();
@@ -135,6 +146,46 @@ std::optional<PyObject*> transpose(const ActiveTrace& active, const Call& call) 
   return look(active) ? view.release().ptr() : nullptr;
 }
 
+// A size or a tuple of sizes; None of others.
+std::optional<Shape> shape_given(PyObject* given) {
+  PyObject* const one[] = {given};
+  const bool is_tuple = PyTuple_CheckExact(given);
+  const Arguments all = is_tuple ? Arguments(reinterpret_cast<PyTupleObject*>(given)->ob_item,
+                                             static_cast<size_t>(PyTuple_GET_SIZE(given)))
+                                 : Arguments(one);
+  Shape shape;
+  for (PyObject* size : all) {
+    if (!is_position(size)) return {};
+    shape.emplace_back(PyLong_AsLongLong(size));
+  }
+  return shape;
+}
+
+// shapes._reshape of whole arrays in C order, of which NumPy makes views.
+std::optional<PyObject*> reshape(const ActiveTrace& active, const Call& call) {
+  using enum StorageField;
+  if (call.positional.size() != 2 || call.num_named() > 0) return {};
+  const TracerObject* a = traced_array(call.positional[0], active);
+  if (!a || rank(*a) == 0 || PyTuple_GET_SIZE((*a)[TracerField::Steps]) > 0) return {};
+  StorageObject& storage = storage_of(*a);
+  const bool is_in_c_order =
+      !storage.has(Captured) && PyTuple_GET_SIZE(storage[OrderFrom]) == 0 && storage.is(OrderKnown);
+  if (active.is_segmented && !is_in_c_order) return {};
+  PyObject* known = known_value(*a, active.trace.ptr());
+  const auto shape = known ? shape_given(call.positional[1]) : std::nullopt;
+  if (!shape) return {};
+  const auto value = py::reinterpret_borrow<PyValue>(known);
+  note_line();
+  PyGraph& g = *active.graph;
+  const Operand result = graph::numpy::reshape(g, value.operand(), *shape);
+  if (g.shape(result.value) == g.shape(value.operand().value)) return {};
+  if (!active.is_segmented) note_reshaped(*a);
+  const PyValue reshaped = to_value(g, result);
+  const auto wanted = py::reinterpret_borrow<py::object>(shape_of_value(reshaped.ptr()));
+  py::object view = make_view(*a, make_step("reshape", wanted), reshaped.ptr(), active.line.ptr());
+  return look(active) ? view.release().ptr() : nullptr;
+}
+
 // Tracer.__array_function__(function, types, args, kwargs)
 std::optional<PyObject*> attempt_function(const ShortcutObject& self, Arguments args) {
   const ActiveTrace* active = active_trace();
@@ -147,6 +198,7 @@ std::optional<PyObject*> attempt_function(const ShortcutObject& self, Arguments 
   const auto name = py::handle(found).cast<std::string_view>();
   if (name == "where") return choice(*active, call);
   if (name == "transpose") return transpose(*active, call);
+  if (name == "reshape") return reshape(*active, call);
   return reduction(*active, name, call);
 }
 

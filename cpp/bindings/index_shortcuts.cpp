@@ -124,6 +124,15 @@ Operand put(PyGraph& g, const Operand& old, Arguments steps, const Operand& part
   return graph::numpy::put(g, old, items, put(g, inner, steps.subspan(1), part));
 }
 
+// The trace's Loops if a write may mean more to them than a new version; null if not.
+py::object loops_minding_writes(const ActiveTrace& active) {
+  static PyObject* const of_trace = PyUnicode_InternFromString("loops");
+  static PyObject* const minds = PyUnicode_InternFromString("minds_writes");
+  py::object loops = py::getattr(active.trace, of_trace);
+  if (loops.is_none() || py::getattr(loops, minds).is(py::bool_(false))) return {};
+  return loops;
+}
+
 // Storage.write(trace, steps, part)
 std::optional<PyObject*> attempt_write(const ShortcutObject&, Arguments args) {
   using enum StorageField;
@@ -138,8 +147,7 @@ std::optional<PyObject*> attempt_write(const ShortcutObject&, Arguments args) {
   for (PyObject* step : steps)
     if (!items_of_step(step)) return {};
   auto part = py::reinterpret_borrow<PyValue>(args[3]);
-  const py::object loops = active->trace.attr("loops");
-  if (!loops.is_none()) {
+  if (const py::object loops = loops_minding_writes(*active)) {
     static PyObject* const name = PyUnicode_InternFromString("before_write");
     part = call_method(loops.ptr(), name, args[1], args[0], args[2], args[3]);
     if (!storage->has(Value)) return {};
@@ -247,21 +255,34 @@ std::optional<PyObject*> attempt_in_place(const ShortcutObject& self, Arguments 
   const ActiveTrace* active = active_trace();
   if (!active || args.size() != 2) return {};
   const TracerObject* x = traced_array(args[0], *active);
-  if (!x || !x->is(TracerField::Writeable) || rank(*x) == 0) return {};
+  if (!x || !is_written_to(*x)) return {};
   const auto given = usual(*active, args);
   if (!given) return {};
   note_line();
   PyGraph& g = *active->graph;
   const auto ufunc = py::handle(self.about).cast<std::string_view>();
   const Operand result = graph::numpy::python_operator(g, ufunc, given->values);
-  const graph::Value old = given->values[0].value;
-  if (g[result.value].dtype() != g[old].dtype() || g.shape(result.value) != g.shape(old)) return {};
-  write(*active, *x, (*x)[TracerField::Steps], to_value(g, result));
+  if (!write_result(*active, *x, result)) return {};
   active = active_trace();
   return look(*active) ? py::handle(args[0]).inc_ref().ptr() : nullptr;
 }
 
 }  // namespace
+
+bool is_written_to(const TracerObject& x) {
+  return x.is(TracerField::Writeable) && rank(x) > 0;
+}
+
+bool write_result(const ActiveTrace& active, const TracerObject& x, const Operand& result) {
+  PyObject* known = known_value(x, active.trace.ptr());
+  if (!known) return false;
+  const PyGraph& g = *active.graph;
+  const graph::Value old = py::reinterpret_borrow<PyValue>(known).operand().value;
+  if (g[result.value].dtype() != g[old].dtype() || g.shape(result.value) != g.shape(old))
+    return false;
+  write(active, x, x[TracerField::Steps], to_value(g, result));
+  return true;
+}
 
 void bind_index_shortcuts(py::module_& m) {
   const auto define = [&](const char* name, Attempt* attempt, const char* doc) {

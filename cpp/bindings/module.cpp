@@ -10,10 +10,10 @@ PYBIND11_MODULE(_core, m) {
   rune::bindings::bind_errors(m);
   rune::bindings::bind_types(m);
   rune::bindings::bind_graph(m);
-  rune::bindings::bind_segments(m);
   rune::bindings::bind_array(m);
   rune::bindings::bind_dlpack(m);
   rune::bindings::bind_executable(m);
+  rune::bindings::bind_segments(m);
   rune::bindings::bind_dispatch(m);
   rune::bindings::bind_driver(m);
   rune::bindings::bind_hooks(m);

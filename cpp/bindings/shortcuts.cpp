@@ -38,12 +38,22 @@ bool is_final(const py::error_already_set& error) {
          py::object(active->trace.attr("error")).is(error.value());
 }
 
+// Whether `out` is the only name.
+bool is_out(PyObject* names) {
+  return PyTuple_GET_SIZE(names) == 1 &&
+         PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "out") == 0;
+}
+
 PyObject* call(PyObject* object, PyObject* const* args, size_t flags, PyObject* names) {
   const ShortcutObject& self = *as_shortcut(object);
   const auto n = static_cast<size_t>(PyVectorcall_NARGS(flags));
-  if (!names || PyTuple_GET_SIZE(names) == 0) {
+  const auto num_names = names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0;
+  Attempt* const attempt = num_names == 0  ? self.attempt
+                           : is_out(names) ? self.attempt_out
+                                           : nullptr;
+  if (attempt) {
     try {
-      if (const auto result = self.attempt(self, {args, n})) return *result;
+      if (const auto result = attempt(self, {args, n + num_names})) return *result;
     } catch (py::error_already_set& error) {
       if (is_final(error)) {
         error.restore();
@@ -145,13 +155,15 @@ PyTypeObject* make_type() {
 }
 
 py::object make(vectorcallfunc function, const py::object& rule, const py::object& about,
-                Attempt* attempt = nullptr, bool reflected = false) {
+                Attempt* attempt = nullptr, bool reflected = false,
+                Attempt* attempt_out = nullptr) {
   PyObject* self = shortcut_type->tp_alloc(shortcut_type, 0);
   if (!self) throw py::error_already_set();
   ShortcutObject& made = *as_shortcut(self);
   made.vectorcall = function;
   made.rule = py::handle(rule).inc_ref().ptr();
   made.attempt = attempt;
+  made.attempt_out = attempt_out;
   made.about = py::handle(about).inc_ref().ptr();
   made.reflected = reflected;
   return py::reinterpret_steal<py::object>(self);
@@ -162,8 +174,8 @@ py::object make(vectorcallfunc function, const py::object& rule, const py::objec
 }  // namespace
 
 py::object make_shortcut(const py::object& rule, const py::object& about, Attempt* attempt,
-                         bool reflected) {
-  return make(&call, rule, about, attempt, reflected);
+                         bool reflected, Attempt* attempt_out) {
+  return make(&call, rule, about, attempt, reflected, attempt_out);
 }
 
 bool look(const ActiveTrace& active) {
@@ -396,6 +408,50 @@ std::optional<PyObject*> attempt_ufunc(const ShortcutObject& self, Arguments arg
   return finish(*active, graph::numpy::ufunc(*active->graph, ufunc, given->values)[0], operands);
 }
 
+// Tracer.__array_ufunc__(ufunc, method, *inputs, out=(out,))
+std::optional<PyObject*> attempt_ufunc_out(const ShortcutObject& self, Arguments args) {
+  const ActiveTrace* active = active_trace();
+  if (!active || args.size() < 5) return {};
+  PyObject* name = PyDict_GetItemWithError(self.about, args[1]);
+  if (!name || PyUnicode_CompareWithASCIIString(args[2], "__call__") != 0) return {};
+  PyObject* out = args.back();
+  if (!PyTuple_CheckExact(out) || PyTuple_GET_SIZE(out) != 1) return {};
+  const TracerObject* target = traced_array(PyTuple_GET_ITEM(out, 0), *active);
+  const auto ufunc = py::handle(name).cast<std::string_view>();
+  if (!target || !is_written_to(*target) || ufunc == "matmul") return {};
+  const auto given = usual(*active, args.subspan(3, args.size() - 4));
+  if (!given) return {};
+  note_line();
+  const Operand result = graph::numpy::ufunc(*active->graph, ufunc, given->values)[0];
+  if (!write_result(*active, *target, result)) return {};
+  active = active_trace();
+  return look(*active) ? py::handle(PyTuple_GET_ITEM(out, 0)).inc_ref().ptr() : nullptr;
+}
+
+// What stands for a class of scalars has its dtype.
+DType dtype_given(PyObject* x) {
+  if (!PyType_Check(x) && !PyUnicode_Check(x) && !py::isinstance<py::dtype>(x)) {
+    const py::object dtype = py::getattr(x, "dtype", py::none());
+    if (py::isinstance<py::dtype>(dtype)) return to_dtype(dtype);
+  }
+  return to_dtype(x);
+}
+
+// Tracer.astype(dtype): protocol._astype
+std::optional<PyObject*> attempt_astype(const ShortcutObject&, Arguments args) {
+  const ActiveTrace* active = active_trace();
+  if (!active || args.size() != 2) return {};
+  const TracerObject* x = traced_array(args[0], *active);
+  PyObject* known = x && rank(*x) > 0 ? known_value(*x, active->trace.ptr()) : nullptr;
+  if (!known) return {};
+  const auto value = py::reinterpret_borrow<PyValue>(known);
+  if (is_complex(graph::numpy::dtype_of(*active->graph, value.operand()))) return {};
+  const DType dtype = dtype_given(args[1]);
+  note_line();
+  const Operand result = graph::numpy::astype(*active->graph, value.operand(), dtype);
+  return finish(*active, result, args.first(1));
+}
+
 // Tracer._value_in(trace)
 std::optional<PyObject*> attempt_value(const ShortcutObject&, Arguments args) {
   const TracerObject* tracer = args.size() == 2 ? as_tracer(args[0]) : nullptr;
@@ -430,10 +486,14 @@ void bind_shortcuts(py::module_& m) {
   m.def(
       "shorten_ufuncs",
       [](const py::object& rule, const py::dict& names) {
-        return make_shortcut(rule, names, &attempt_ufunc);
+        return make_shortcut(rule, names, &attempt_ufunc, false, &attempt_ufunc_out);
       },
       py::arg("rule"), py::arg("names"),
       "Tracer.__array_ufunc__ that computes ufuncs of these names without the rule.");
+  m.def(
+      "shorten_astype",
+      [](const py::object& rule) { return make_shortcut(rule, py::none(), &attempt_astype); },
+      py::arg("rule"), "Tracer.astype");
   m.def(
       "shorten_value_in",
       [](const py::object& rule) { return make_shortcut(rule, py::none(), &attempt_value); },

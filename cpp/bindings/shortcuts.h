@@ -23,13 +23,14 @@ struct ShortcutObject {
   vectorcallfunc vectorcall;
   PyObject* rule;
   Attempt* attempt;
-  PyObject* about;  // what `attempt` needs to know
+  Attempt* attempt_out;  // of a call with out=..., which is the last argument then; or null
+  PyObject* about;       // what the attempts need to know
   bool reflected;
 };
 
 // Tries `attempt`, then the rule.
 py::object make_shortcut(const py::object& rule, const py::object& about, Attempt* attempt,
-                         bool reflected = false);
+                         bool reflected = false, Attempt* attempt_out = nullptr);
 // Lets a trace in segments look at what has been traced, unless that is not due (PyGraph). False
 // with a Python exception set.
 bool look(const ActiveTrace& active);
@@ -57,6 +58,12 @@ std::optional<Given> usual(const ActiveTrace& active, Arguments operands);
 // out in memory as its operands; `in_order`: in the order that NumPy calls "K".
 PyObject* finish(const ActiveTrace& active, const graph::numpy::Operand& result, Arguments operands,
                  bool in_order = true);
+
+// Whether what writes to arrays in place may write to this one.
+bool is_written_to(const TracerObject& x);
+// Writes a result to the array, if that has its type. Whether it has; throws if that fails.
+bool write_result(const ActiveTrace& active, const TracerObject& x,
+                  const graph::numpy::Operand& result);
 
 void bind_function_shortcuts(py::module_& m);
 void bind_index_shortcuts(py::module_& m);

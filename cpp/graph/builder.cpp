@@ -1,7 +1,9 @@
 #include "graph/builder.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
+#include <span>
 
 #include "base/error.h"
 #include "graph/infer.h"
@@ -16,11 +18,15 @@ Builder::Builder(Graph graph) {
 }
 
 Node Builder::make(Payload payload, std::vector<Value> inputs, const Metadata& declared) const {
-  std::vector<const Metadata*> operands;
-  operands.reserve(inputs.size());
-  for (const Value v : inputs) {
-    RUNE_CHECK(v.id < graph_.size(), "operand %", v.id, " of ", graph_.size(), " nodes");
-    operands.push_back(&graph_[v].meta);
+  constexpr size_t kFew = 4;
+  std::array<const Metadata*, kFew> few{};
+  std::vector<const Metadata*> many(inputs.size() > kFew ? inputs.size() : 0);
+  const std::span<const Metadata*> operands =
+      many.empty() ? std::span(few).first(inputs.size()) : std::span(many);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    RUNE_CHECK(inputs[i].id < graph_.size(), "operand %", inputs[i].id, " of ", graph_.size(),
+               " nodes");
+    operands[i] = &graph_[inputs[i]].meta;
   }
   Node node;
   node.meta = infer(payload, operands, declared);

@@ -1,7 +1,7 @@
 #include "graph/segment.h"
 
 #include <algorithm>
-#include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -28,6 +28,12 @@ bool is_constant(const Node& node) {
   return node.as<Const_Scalar>() || node.as<Vconst>();
 }
 
+double elements_of(const Node& node) {
+  double count = 1;
+  for (const Dim& size : node.shape()) count *= static_cast<double>(size.bound());
+  return count;
+}
+
 // Whether there are sizes among the node's attributes.
 bool has_sizes(const Node& node) {
   switch (node.kind()) {
@@ -42,11 +48,24 @@ bool has_sizes(const Node& node) {
   }
 }
 
-// Where a value is in the pattern's text: an argument or a node of the segment.
+// Values, numbered in the order in which they are added. An open hash table: cuts are frequent, and
+// ask it several times for each node.
 class Numbering {
  public:
-  void number(Value v) { numbers_.emplace(v.id, static_cast<uint32_t>(numbers_.size())); }
-  Value operator[](Value v) const { return {numbers_.at(v.id)}; }
+  // Whether v is new.
+  bool add(Value v) {
+    if (2 * size_ >= slots_.size()) grow();
+    Slot& slot = slots_[position(v.id)];
+    if (slot.id == v.id) return false;
+    slot = {v.id, static_cast<uint32_t>(size_++)};
+    return true;
+  }
+  bool contains(Value v) const { return slots_[position(v.id)].id == v.id; }
+  Value operator[](Value v) const {
+    const Slot& slot = slots_[position(v.id)];
+    RUNE_CHECK(slot.id == v.id, "%", v.id, " is no part of the segment");
+    return {slot.number};
+  }
   std::vector<Value> of(const std::vector<Value>& values) const {
     std::vector<Value> result;
     for (const Value v : values) result.push_back((*this)[v]);
@@ -54,7 +73,26 @@ class Numbering {
   }
 
  private:
-  std::unordered_map<uint32_t, uint32_t> numbers_;
+  struct Slot {
+    uint32_t id = Value{}.id;  // none
+    uint32_t number = 0;
+  };
+
+  // Where the id is, or would be.
+  size_t position(uint32_t id) const {
+    const size_t mask = slots_.size() - 1;
+    size_t at = id * uint32_t{0x9e3779b1} & mask;
+    while (slots_[at].id != id && slots_[at].id != Value{}.id) at = (at + 1) & mask;
+    return at;
+  }
+  void grow() {
+    const std::vector<Slot> old = std::exchange(slots_, std::vector<Slot>(2 * slots_.size()));
+    for (const Slot& slot : old)
+      if (slot.id != Value{}.id) slots_[position(slot.id)] = slot;
+  }
+
+  std::vector<Slot> slots_ = std::vector<Slot>(64);  // a power of two
+  size_t size_ = 0;
 };
 
 // Sets the pattern and the sizes.
@@ -73,13 +111,13 @@ void describe(const Graph& graph, Segment& segment) {
     std::visit([&](const auto& node) { text::print_fields(out, node); }, payload);
   };
   for (const Value v : segment.inputs) {
-    number.number(v);
+    number.add(v);
     add_type(graph[v]);
     out += ';';
   }
   for (const Value v : segment.nodes) {
     const Node& node = graph[v];
-    number.number(v);
+    number.add(v);
     out += name_of(node.kind());
     if (has_sizes(node)) {
       Payload payload = node.payload;
@@ -91,15 +129,11 @@ void describe(const Graph& graph, Segment& segment) {
     } else if (!node.as<Const_Scalar>()) {
       print(node.payload);
     }
-    for (const Value operand : number.of(node.inputs)) text::Codec<Value>::print(out, operand);
+    for (const Value operand : node.inputs) text::Codec<Value>::print(out, number[operand]);
     add_type(node);
     out += ';';
   }
-  for (const Value v : number.of(segment.outputs)) text::Codec<Value>::print(out, v);
-}
-
-double elements_of(const Node& node) {
-  return static_cast<double>(num_elements(bounds_of(node.shape())));
+  for (const Value v : segment.outputs) text::Codec<Value>::print(out, number[v]);
 }
 
 // How many additions take as long as an element of the node's result.
@@ -154,27 +188,28 @@ double compile_ns(const Graph& graph, Value v) {
 Segment cut_segment(const Graph& graph, const std::vector<Value>& wanted,
                     const std::vector<Value>& live, const ValueSet& in_memory) {
   Segment segment;
-  ValueSet seen_held, stored = in_memory;
+  Numbering outputs, held;
+  const auto is_stored = [&](Value v) { return in_memory.contains(v.id) || outputs.contains(v); };
   const auto store = [&](Value v) {
-    if (stored.insert(v.id).second) segment.outputs.push_back(v);
+    if (!in_memory.contains(v.id) && outputs.add(v)) segment.outputs.push_back(v);
   };
   for (const Value v : wanted) store(v);
   for (Value v : live) {
-    while (!stored.contains(v.id) && is_view(graph[v])) v = graph[v].inputs[0];
+    while (!is_stored(v) && is_view(graph[v])) v = graph[v].inputs[0];
     // What is stored is an argument from then on.
-    const bool is_needed = stored.contains(v.id) || !is_constant(graph[v]);
-    if (is_needed && seen_held.insert(v.id).second) segment.held.push_back(v);
+    const bool is_needed = is_stored(v) || !is_constant(graph[v]);
+    if (is_needed && held.add(v)) segment.held.push_back(v);
   }
   std::sort(segment.held.begin(), segment.held.end());
   for (const Value v : segment.held) store(v);
   // Segments that want other values of the same ones are alike.
   std::sort(segment.outputs.begin(), segment.outputs.end());
-  ValueSet seen;
+  Numbering seen;
   std::vector<Value> open = segment.outputs;
   while (!open.empty()) {
     const Value v = open.back();
     open.pop_back();
-    if (!seen.insert(v.id).second) continue;
+    if (!seen.add(v)) continue;
     if (in_memory.contains(v.id)) continue;
     RUNE_CHECK(!graph[v].as<Placeholder>(), "an argument that is not in memory");
     segment.nodes.push_back(v);
@@ -182,10 +217,10 @@ Segment cut_segment(const Graph& graph, const std::vector<Value>& wanted,
   }
   std::sort(segment.nodes.begin(), segment.nodes.end());
   // In the order of their uses: when they were stored makes no difference.
-  ValueSet given;
+  Numbering given;
   const auto use = [&](const std::vector<Value>& values) {
     for (const Value v : values)
-      if (in_memory.contains(v.id) && given.insert(v.id).second) segment.inputs.push_back(v);
+      if (in_memory.contains(v.id) && given.add(v)) segment.inputs.push_back(v);
   };
   for (const Value v : segment.nodes) use(graph[v].inputs);
   use(segment.outputs);
@@ -202,19 +237,16 @@ Graph program_of(const Graph& graph, const Segment& segment,
                  const std::vector<int64_t>& arguments) {
   Graph program;
   Numbering number;
-  ValueSet given;
   const auto add_argument = [&](Value v) {
-    number.number(v);
-    given.insert(v.id);
+    number.add(v);
     const auto index = static_cast<int64_t>(program.nodes.size());
     program.nodes.push_back({Placeholder{index}, {}, graph[v].meta, graph[v].location});
   };
   for (const Value v : segment.inputs) add_argument(v);
   for (const int64_t i : arguments) add_argument(segment.constants[i]);
   for (const Value v : segment.nodes) {
-    if (given.contains(v.id)) continue;
+    if (!number.add(v)) continue;
     const Node& node = graph[v];
-    number.number(v);
     program.nodes.push_back({node.payload, number.of(node.inputs), node.meta, node.location});
   }
   program.outputs = number.of(segment.outputs);

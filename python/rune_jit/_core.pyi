@@ -17,6 +17,7 @@ __all__: list[str] = [
     "Executable",
     "Graph",
     "GraphBuilder",
+    "KnownSegments",
     "LastUse",
     "Lowered",
     "NodeBuilder",
@@ -42,7 +43,6 @@ __all__: list[str] = [
     "cpu_figures",
     "current_trace",
     "cut",
-    "cut_segment",
     "default_device",
     "describe_cuda",
     "describe_options",
@@ -85,6 +85,7 @@ __all__: list[str] = [
     "set_cuda_module",
     "set_own_folders",
     "set_tracer_types",
+    "shorten_astype",
     "shorten_functions",
     "shorten_getitem",
     "shorten_in_place",
@@ -149,7 +150,7 @@ class GraphBuilder:
         most: typing.SupportsInt | typing.SupportsIndex | None = None,
     ) -> None:
         """
-        `most`: how many nodes it may have. `counts_uses`: for `cut_segment`.
+        `most`: how many nodes it may have. `counts_uses`: for `KnownSegments`.
         """
     def __len__(self) -> int: ...
     def assume(self, holds: typing.Any) -> None:
@@ -466,6 +467,51 @@ class GraphBuilder:
     @quiet_until.setter
     def quiet_until(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
 
+class ArrayBase:
+    @staticmethod
+    def __new__(type, *args, **kwargs):
+        """
+        Create and return a new object.  See help(type) for accurate signature.
+        """
+
+class DeviceMemory:
+    """
+    Elements in C order in memory that only a device can address.
+    """
+    def __init__(
+        self, array: numpy.ndarray[typing.Any, numpy.dtype[typing.Any]], device: str
+    ) -> None: ...
+    def copy(self) -> DeviceMemory: ...
+    def copy_to(self, device: str) -> DeviceMemory | None:
+        """
+        A copy on another device; None if only the host can copy it.
+        """
+    def verify(self) -> None:
+        """
+        Waits for the device, and raises what programs that computed the elements found.
+        """
+    @property
+    def dtype(self) -> numpy.dtype[typing.Any]: ...
+    @property
+    def shape(self) -> tuple: ...
+
+class Executable:
+    """
+    A compiled program.
+    """
+    def run(
+        self,
+        arguments: collections.abc.Sequence,
+        values: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex] = {},
+    ) -> list[typing.Any]:
+        """
+        Runs on arrays (or numbers, for 0-d inputs) of the compiled types; a list of results. `values` gives symbolic variables that are no argument's size, by name.
+        """
+    def run_alone(self, arguments: collections.abc.Sequence[typing.Any]) -> list[typing.Any]:
+        """
+        As `run`, on the calling thread alone; the results are arrays, also of 0 dimensions.
+        """
+
 class SegmentSizes:
     """
     The sizes of segments of one pattern, some of them symbolic.
@@ -537,49 +583,30 @@ class Segment:
         All sizes in the segment.
         """
 
-class ArrayBase:
-    @staticmethod
-    def __new__(type, *args, **kwargs):
-        """
-        Create and return a new object.  See help(type) for accurate signature.
-        """
-
-class DeviceMemory:
+class KnownSegments:
     """
-    Elements in C order in memory that only a device can address.
+    The compiled programs of segments whose sizes are known.
     """
-    def __init__(
-        self, array: numpy.ndarray[typing.Any, numpy.dtype[typing.Any]], device: str
-    ) -> None: ...
-    def copy(self) -> DeviceMemory: ...
-    def copy_to(self, device: str) -> DeviceMemory | None:
-        """
-        A copy on another device; None if only the host can copy it.
-        """
-    def verify(self) -> None:
-        """
-        Waits for the device, and raises what programs that computed the elements found.
-        """
-    @property
-    def dtype(self) -> numpy.dtype[typing.Any]: ...
-    @property
-    def shape(self) -> tuple: ...
-
-class Executable:
-    """
-    A compiled program.
-    """
-    def run(
+    def __init__(self) -> None: ...
+    def add(
         self,
-        arguments: collections.abc.Sequence,
-        values: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex] = {},
-    ) -> list[typing.Any]:
+        segment: Segment,
+        program: Executable,
+        arguments: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+    ) -> None:
         """
-        Runs on arrays (or numbers, for 0-d inputs) of the compiled types; a list of results. `values` gives symbolic variables that are no argument's size, by name.
+        Adds the Executable of a segment, whose constants at these positions are arguments. It replaces the one for the same pattern and sizes.
         """
-    def run_alone(self, arguments: collections.abc.Sequence[typing.Any]) -> list[typing.Any]:
+    def run(
+        self, builder: GraphBuilder, wanted: collections.abc.Sequence[typing.Any], in_memory: dict
+    ) -> typing.Any:
         """
-        As `run`, on the calling thread alone; the results are arrays, also of 0 dimensions.
+        Cuts the Segment that computes these values, and what all Values that Python holds are read from; the keys of `in_memory` are the ids of values that are in memory. Runs it, if its program is known: a list of the elements of the wanted values, and `in_memory` then holds what later segments may read. Otherwise the Segment. The builder must have been made with counts_uses.
+        """
+    @property
+    def numpy_ns(self) -> float:
+        """
+        An estimate of NumPy's time for all segments that have run.
         """
 
 class CallKey:
@@ -1000,13 +1027,6 @@ def cut(
     Cuts a graph into programs of blocks of arrays in these chunks: by argument and axis, the sizes of chunks, none of them empty. Raises UnsupportedOpError for what cannot be cut.
     """
 
-def cut_segment(
-    builder: GraphBuilder, wanted: collections.abc.Sequence[typing.Any], in_memory: dict
-) -> Segment:
-    """
-    The Segment that computes these values, and what all Values that Python holds are read from; the keys of `in_memory` are the ids of values that are in memory. The builder must have been made with counts_uses.
-    """
-
 def default_device() -> str: ...
 def describe_cuda() -> str:
     """
@@ -1205,6 +1225,11 @@ def set_own_folders(folders: tuple) -> None:
 def set_tracer_types(tracer: type, storage: type, step: type) -> None:
     """
     Names the classes of traced arrays, of their storages and of the steps of views.
+    """
+
+def shorten_astype(rule: typing.Any) -> typing.Any:
+    """
+    Tracer.astype
     """
 
 def shorten_functions(rule: typing.Any, names: dict) -> typing.Any:

@@ -80,6 +80,43 @@ def test_a_loop_compiles_one_program_for_all_iterations():
     assert entry.programs.compiled <= 3
 
 
+def test_cuts_of_known_segments_run_their_programs(monkeypatch):
+    """The core runs them: what makes programs is not asked."""
+
+    def f(x, factor):
+        sizes = set()
+        for k in range(6):
+            sizes.add(k)
+            x = x * factor + x[::-1]
+            if x.max() > 100:
+                break
+        return x, len(sizes)
+
+    jitted = rune_jit.jit(f)
+    for factor in (2.0, 3.0, 4.0):
+        check(jitted(x(), factor), f(x(), factor))
+    (entry,) = jitted._known.cache.entries()
+    estimate = entry.programs.numpy_time
+    monkeypatch.delattr(type(entry.programs), "run")
+    for factor in (2.0, 5.0):
+        check(jitted(x(), factor), f(x(), factor))
+    assert entry.programs.numpy_time > estimate
+
+
+def test_loops_that_never_run_apart_are_looked_at_a_few_times():
+    def f(x):
+        seen = set()
+        for k in range(3):
+            seen.add(k)
+            x = x * 0.5
+            if x.max() > 100:
+                break
+        return x, len(seen)
+
+    entry = segmented(f, x(), calls=15)
+    assert [loop.is_refused for loop in entry.programs.apart.values()] == [True]
+
+
 def test_numbers_that_change_are_arguments_of_the_program():
     def f(x, dt):
         t, k, trail = 0.0, 0, []

@@ -53,6 +53,18 @@ READS: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "where too large": (lambda x: np.where(x > 2, x, 300), NARROW),
     "where of shapes": (lambda x: np.where(x > 2, x[0], x[:, :1]), TWO),
     "where of other shapes": (lambda x: np.where(x > 2, x[0, :3], x), TWO),
+    "other dtypes": (lambda x: (x.astype(np.int32), x.astype("f4"), x.astype(float) * 2), TWO),
+    "dtype of another array": (lambda x: x.astype(x.astype(np.int8).dtype) * 2, TWO),
+    "no dtype": (lambda x: x.astype(3), TWO),
+    "dtype of a number": (lambda x: x[1, 2].astype(np.float32) * 2, TWO),
+    "safe cast": (lambda x: x.astype(np.int8, casting="safe"), TWO),
+    "other shapes": (lambda x: (x.reshape(-1), x.reshape((2, -1, 3)) * 2, x.reshape(3, 4)), TWO),
+    "shape of a view": (lambda x: (x.T.reshape(-1) * 2, x[1:].reshape(-1) * 2), TWO),
+    "shape of another size": (lambda x: x.reshape(5, -1), TWO),
+    "two unknown sizes": (lambda x: x.reshape(-1, -1), TWO),
+    "negative size": (lambda x: x.reshape(-2, 6), TWO),
+    "no axes left": (lambda x: x[:1, :1].copy().reshape(()) * 2, TWO),
+    "Fortran order": (lambda x: x.reshape((4, 3), order="F") * 2, TWO),
     "product": (lambda x: (x @ x.T, x.T @ x[:, 0], x[0] @ x[1]), TWO),
     "products": (lambda x: np.matmul(x[None], x.T), TWO),
     "product of other shapes": (lambda x: x @ x, TWO),
@@ -92,6 +104,18 @@ WRITES = {
         "x += x[0]": TWO,
         "x *= np.float32(3)": TWO,
         "x @= x[:, :3]": TWO,
+        "np.add(x, y, out=x)": TWO,
+        "np.multiply(x, 2, out=x[:])": TWO,
+        "np.sqrt(x, out=x)": TWO,
+        "np.add(x[1:], x[:-1], out=x[1:])": ONE,
+        "np.add(x, x[:2], out=x)": TWO,
+        "np.add(x[0], x, out=x[0])": TWO,
+        "np.add(x, 1.5, out=x)": NARROW,
+        "np.add(x, 1, out=x, where=x > 2)": TWO,
+        "np.matmul(x, x[:, :3].T, out=x)": TWO,
+        "np.add(x[0], x[1], out=(x[2],))": TWO,
+        "x.reshape(-1)[5] = 7.0": TWO,
+        "x.copy().reshape(-1)[5] = 7.0": TWO,
         "x[1] = 300": NARROW,
         "x[1] = 2**70": NARROW,
         "x[1] = 2.7": NARROW,
@@ -107,10 +131,14 @@ WRITES = {
 }
 
 
-@pytest.mark.parametrize("name", [*READS, *WRITES])
+# Here the rule computes once more what its shortcut has computed and cannot write.
+CAST = {"np.less(x, 2, out=x)": write("np.less(x, 2, out=x)", TWO)}
+
+
+@pytest.mark.parametrize("name", [*READS, *WRITES, *CAST])
 @pytest.mark.parametrize("in_segments", [False, True])
 def test_results_and_errors(name: str, in_segments: bool) -> None:
-    function, given = (READS | WRITES)[name]
+    function, given = (READS | WRITES | CAST)[name]
 
     def run(x: Any) -> Any:
         if in_segments and float(x.sum()) < 0:
@@ -129,7 +157,7 @@ def test_results_and_errors(name: str, in_segments: bool) -> None:
 SHORTENED = [
     *((Tracer, name) for name in ("__getitem__", "__setitem__", "__array_function__")),
     *((Tracer, name) for name in ("__array_ufunc__", "__matmul__", "__iadd__", "__isub__")),
-    *((Tracer, name) for name in ("__imul__", "__itruediv__")),
+    *((Tracer, name) for name in ("__imul__", "__itruediv__", "astype")),
     (Storage, "write"),
 ]
 
@@ -161,7 +189,7 @@ def test_shortcuts_trace_what_their_rules_do(name: str, monkeypatch: pytest.Monk
 
     shortened = trace()
     for owner, method in SHORTENED:
-        monkeypatch.setattr(owner, method, vars(owner)[method].__wrapped__)
+        monkeypatch.setattr(owner, method, getattr(owner, method).__wrapped__)
     assert shortened == trace()
 
 

@@ -39,6 +39,7 @@ def _methods() -> Iterator[Place]:
 _stand_ins = Replacing(_methods)
 
 
+@functools.cache
 def _noticing(kind: type, real: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(real)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:

@@ -467,7 +467,7 @@ def _set_item(self: Tracer, index: Any, value: Any) -> None:
 # Functions with shortcuts, by name.
 _SHORT = {
     getattr(np, name): name
-    for name in ("sum", "prod", "max", "min", "any", "all", "mean", "where", "transpose")
+    for name in ("sum", "prod", "max", "min", "any", "all", "mean", "where", "transpose", "reshape")
 }
 
 for _name, _method in {
@@ -477,7 +477,7 @@ for _name, _method in {
     ),
     "__getitem__": _core.shorten_getitem(host.or_numpy(getitem, host.given(op.getitem))),
     "__setitem__": _core.shorten_setitem(_set_item),
-    "astype": host.or_numpy(_astype, host.given(np.ndarray.astype)),
+    "astype": _core.shorten_astype(host.or_numpy(_astype, host.given(np.ndarray.astype))),
     "copy": host.or_numpy(_copy, host.given(np.ndarray.copy)),
     "view": host.or_numpy(_view, host.given(np.ndarray.view)),
     "flat": property(Flat, _set_flat),

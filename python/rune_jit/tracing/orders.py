@@ -16,7 +16,7 @@ class Orders:
 
     def __init__(self, turned: set[int]) -> None:
         self._turned = turned
-        self._known: dict[int, bool] = {}  # by the id of a storage
+        self._known: dict[Storage, bool] = {}
 
     def is_fortran(self, x: Tracer) -> bool:
         """Whether an array or a view surely is Fortran-contiguous, and not C-contiguous."""
@@ -59,24 +59,29 @@ class Orders:
         """Whether NumPy lays out all of an array in Fortran order. What is written to keeps the
         order in which it is computed here, which is C's; so does what is reshaped, as a view of an
         array in C order."""
-        open_, seen = [storage], set[int]()
+        known, open_ = self._known, [storage]
         while open_:
             last = open_[-1]
-            if id(last) in self._known:
-                open_.pop()
-                continue
             operands = last.order_from if last.in_order_of_operands else ()
-            if last.leaf is not None or not operands or last.version or last.reshaped:
+            if last in known:
+                pass
+            elif last.leaf is not None or not operands or last.version or last.reshaped:
                 is_turned = last.leaf in self._turned and not last.version and not last.reshaped
-                self._known[id(last)] = is_turned
-                continue
-            if id(last) in seen:  # all operands are known
-                are_c = not any([x._steps or self._known[id(x._storage)] for x in operands])
-                self._known[id(last)] = not are_c and self._follows(last, operands)
+                known[last] = is_turned
             else:
-                seen.add(id(last))
-                open_ += [x._storage for x in operands if id(x._storage) not in self._known]
-        return self._known[id(storage)]
+                is_turned = False
+                unknown = len(open_)
+                for x in operands:
+                    behind = x._storage
+                    if behind not in known:
+                        open_.append(behind)
+                    elif x._steps or known[behind]:
+                        is_turned = True
+                if len(open_) > unknown:
+                    continue
+                known[last] = is_turned and self._follows(last, operands)
+            open_.pop()
+        return known[storage]
 
     def _follows(self, storage: Storage, operands: tuple[Tracer, ...]) -> bool:
         """Whether the order "K" of operands is Fortran's: no operand's strides shrink from an axis

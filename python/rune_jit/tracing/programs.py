@@ -63,6 +63,12 @@ class _Program:
         self.is_interpreted = device == "interpreter"
         return watch, graph
 
+    def note_known(self, known: Any, segment: Any) -> None:
+        """Lets `known` run what is compiled for segments of the sizes of this one."""
+        if self._sizes is None:
+            constants, executable = self._compiled
+            known.add(segment, executable, constants)
+
     def values_for(self, sizes: tuple[int, ...]) -> dict[str, int] | None:
         """The values of the symbolic sizes for a segment of these sizes; None if none fit."""
         return self._sizes.values_for(sizes)  # type: ignore[no-any-return]
@@ -115,14 +121,15 @@ class Programs:
 
     def __init__(self, device: str, name: str = "") -> None:
         self.device, self.name = device, name
+        self.known = _core.KnownSegments()  # those that are compiled and of known sizes
         self.compiled = 0  # compilations so far
         # Seconds of compilations, and of runs by the interpreter.
         self.compile_time = 0.0
         # Whether a program is interpreted until that has taken as long as compiling it.
         self.interprets = device == "cpu"
         self.has_met_device = False  # whether an Array from outside lies in a device's memory
-        # Estimates in seconds: of that time, and of NumPy's for all segments that have run.
-        self.compile_cost = self.numpy_time = 0.0
+        self.compile_cost = 0.0  # an estimate of that time
+        self._numpy_time = 0.0  # the same of NumPy, for segments that `known` has not run
         self._patterns: dict[str, _Pattern] = {}
         self.reports: list[str] = []  # of compilations that were slow
         self._taken = 0  # of the reports
@@ -144,6 +151,11 @@ class Programs:
         """Whether the programs may save the time that it took to compile them. (The time itself
         differs from run to run, and estimates do not.)"""
         return self.compile_cost <= _SLOW_COMPILATION + _MANY_CALLS * self.numpy_time
+
+    @property
+    def numpy_time(self) -> float:
+        """An estimate of the seconds that NumPy takes for all segments that have run."""
+        return self._numpy_time + self.known.numpy_ns * 1e-9  # type: ignore[no-any-return]
 
     def take_reports(self) -> list[str]:
         """The reports since the last call."""
@@ -168,7 +180,7 @@ class Programs:
             self._patterns[segment.pattern] = pattern  # not one that Ctrl-C left without code
             self.compile_time += time.perf_counter() - start
             start = time.perf_counter()
-        self.numpy_time += segment.numpy_ns * 1e-9
+        self._numpy_time += segment.numpy_ns * 1e-9
         results = program.run(segment, memory, values)
         if program.is_interpreted:
             program.interpreted += _interpretation(segment)
@@ -214,6 +226,7 @@ class Programs:
         else:
             self.compiled += 1
             self.compile_cost += _PROGRAM + segment.compile_ns * 1e-9
+            program.note_known(self.known, segment)
         if report := watch.report(graph):
             self.reports.append(report)
         if (recorder := recording.active) is not None:

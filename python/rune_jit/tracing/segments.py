@@ -38,7 +38,8 @@ class SegmentedTrace(Trace):
         self.error: BaseException | None = None  # the last one that NumPy raises, too
         self._began = time.thread_time()
         self._before = programs.compiled, programs.compile_time, programs.numpy_time
-        self._cut_at = 0  # how many nodes there were at the last cut
+        self._cuts = 0  # how many there have been
+        self._cut_at = 0  # how many nodes there were at the last one
         self._first_site: Any = None  # where the first node after that was made
         # By integer in an index and size of the axis, its value in this segment.
         self._positions: dict[tuple[int, int], Any] = {}
@@ -224,22 +225,26 @@ class SegmentedTrace(Trace):
         the segment, which stores whatever later ones may read.
 
         Raises what the checks of the segment find: IndexError, ValueError."""
-        is_new = not wanted and len(self.builder) > self._cut_at
-        if not (is_new or self.has_checks) and all(v.id in self._memory for v in wanted):
-            return [self._memory[value.id] for value in wanted]
-        checks: list[tuple[Any, tuple[Any, ...]]] = [
-            (value, ("index", axis, size)) for value, axis, size, _ in self.builder.take_checks()
-        ]
-        checks += [(value, ("equal", message)) for value, message in self._equal]
-        self._equal.clear()
+        has_checks = self.has_checks
+        if not has_checks and (wanted or len(self.builder) == self._cut_at):
+            found = [self._memory.get(value.id, _ABSENT) for value in wanted]
+            if not any([x is _ABSENT for x in found]):
+                return found
+        checks: list[tuple[Any, tuple[Any, ...]]] = []
+        if has_checks:
+            taken = self.builder.take_checks()
+            checks += [(value, ("index", axis, size)) for value, axis, size, _ in taken]
+            checks += [(value, ("equal", message)) for value, message in self._equal]
+            self._equal.clear()
         every = [*wanted, *(value for value, _ in checks)]
-        segment = _core.cut_segment(self.builder, every, self._memory)
-        if segment.outputs:
+        found = self.programs.known.run(self.builder, every, self._memory)
+        if type(found) is not list:  # a segment whose program is not known
+            segment = found
             results = self.programs.run(segment, self._memory)
             self._memory.update(zip(segment.outputs, results, strict=True))
             _core.mark_stored(self.builder, segment)
-        found = [self._memory[value.id] for value in every]
-        self._memory = {i: self._memory[i] for i in segment.held}
+            found = [self._memory[value.id] for value in every]
+            self._memory = {i: self._memory[i] for i in segment.held}
         self._cut_at, self._first_site = len(self.builder), None
         self.builder.quiet_until = 0
         self._positions.clear()
@@ -249,15 +254,19 @@ class SegmentedTrace(Trace):
         except Exception as error:
             self.error = error
             raise
-        if self.gave_up is None and not self.done:
+        self._cuts += 1
+        is_due = self._cuts % _FEW_CUTS == 0 or self.programs.compiled != self._before[0]
+        if is_due and self.gave_up is None and not self.done:
             self._give_up_if_slow()
         return found[: len(wanted)]
 
     def after_operation(self) -> None:
         """Cuts where a check waits whose error the function may handle, and in long loops: at the
         place where the segment began, so that the segments of a loop are alike."""
-        if self.has_checks and _is_handler_active():
+        has_checks = self.has_checks
+        if has_checks and _is_handler_active():
             self.values([])
+            has_checks = self.has_checks
         pending = len(self.builder) - self._cut_at
         if pending > _SHORTEST_LOOP or self._first_site is None:
             frame = user_frame()
@@ -266,7 +275,8 @@ class SegmentedTrace(Trace):
                 self._first_site = site
             elif site == self._first_site or pending > _LONGEST_SEGMENT:
                 self.values([])
-        is_quiet = self._first_site is not None and not self.has_checks
+                has_checks = self.has_checks
+        is_quiet = self._first_site is not None and not has_checks
         self.builder.quiet_until = self._cut_at + _SHORTEST_LOOP if is_quiet else 0
 
     def _give_up_if_slow(self) -> None:
@@ -335,15 +345,13 @@ class SegmentedTrace(Trace):
 
     def value_of(self, tracer: Tracer) -> np.ndarray:
         """The elements of a traced array, which must not be written to."""
-        return np.asarray(
-            self._read(tracer._value_in(self), f"{tracer.dtype.name}{list(tracer.shape)}")
-        )
+        return np.asarray(self._read(tracer._value_in(self)))
 
-    def _read(self, value: Any, what: str) -> Any:
-        """The elements of a value that Python asks for."""
+    def _read(self, value: Any, what: str = "") -> Any:
+        """The elements of a value that Python asks for; `what` it is for profiles."""
         if (recorder := recording.active) is None:
             return self.values([value])[0]
-        what = f"{what} at {_user_line()}"
+        what = f"{what or value.dtype.name + str(list(value.shape))} at {_user_line()}"
         run = functools.partial(self.values, [value])
         return recorder.timed("read", self.name, what, run)[0]
 
@@ -467,9 +475,11 @@ class SegmentedTrace(Trace):
 _MOST_COMPILED = 24
 _SLOW, _SLOW_READING, _SLOWER = 0.2, 0.5, 2.0
 _SMALL_ARRAY = 10_000  # elements: larger ones may take NumPy long before a segment has told
+# After so many cuts a call asks the clock, whose answer may take as long as an operation.
+_FEW_CUTS = 8
 # How many nodes a segment of a loop without reads has at least, and any segment at most.
 _SHORTEST_LOOP, _LONGEST_SEGMENT = 100, 1000
-_VARIES = object()
+_VARIES, _ABSENT = object(), object()
 # How many elements are copied rather than read by a segment.
 _SMALL_PART = 64
 

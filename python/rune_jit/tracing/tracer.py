@@ -278,7 +278,9 @@ class Tracer(ArrayMethods, _core.TracerBase):
 
     def __bool__(self) -> bool:
         trace = self._trace
-        if self._storage.array is None and not trace.is_segmented and not trace.done:
+        if self._storage.array is None and not trace.done:
+            if trace.is_segmented:
+                return bool(trace.value_of(self))
             value = self._value_in(trace)
             trace.need_numbers([value])
             outcome = None

@@ -58,6 +58,8 @@ _MOST_SIGNATURES = 8
 _MOST_RESTORED = 2**26
 # How many calls of a new function may trace and compile.
 _NEW, _TRIED = 3, 10
+# As often a loop that has never run apart is looked at.
+_MOST_LOOKS = 10
 
 
 # Names of the parameters that make lists longer.
@@ -78,7 +80,7 @@ class LoopApart:
         self._functions: dict[Any, Any] = {}  # by parameters, and which are elements of arrays
         self._values: dict[str, set[int]] = {}  # of integers, by name
         self._misses: dict[int, int] = {}  # by function: how often it has been traced
-        self._calls = 0
+        self._calls = self._looks = 0
         loop = loop._replace(results=results_of(loop))
         self.is_refused = loop.original is None or any(x[:1] == "." for x in loop.results)
         self._original = loop
@@ -122,6 +124,10 @@ class LoopApart:
         if module is not frame.f_globals and frame.f_globals.assigned():
             return None
         if not self._calls and self._random is None:
+            self._looks += 1
+            self.is_refused = self._looks > _MOST_LOOKS
+            if self.is_refused:
+                return None
             self._find_algorithms(held, module)
             self._find_random(held, module)
             if self.is_refused:
