@@ -36,6 +36,16 @@ def walk_by_keys(codes: Any) -> Any:
     return i, j
 
 
+def walk_by_a_local_list(codes: Any) -> Any:
+    moves = [(0, 1), (1, 0), (0, -1), (-1, 0)]
+    place = [0, 0]
+    for code in codes:
+        di, dj = moves[code]
+        place[0] += di
+        place[1] += dj * 2
+    return place
+
+
 def cost(codes: Any) -> Any:
     total = 0.0
     for code in codes:
@@ -47,6 +57,7 @@ def test_tables_are_read() -> None:
     rolled(walk, CODES)
     rolled(walk, CODES - 4)
     rolled(walk_by_keys, CODES)
+    rolled(walk_by_a_local_list, CODES)
     rolled(cost, np.array([*PRICES])[CODES])
 
 
@@ -101,7 +112,15 @@ def test_tables_that_the_loop_replaces_or_changes() -> None:
             table.append(int(code))
         return total, table
 
-    for function in (replaces, changes, appends):
+    def assigns(codes: Any) -> Any:
+        table, total = [(1, 2), (3, 4), (5, 6), (7, 8)], 0
+        for i, code in enumerate(codes):
+            first, second = table[code]
+            total += first * second
+            table[1] = (second, i)
+        return total, table
+
+    for function in (replaces, changes, appends, assigns):
         jitted = rune_jit.jit(function)
         for _ in range(3):
             assert jitted(CODES[:20]) == function(CODES[:20])

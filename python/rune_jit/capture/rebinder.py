@@ -26,7 +26,6 @@ from rune_jit.capture.loops.equality import EQUALITY
 from rune_jit.capture.loops.handlers import HANDLERS
 from rune_jit.capture.loops.iterables import iterable
 from rune_jit.capture.loops.left_to_python import LEFT_TO_PYTHON
-from rune_jit.capture.loops.lists import LISTS
 from rune_jit.capture.loops.positions import GRIDS
 from rune_jit.capture.loops.reading import STACKS
 from rune_jit.capture.loops.rolling import begin, begin_while
@@ -75,7 +74,6 @@ _CALLED_BY_LOOPS = {
     **EXTREMES,
     **GRIDS,
     **APPENDS,
-    **LISTS,
     **MADE_OBJECTS,
     **HANDLERS,
     **STACKS,

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from rune_jit.capture.loops import lists
 from rune_jit.capture.loops.effects import ALLOWED, Refused
 from rune_jit.capture.loops.lists import Numbers, kinds_of
-from rune_jit.capture.loops.unfold import TABLE
+from rune_jit.capture.loops.unfold import ITEMS, TABLE
 from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
@@ -33,6 +34,12 @@ def table_of(x: Any) -> Any:
     if trace is None or loops is None or not loops.within or id(x) in loops.growing:
         return x
     return _Table(trace, x)
+
+
+def items_of(x: Any) -> Any:
+    """The same where loops may assign items: what stands for a list of numbers, if it is one."""
+    found = lists.items_of(x)
+    return table_of(x) if found is x else found
 
 
 class _Table:
@@ -94,7 +101,7 @@ class _Table:
         del self._items[at]
 
 
-ALLOWED.append(table_of)
+ALLOWED += [table_of, items_of]
 
-# By the name under which loops find it.
-TABLES = {TABLE: table_of}
+# By the names under which loops find them.
+TABLES = {TABLE: table_of, ITEMS: items_of}
