@@ -18,6 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 _HELPERS = """
+MOVES = [(1, -1), (2, 3), (0, 1)]
+PRICES = {0: 2, 1: 1, 2: 4, 3: 0, 4: 3}
+
+
 def mixed(x, y):
     return x * 3 - y
 
@@ -237,6 +241,8 @@ class _Generator:
         if leaves and rng.random() < 0.4:
             self.lines.append(f"{indent}else:")
             self._statement(scope.inner(), depth + 1)
+            if rng.random() < 0.2:
+                self.lines.append(f"{indent}    raise ValueError(f'{{s}} {{p}}')")
 
     def _test(self, scope: _Scope) -> str:
         """A condition."""
@@ -248,6 +254,7 @@ class _Generator:
                 *(f"{c.name} > 0", f"{c.name} == 0", f"{c.name} < n - 1", f"{c.name} == n - 1"),
                 *(f"{c.name} % 2", f"{c.name} == {rng.randint(0, 3)}", f"0 < {c.name} < n - 1"),
                 *(f"{c.name} > 0 and b[{j}] > 2", f"{c.name} == 0 or not t > b[{i}]"),
+                *(f"({c.name}, {j}) == (1, 2)", f"({c.name} % 2, b[{i}]) in ((0, 1), (1, 2))"),
                 *(f"b[{i}] in (0, 2, 3)", "t not in [1, 4]", f"{c.name} in (1, 3)"),
             ]
         return rng.choice(tests)
@@ -338,6 +345,8 @@ class _Generator:
                     f"b[int(a[{i}, {j}]) % n :].sum()",
                     f"u[: int(b[{j}]) % n].sum()",
                     f"int(b[{i}]) * 2",
+                    f"MOVES[int(b[{i}]) % 3][{rng.randint(0, 1)}]",
+                    f"PRICES[int(b[{i}]) % 5]",
                     f"({self._scalar(scope, 0)} + sign(b[{i}]))",
                 )
             )
@@ -431,6 +440,8 @@ class _Generator:
             test = self._test(scope)
             self.lines.append(f"{indent}if {test}:")
             self.lines.append(f"{indent}    {rng.choice(choices)}")
+            if rng.random() < 0.1:
+                self.lines.append(f"{indent}    print(f'{{s}}', end='')")
             if rng.random() < 0.4:
                 self.lines.append(f"{indent}else:")
                 self.lines.append(f"{indent}    {rng.choice(choices)}")

@@ -167,3 +167,46 @@ def positive_parts(x):
             raise Refusal(i)
         s += x[i]
     return s
+
+
+def after_the_loop(x):
+    y = 1.0
+    for k in range(40):
+        new = 0.5 * (y + x[5] / y) * (1 if x[17] >= 0 else -1)
+        change = abs(new - y)
+        if change < 1e-12:
+            return new, k
+        y = new
+    raise Refusal(f"no convergence in {k} steps: {change < 1e-12}")
+
+
+def else_of_a_loop(x):
+    for k in range(len(x)):
+        if x[k] < 0.75 * x[17]:
+            break
+    else:
+        raise Refusal(f"none in {k}")
+    return x[k] + k
+
+
+def else_of_an_inner_loop(x):
+    s = 0.0
+    for i in range(len(x)):
+        for k in range(60):
+            if k * k > x[i] * (x[i] > 0) + (x[i] < 0) * 1e9:
+                break
+        else:
+            raise Refusal(f"no root of {i}: {k}")
+        s += k
+    return s
+
+
+def mode_that_is_known(x, mode="strict"):
+    s = 0.0
+    for i in range(len(x)):
+        if x[i] < 0:
+            if mode == "strict":
+                raise Refusal(i)
+            s -= 1.0
+        s += x[i]
+    return s

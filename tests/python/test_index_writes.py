@@ -331,3 +331,17 @@ def test_empty_values_of_more_dimensions_under_a_mask() -> None:
                     outcomes.append(str(error))
             assert outcomes[0] == outcomes[1], (shape, first)
             np.testing.assert_array_equal(found, expected)
+
+
+def test_tuples_among_indices_are_lists_of_positions():
+    def f(x, i):
+        y = x[:, (0, 2)] + x[(1, 0), :][:, 0:1].sum()
+        x[(1, 0), i] = [5.0, 6.0]
+        x[1:, (2,)] += 1
+        return y, x[((0, 1), (2, 0))], x[(0, 1),]
+
+    wanted, given = (np.arange(12.0).reshape(3, 4) for _ in "ab")
+    expected = f(wanted, 3)
+    for made, known in zip(rune_jit.jit(f, fallback="error")(given, 3), expected, strict=True):
+        np.testing.assert_array_equal(made, known)
+    np.testing.assert_array_equal(given, wanted)

@@ -219,3 +219,50 @@ def test_functions_that_share_a_variable_see_what_one_assigns() -> None:
     wanted, jitted = make(), rune_jit.jit(make())
     for _ in range(5):
         assert jitted(X) == wanted(X)
+
+
+def test_a_loop_assigns_global_variables() -> None:
+    def f(x: Any) -> Any:
+        global TOTAL, STEPS
+        for value in x:
+            TOTAL += value
+            if value > 0.5:
+                STEPS += 1
+            count(value)
+        return TOTAL * 2
+
+    global TOTAL, STEPS, COUNT
+    jitted = rune_jit.jit(f)
+    for _ in range(4):
+        found = []
+        for function in (f, jitted):
+            TOTAL, STEPS, COUNT = 0.5, 0, 0
+            found.append((function(X), TOTAL, STEPS, COUNT))
+            found[-1] += tuple(map(type, found[-1]))
+        assert found[1] == found[0]
+    assert "is a loop of the program" in jitted.explain()
+
+
+def test_a_loop_assigns_a_global_variable_and_raises() -> None:
+    def f(x: Any) -> Any:
+        global STEPS
+        for value in x:
+            if value > 0.9:
+                raise ValueError(f"{value:.3f} after {STEPS}")
+            STEPS += 1
+        return STEPS
+
+    global STEPS
+    jitted = rune_jit.jit(f)
+    for x in (X * 0.1, X, X * 0.2, X):
+        found = []
+        for function in (f, jitted):
+            STEPS = 0
+            try:
+                found.append((function(x), STEPS))
+            except ValueError as error:
+                found.append((str(error), STEPS))
+        assert found[1] == found[0]
+
+
+TOTAL, STEPS = 0.5, 0

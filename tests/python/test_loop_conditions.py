@@ -180,3 +180,36 @@ def test_an_operand_that_is_out_of_bounds_raises():
     assert_matches(jitted(x, AT), f(x, AT))
     with pytest.raises(IndexError):
         jitted(np.abs(X), AT)
+
+
+def test_tuples_of_numbers_are_compared_item_by_item():
+    def f(x, at, place):
+        found = others = listed = 0
+        for i in range(x.shape[0] - 1):
+            if (at[i] % 3, i % 2) == place:
+                found += 1
+            if place != (at[i] % 3, 1):
+                others += 1
+            if (at[i] % 3, i % 2) in ((0, 1), (2, 0)):
+                listed += 1
+            if (at[i], i) == 5 or (at[i], i) == (1, 2, 3):
+                found += 100
+        return found, others, listed
+
+    jitted = rune_jit.jit(f)
+    for place in ((0, 1), (1, 1), (1, 0), (1, 7)):
+        assert jitted(X, AT, place) == f(X, AT, place)
+    assert "is a loop of the program" in jitted.explain()
+
+
+def test_tuples_that_hold_nan_are_compared_as_python_does():
+    def f(x):
+        found = 0
+        for i in range(x.shape[0]):
+            y = x[i]
+            found += (y, 1) == (y, 1)
+            found += (x[i], 1) == (x[i], 1)
+        return found
+
+    x = np.where(X > 0, np.nan, X)
+    assert rune_jit.jit(f)(x) == f(x)

@@ -192,3 +192,49 @@ def test_calls_from_loops() -> None:
         return out
 
     compare(f, [x.reshape(12, 5) for x in CASES])
+
+
+def test_the_nearest_of_some_in_each_iteration() -> None:
+    def f(x: Any) -> Any:
+        label = np.zeros(len(x), int)
+        for i in range(len(x)):
+            best, least = None, float("inf")
+            for j in range(5):
+                distance = abs(x[i] - x[j])
+                if distance < least:
+                    least = distance
+                    best = j
+            label[i] = best
+        return label
+
+    rolled(f)
+    jitted, x = rune_jit.jit(f), np.where(np.arange(60) == 40, np.nan, X)
+    for _ in range(5):  # there best stays None
+        with pytest.raises(TypeError):
+            jitted(x)
+
+
+def test_a_loop_in_a_loop_that_often_finds_nothing() -> None:
+    def compared(x: Any) -> Any:
+        count, total = 0, 0.0
+        for i in range(len(x)):
+            found = None
+            for j in range(i):
+                if x[j] > x[i] + 1:
+                    found = x[j]
+            if found is not None:
+                count, total = count + 1, total + found
+        return count, total
+
+    def returned(x: Any) -> Any:
+        found, total = None, 0.0
+        for i in range(len(x)):
+            found = None
+            for j in range(i):
+                if x[j] > x[i] + 1:
+                    found = j
+            total += x[i]
+        return found, total
+
+    compare(compared)
+    compare(returned)

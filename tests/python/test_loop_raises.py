@@ -33,6 +33,10 @@ FUNCTIONS = [
     programs.before_an_index,
     programs.before_a_division,
     programs.beside_jumps,
+    programs.after_the_loop,
+    programs.else_of_a_loop,
+    programs.else_of_an_inner_loop,
+    programs.mode_that_is_known,
 ]
 
 

@@ -13,6 +13,7 @@ from rune_jit.capture.loops import liveness
 from rune_jit.capture.loops.jumps import Jumps
 from rune_jit.capture.loops.liveness import live_names
 from rune_jit.capture.loops.nodes import walk
+from rune_jit.capture.loops.raises import Raises
 from rune_jit.capture.loops.syntax import Loop, loop_refusal, make_loop, without_returns
 
 
@@ -24,7 +25,7 @@ def function(source: str) -> ast.FunctionDef:
 
 def loops(source: str) -> list[Loop]:
     """The loops of a function, in the order of their lines."""
-    definition, jumps = function(source), Jumps()
+    definition, jumps = function(source), Jumps(Raises())
     definition.body = jumps.of_function(definition.body)
     live = live_names(definition).loops
     found = sorted(live, key=lambda loop: loop.lineno)

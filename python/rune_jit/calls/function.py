@@ -324,6 +324,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             if status == "apart" and ran.segmented is not None:
                 return self._in_segments(ran.segmented, args, kwargs)
             if status in ("unsuitable", "apart"):
+                known.note_unsuitable(call)
                 break
             call = known.replace_stale(call, entry)
         self._note_look(self._reports.may_fall_back)

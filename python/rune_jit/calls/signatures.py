@@ -45,6 +45,8 @@ _FEW_NUMBERS = "it computes a few of Python's numbers, which takes less time tha
 # the first calls of new signatures.
 _MOST_MISSES = 4
 FEW = "most of its programs serve one call"
+# How many calls such a program may leave to Python.
+_MOST_LEFT = 3
 # Of how many keys it is known that another key's program has served one call.
 _MOST_USED_ONCE = 64
 
@@ -70,6 +72,9 @@ class Signatures:
         self._changed_state: set[Any] = set()  # kinds of calls whose first trace did
         self._refuted: dict[Any, int] = {}  # by key: how often data was not what the trace assumed
         self._notes: dict[Any, list[str]] = {}  # by key: what explain() says of the program
+        # By key of a program that leaves to Python what may be usual (LoopPlans.leaves_usual): how
+        # many calls.
+        self._left: dict[Any, int] = {}
         self._used_once: dict[Any, bool] = {}  # keys of calls with the program of others
         # By key: of programs that are so large, call so much on the host, or have so much to take
         # apart or to write back that NumPy may be faster.
@@ -300,11 +305,25 @@ class Signatures:
     def _program(self, call: Call, traced: Traced, executable: Any) -> Any:
         """The entry of a call that has a program."""
         compiled = self._compiler.bind(call, traced, executable)
+        if traced.leaves_usual:
+            self._left.setdefault(call.key, 0)
         if traced.is_conditions:
             compiled = Apart(compiled)
         elif traced.assigned is not None:
             compiled = WithState(compiled, traced.assigned)
         return Paths(compiled) if traced.conditions else compiled
+
+    def note_unsuitable(self, call: Call) -> None:
+        """A program has left a call to Python. If that may be usual, and others were left, such
+        calls run in segments from now on."""
+        if call.key not in self._left or not self._reports.may_fall_back:
+            return
+        self._left[call.key] += 1
+        if self._left[call.key] >= _MOST_LEFT:
+            error = UnsupportedOpError(
+                f"{self._name}: a loop does in many calls what its program leaves to Python"
+            )
+            self.cache.replace(call.key, self._compiler.segmented(error, call.signature))
 
     def _add_path(self, call: Call, paths: Paths) -> bool:
         """Traces a call that takes none of the known ways, and adds its program to them, or puts

@@ -62,6 +62,7 @@ class Traced(NamedTuple):
     # assigned to elements.
     assigned: Assigned | None = None
     met: Met | None = None  # of a program: what tells whether it is right for other objects
+    leaves_usual: bool = False  # that of LoopPlans
 
 
 class Assigned(NamedTuple):
@@ -409,6 +410,7 @@ def _finish(
         trace.loops.plans.lines() if trace.loops is not None else [],
         # Guesses are tried one after the other: there is one program at a time.
         0 if trace.has_guessed else trace.conditions,
+        leaves_usual=trace.loops is not None and trace.loops.plans.leaves_usual,
     )
 
 

@@ -23,9 +23,10 @@ from rune_jit.capture.loops.apart import run_apart
 from rune_jit.capture.loops.appends import APPENDS
 from rune_jit.capture.loops.branches import CONDITIONS, EXTREMES, branch
 from rune_jit.capture.loops.calls_apart import APART
+from rune_jit.capture.loops.equality import EQUALITY
 from rune_jit.capture.loops.handlers import HANDLERS
 from rune_jit.capture.loops.iterables import iterable
-from rune_jit.capture.loops.lists import LISTS
+from rune_jit.capture.loops.left_to_python import LEFT_TO_PYTHON
 from rune_jit.capture.loops.positions import GRIDS
 from rune_jit.capture.loops.reading import STACKS
 from rune_jit.capture.loops.rolling import begin, begin_while
@@ -37,6 +38,7 @@ from rune_jit.capture.loops.source import (
     with_loops,
     with_loops_apart,
 )
+from rune_jit.capture.loops.tables import TABLES
 from rune_jit.capture.made_objects import MADE_OBJECTS, MadeObjects
 from rune_jit.capture.math_functions import is_of_math
 from rune_jit.capture.names import names_in_classes
@@ -73,10 +75,12 @@ _CALLED_BY_LOOPS = {
     **EXTREMES,
     **GRIDS,
     **APPENDS,
-    **LISTS,
     **MADE_OBJECTS,
     **HANDLERS,
     **STACKS,
+    **TABLES,
+    **EQUALITY,
+    **LEFT_TO_PYTHON,
 }
 _REBOUND = (types.FunctionType, types.MethodType, functools.partial)
 

@@ -58,6 +58,9 @@ class LoopPlans:
         self.growing: dict[str, Any] = {}
         # Why one program has a loop's iterations one by one where segments have a program of it.
         self.apart: str | None = None
+        # Whether the program leaves to Python what data decide and what is no error: that a loop
+        # reports something, or that it does not assign a variable (left_to_python.py).
+        self.leaves_usual = False
         self._all_refused: str | None = None
         self.report: dict[int, tuple[str, str]] = {}  # where a loop stands, and how it runs
 
@@ -195,6 +198,7 @@ class Loops:
         # The numbers of their loops, and of those of which an iteration runs apart.
         self.within: list[int] = []
         self._conditions: list[tuple[Any, int]] = []  # with the last storage made before
+        self._decided_by_counters = 0  # how many of them
         # Operands of `and` and `or` that are being traced: what each may change, and whether
         # counters alone decide that it matters.
         self._operands: list[tuple[Any, bool]] = []
@@ -259,11 +263,13 @@ class Loops:
         return [x for x in self._sharing.get(id(storage), ()) if x is not storage]
 
     @contextmanager
-    def where(self, builder: Any, condition: Any) -> Iterator[None]:
+    def where(self, builder: Any, condition: Any, is_of_counters: bool = False) -> Iterator[None]:
         """What is written to older arrays meanwhile is written if the condition holds, and indices
-        must be in bounds if it does."""
+        must be in bounds if it does. `is_of_counters`: whether counters alone decide it."""
         self._begin_condition(builder, condition)
+        self._decided_by_counters += is_of_counters
         yield
+        self._decided_by_counters -= is_of_counters
         self._end_condition(builder)
 
     def _begin_condition(self, builder: Any, condition: Any) -> None:
@@ -282,6 +288,11 @@ class Loops:
     def end_operand(self, builder: Any) -> Any:
         self._end_condition(builder)
         return self._operands.pop()[0]
+
+    @property
+    def data_decide(self) -> bool:
+        """Whether what is traced now runs under a condition that data decide."""
+        return len(self._conditions) > self._decided_by_counters
 
     @property
     def num_conditions(self) -> int:

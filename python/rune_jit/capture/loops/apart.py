@@ -153,7 +153,7 @@ class LoopApart:
             if self._aliases is None or self._aliases.are_possible(given):
                 return None
             if not self._calls:
-                self._look(given, scope_of(frame, module))
+                self._look(given, scope_of(frame, module), module)
         except Unsuitable:
             return None
         except Refused:
@@ -277,12 +277,14 @@ class LoopApart:
             fill(lists, filled, function.cache_info().fallbacks > 0)
         return tuple(results)
 
-    def _look(self, given: dict[str, Any], scope: Callable[[str], Any]) -> None:
+    def _look(
+        self, given: dict[str, Any], scope: Callable[[str], Any], module: dict[str, Any]
+    ) -> None:
         """Raises Refused unless all that the loop reaches is what it is given, numbers, modules and
         functions: the call may have stored traced values in objects and containers, and what it has
         written to arrays may wait."""
         effects = Effects()
-        effects.look(self._uses, given, scope)
+        effects.look(self._uses, given, scope, module)
         if effects.reaches_others_than(given.values()):
             raise Refused("it uses objects")
 

@@ -25,7 +25,6 @@ from rune_jit.capture.loops.jumps import UNSET as UNSET_NAME
 from rune_jit.capture.loops.kinds import UNSET, is_array, is_view, kind_of, mixture, unsure_sum
 from rune_jit.capture.loops.optionals import is_last
 from rune_jit.capture.loops.places import Changed, Held, Place
-from rune_jit.capture.loops.raises import RAISES
 from rune_jit.capture.loops.source import BRANCHES
 from rune_jit.capture.loops.structures import are_alike, is_mutable, made_like, parts_of
 from rune_jit.capture.loops.syntax import Branch
@@ -39,13 +38,13 @@ from rune_jit.tracing.tracer import Tracer
 
 def branch(number: int, test: Any) -> Any:
     """The sides of an `if` that run: its number, and its condition."""
-    trace, loops, of = current_trace(), _loops(), BRANCHES[number]
+    trace, loops, of = current_trace(), loops_now(), BRANCHES[number]
     if trace is not None and trace.loops is not None and of.is_of_flag and is_traced(test):
         if number in trace.loops.plans.decided and not trace.loops.within:
             is_set = decide(trace, test._value_in(trace), sys._getframe(1), is_flag=True)
             return _YES if (test if is_set is None else is_set) else _NO
         return _Both(trace, trace.loops, of, test, sys._getframe(1))
-    if trace is not None and loops is not None and _is_unknown(test):
+    if trace is not None and loops is not None and is_unknown(test):
         return _Both(trace, loops, of, test, sys._getframe(1))
     return _YES if test else _NO
 
@@ -55,11 +54,11 @@ def is_traced(x: Any) -> bool:
     return type(x) is Tracer and x._storage.array is None and x.ndim == 0
 
 
-def _is_unknown(x: Any) -> bool:
-    return is_traced(x) and _loops() is not None
+def is_unknown(x: Any) -> bool:
+    return is_traced(x) and loops_now() is not None
 
 
-def _loops() -> Loops | None:
+def loops_now() -> Loops | None:
     """The loops of the trace, if the body of one is being traced."""
     trace = current_trace()
     if trace is None or trace.loops is None or not trace.loops.within:
@@ -144,7 +143,7 @@ class Conditions:
         if not self._is_unknown(x):
             return not x
         trace = require_trace()
-        return _python_bool(trace, trace.builder.ufunc("equal", [x._value_in(trace), 0])[0])
+        return python_bool(trace, trace.builder.ufunc("equal", [x._value_in(trace), 0])[0])
 
     def _end_operand(self) -> None:
         trace = require_trace()
@@ -165,7 +164,7 @@ class Conditions:
         return trace.builder.ufunc("not_equal", [x._value_in(trace), 0])[0]
 
 
-def _python_bool(trace: Trace, value: Any) -> Tracer:
+def python_bool(trace: Trace, value: Any) -> Tracer:
     """A traced bool as Python's."""
     number = trace.builder.python_number(value, True)
     return Tracer(trace, trace.builder.operator("not_equal", [number, 0]), scalar=True)
@@ -228,12 +227,13 @@ class _Both:
         holds = builder.value(value)
         before = self._now(self._branch.restored)
         held = Effects.seen_by(self._branch.uses, self._frame)
-        with loops.where(builder, holds):
+        of_counters = self._test._storage.of_counters
+        with loops.where(builder, holds, of_counters):
             yield True
         first, places = self._now(self._branch.results), self._changed(held)
         held.restore()
         self.values, self.rebinds = before, True
-        with loops.where(builder, builder.ufunc("logical_not", [holds])[0]):
+        with loops.where(builder, builder.ufunc("logical_not", [holds])[0], of_counters):
             yield False
         second, others = self._now(self._branch.results), self._changed(held)
         for name, (place, _) in (places | others).items():
@@ -376,7 +376,7 @@ def _may_choose(trace: Trace) -> bool:
     """Whether the caller's caller goes on without the value of a traced number."""
     if trace.is_segmented:
         return False
-    if _loops() is not None:
+    if loops_now() is not None:
         return True
     frame = sys._getframe(2)
     place = frame.f_code, frame.f_lasti
@@ -390,7 +390,7 @@ def _extreme(real: Any, is_better: Any) -> Any:
 
     @functools.wraps(real)
     def extreme(*args: Any, **kwargs: Any) -> Any:
-        trace, loops = current_trace(), _loops()
+        trace, loops = current_trace(), loops_now()
         items: Any = args[0] if len(args) == 1 else args
         if trace is not None and not kwargs and is_row(items):
             return extreme_of_row(trace, real, items)
@@ -421,7 +421,7 @@ def _extreme(real: Any, is_better: Any) -> Any:
 def _convert(kind: Any, x: Any) -> Any:
     """Python's int(x), float(x) or, in loops, bool(x) and round(x), also of what is known only when
     the program runs."""
-    trace, loops = current_trace(), _loops()
+    trace, loops = current_trace(), loops_now()
     if kind is round and trace is not None and loops is not None and is_traced(x):
         if x.dtype.kind != "f":
             return round(x)
@@ -429,7 +429,7 @@ def _convert(kind: Any, x: Any) -> Any:
         rounded = trace.builder.ufunc("rint", [trace.builder.value(trace.operand(x))])[0]
         return Tracer(trace, trace.builder.python_number(rounded, True), scalar=True)
     if kind is bool and trace is not None and loops is not None and is_traced(x):
-        return _python_bool(trace, trace.builder.ufunc("not_equal", [x._value_in(trace), 0])[0])
+        return python_bool(trace, trace.builder.ufunc("not_equal", [x._value_in(trace), 0])[0])
     if trace is None or not _may_choose(trace) or kind not in (int, float):
         return kind(x)
     if type(x) is Size and kind is int and loops is not None:
@@ -443,29 +443,6 @@ def _convert(kind: Any, x: Any) -> Any:
             return kind(x)
         trace.guess()
     return Tracer(trace, trace.builder.python_number(trace.operand(x), kind is int), scalar=True)
-
-
-def _contains(x: Any, items: Any, wanted: bool) -> Any:
-    """`x in items`, or `x not in items`: a number in a loop is compared with each item."""
-    is_unknown = type(x) is Size or _is_unknown(x)
-    if not is_unknown or type(items) not in (tuple, list, set, frozenset, range):
-        return (x in items) is wanted
-    found = functools.reduce(np.logical_or, [x == item for item in items], False)
-    if not is_traced(found):
-        return bool(found) is wanted
-    decided: Any = found == wanted
-    return _python_bool(require_trace(), decided._value_in(require_trace()))
-
-
-def _raises(test: Any, wanted: bool) -> Any:
-    """The condition of an `if` whose body ends by `raise` and runs where that is as wanted; in a
-    loop another one, if it is known only when the program runs, which finds out."""
-    trace, loops = current_trace(), _loops()
-    if trace is None or loops is None or not is_traced(test):
-        return test
-    value = trace.builder.ufunc("not_equal" if wanted else "equal", [test._value_in(trace), 0])[0]
-    trace.raise_if(value)
-    return not wanted
 
 
 def _is_pythons(function: Any) -> bool:
@@ -484,10 +461,9 @@ def _found(function: Any, best: Any) -> Any:
     return function(()) if best is UNSET else best
 
 
-ALLOWED += [_convert, _contains, _raises, _is_pythons, _better, _found]
+ALLOWED += [_convert, _is_pythons, _better, _found]
 
 # By the names under which the calls around an `if` find it.
-CONDITIONS = {IF: Conditions(_is_unknown), UNSET_NAME: UNSET, ".convert": _convert}
-CONDITIONS |= {".in": _contains, RAISES: _raises}
+CONDITIONS = {IF: Conditions(is_unknown), UNSET_NAME: UNSET, ".convert": _convert}
 CONDITIONS |= {IS_PYTHONS: _is_pythons, BETTER: _better, FOUND: _found}
 EXTREMES = {"max": _extreme(max, operator.gt), "min": _extreme(min, operator.lt)}

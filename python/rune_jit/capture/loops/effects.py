@@ -29,7 +29,7 @@ from rune_jit.capture.loops.members import (
     member,
     what_makes,
 )
-from rune_jit.capture.loops.places import Held, Variable
+from rune_jit.capture.loops.places import Global, Held, Variable
 from rune_jit.capture.loops.source import source_of
 from rune_jit.capture.loops.structures import class_of, is_named_tuple
 from rune_jit.capture.loops.syntax import Path, Uses
@@ -98,14 +98,28 @@ class Effects:
         self._indexed: dict[int, tuple[str, list[Any]]] = {}
         self.stand_ins: list[Any] = []  # for these lists
         self._seen: dict[int, Any] = {}
+        self._globals: set[tuple[int, str]] = set()  # modules' variables that are assigned
         self._arrays: list[Any] = []  # NumPy's and rune_jit's
         self._num_items = 0
 
-    def look(self, uses: Uses, values: Mapping[str, Any], scope: Callable[[str], Any]) -> None:
+    def look(
+        self,
+        uses: Uses,
+        values: Mapping[str, Any],
+        scope: Callable[[str], Any],
+        module: dict[str, Any],
+    ) -> None:
         """Looks through what code uses. `values` are local variables that are bound; `scope` finds
-        a name that is none, and raises KeyError for a local variable that is not bound.
+        a name that is none, and raises KeyError for a local variable that is not bound. `module`
+        has the global variables that the code assigns.
 
         Raises Refused."""
+        for name in uses.globals:
+            if name not in module:
+                raise Refused(f"it assigns {name}, which has no value before")
+            if (id(module), name) not in self._globals:
+                self._globals.add((id(module), name))
+                self._containers.append((Global(module, name), name))
         self._calls |= {name: name for name in uses.methods}
         attributes = {name for path in (*uses.paths, *uses.calls) for name in path[1:]}
         self._name_attributes(attributes | uses.methods)
@@ -200,12 +214,13 @@ class Effects:
         cls,
         uses: Uses,
         values: Mapping[str, Any],
-        scope: Callable[[str], Any],
+        frame: Any,
         make: Callable[[str, list[Any]], StandIn | None],
     ) -> tuple[Effects, Held]:
-        """The objects that the body of a loop can change, and their contents. Raises Refused."""
+        """The objects that the body of a loop of a frame can change, and their contents. Raises
+        Refused."""
         effects = cls()
-        effects.look(uses, values, scope)
+        effects.look(uses, values, scope_of(frame), frame.f_globals)
         effects._append_to_attributes()
         effects.stand_in(make)
         effects.forget_read()
@@ -217,7 +232,7 @@ class Effects:
         known what it does."""
         effects = cls()
         with contextlib.suppress(Refused):
-            effects.look(uses, frame.f_locals, scope_of(frame))
+            effects.look(uses, frame.f_locals, scope_of(frame), frame.f_globals)
             effects._append_to_attributes()
         return effects._held()
 
@@ -324,7 +339,7 @@ class Effects:
             if cells[name] != types.CellType() and id(cells[name]) not in self._seen:
                 self._seen[id(cells[name])] = cells[name]
                 self._containers.append((Variable(cells[name]), name))
-        self.look(source.uses, {}, scope)
+        self.look(source.uses, {}, scope, f.__globals__)
 
     def _look_at_object(self, x: Any) -> None:
         kind: Any = type(x)

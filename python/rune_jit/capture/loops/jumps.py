@@ -29,6 +29,7 @@ from rune_jit.capture.loops.handlers import (
 )
 from rune_jit.capture.loops.liveness import stored
 from rune_jit.capture.loops.nodes import assign, at, load
+from rune_jit.capture.loops.raises import Raises
 
 # What the names of flags begin with. Names in source text cannot begin so.
 STOP, SKIP, RETURNED, RESULT = ".stop", ".skip", ".returned", ".result"
@@ -61,7 +62,8 @@ class _Flags:
 class Jumps:
     """Replaces the jumps of a function's loops. The function's own statements must come first."""
 
-    def __init__(self) -> None:
+    def __init__(self, raises: Raises) -> None:
+        self._raises = raises
         self.steps: dict[ast.stmt, dict[str, int]] = {}  # of loops, by name: `name += 1` and so on
         self.flags: dict[ast.stmt, str] = {}  # of loops that may be left
         self._returns = False
@@ -90,7 +92,10 @@ class Jumps:
                 result += new
                 if returns and flags is None:
                     self._returns = True
-                    leave: ast.stmt = ast.Return(load(RESULT))
+                    leave: ast.stmt = at(s, ast.Return(load(RESULT)))
+                    behind = self._raises.raises_unless(s, load(RETURNED), [*rest])
+                    if behind is not None:  # what follows a loop that did not find anything
+                        return [*result, behind, leave]
                     result.append(at(s, ast.If(load(RETURNED), [leave], [])))
                 elif returns:
                     assert flags is not None

@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit.capture.loops.effects import ALLOWED, Refused, StandIn
+from rune_jit.capture.loops.effects import Refused, StandIn
 from rune_jit.capture.loops.kinds import kind_of, unsure_pair
-from rune_jit.capture.loops.unfold import ITEMS
 from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.loops import LoopRefused, Loops
 from rune_jit.tracing.rows import Run, row, runs_of
@@ -334,9 +333,3 @@ def _kinds_of_list(trace: Trace, items: list[Any]) -> Kinds | None:
     if is_one_twice or len(items) * len(items[0]) > _MOST_NUMBERS:
         return None
     return kinds_of(trace, list(itertools.chain(*items)))
-
-
-ALLOWED.append(items_of)
-
-# By the name under which loops find it.
-LISTS = {ITEMS: items_of}

@@ -140,7 +140,8 @@ class _Finder:
         if isinstance(s, ast.If):
             at_else = self.of_block(s.orelse, exits)
             self.ifs[s] = LiveIf(at_else, after)
-            return self.of_block(s.body, exits) | at_else | loaded([s.test])
+            hidden = loaded(getattr(s, "hidden", ()))  # (Python may run it.)
+            return self.of_block(s.body, exits) | at_else | loaded([s.test]) | hidden
         if isinstance(s, (ast.For, ast.While)):
             return self._of_loop(s, exits)
         if isinstance(s, ast.Assign):

@@ -7,7 +7,11 @@ read: what it assigns last, and whether it does, are variables of their own.
             best = i                        if x[i] > 3:
                                                 .last best = i
                                                 .hit best = True
-                                        if .hit best: best = .last best"""
+                                        if .hit best: best = .last best
+
+If that loop stands in another one, `best = .chosen(.hit best, .last best, best)` follows it: there
+the program assumes that the loop assigns the variable, and Python runs the calls in which it does
+not."""
 
 from __future__ import annotations
 
@@ -17,9 +21,10 @@ from typing import Any
 
 from rune_jit.capture.loops.jumps import UNSET
 from rune_jit.capture.loops.liveness import stored
-from rune_jit.capture.loops.nodes import assign, assigned, at, load
+from rune_jit.capture.loops.nodes import assign, assigned, at, call, load
 
 HIT, LAST = ".hit ", ".last "
+CHOSEN = ".chosen"  # the name of the function
 _Loop = (ast.For, ast.While)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _OTHERS = (
@@ -44,15 +49,22 @@ class Optionals(ast.NodeTransformer):
         node.body = self._block(node.body, frozenset(seen))
         return node
 
-    def _block(self, statements: list[ast.stmt], seen: frozenset[str]) -> list[ast.stmt]:
+    def _block(
+        self, statements: list[ast.stmt], seen: frozenset[str], is_in_loop: bool = False
+    ) -> list[ast.stmt]:
         """The statements of a block. `seen`: names that functions in the function use."""
         result: list[ast.stmt] = []
         for i, s in enumerate(statements):
             if isinstance(s, ast.FunctionDef):
                 self.visit(s)
             elif isinstance(s, ast.If):
-                s.body = self._block(s.body, seen)
-                s.orelse = self._block(s.orelse, seen)
+                s.body = self._block(s.body, seen, is_in_loop)
+                s.orelse = self._block(s.orelse, seen, is_in_loop)
+            elif isinstance(s, _Loop):
+                asked = _asked_for_none(
+                    s.body
+                )  # whether they are assigned is often known to matter
+                s.body = self._block(s.body, seen | asked, True)
             names: list[tuple[str, ast.stmt]] = []
             if isinstance(s, _Loop):
                 for name in sorted(stored(s.body) - seen - _read_in(s)):
@@ -67,7 +79,12 @@ class Optionals(ast.NodeTransformer):
             # (These statements must not have the place of the loop in the source.)
             for name, none in names:
                 again = _set(none, name, load(LAST + name))
-                result.append(at(none, ast.If(load(HIT + name), [again], [])))
+                after: ast.stmt = ast.If(load(HIT + name), [again], [])
+                if is_in_loop:
+                    after = assign(
+                        name, call(CHOSEN, load(HIT + name), load(LAST + name), load(name))
+                    )
+                result.append(at(none, after))
         return result
 
 
@@ -87,6 +104,17 @@ def _read_in(loop: ast.stmt) -> set[str]:
         if isinstance(x, ast.comprehension):
             found |= stored([x.target])
     return found
+
+
+def _asked_for_none(statements: Sequence[ast.stmt]) -> frozenset[str]:
+    """The names that statements compare with None."""
+    found: set[str] = set()
+    for x in (x for s in statements for x in ast.walk(s)):
+        if isinstance(x, ast.Compare):
+            sides = [x.left, *x.comparators]
+            if any(isinstance(y, ast.Constant) and y.value is None for y in sides):
+                found |= {y.id for y in sides if isinstance(y, ast.Name)}
+    return frozenset(found)
 
 
 def _none_before(name: str, before: Sequence[ast.stmt]) -> ast.stmt | None:

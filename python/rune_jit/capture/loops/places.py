@@ -39,6 +39,22 @@ class Variable:
         return [self._cell.cell_contents]
 
 
+class Global(Variable):
+    """A variable of a module, as a list of one item."""
+
+    def __init__(self, module: dict[str, Any], name: str) -> None:
+        self._module, self._name = module, name
+
+    def __getitem__(self, at: int) -> Any:
+        return self._module[self._name]
+
+    def __setitem__(self, at: int, value: Any) -> None:
+        self._module[self._name] = value
+
+    def copy(self) -> list[Any]:
+        return [self._module[self._name]]
+
+
 class Place(NamedTuple):
     """An item of a list or dict; of an object's dict, an attribute; a variable."""
 

@@ -33,6 +33,21 @@ class Raises(ast.NodeTransformer):
             return [self._hide(node, False, node.orelse), *node.body]
         return node
 
+    def _visit_loop(self, node: Any) -> Any:
+        """What an `else` raises is raised always where the `else` runs."""
+        self.generic_visit(node)
+        if _raises(node.orelse):
+            node.orelse = [self._hide(node, True, node.orelse, ast.Constant(True))]
+        return node
+
+    visit_For = visit_While = _visit_loop
+
+    def raises_unless(self, s: ast.stmt, test: ast.expr, body: list[ast.stmt]) -> ast.stmt | None:
+        """The body of a statement as one that runs unless a test holds, if it ends by `raise`."""
+        if not _raises(body):
+            return None
+        return self._hide(s, False, body, test)
+
     def visit_Assert(self, node: ast.Assert) -> Any:
         if not __debug__:
             return node
@@ -40,9 +55,12 @@ class Raises(ast.NodeTransformer):
         given = [node.msg] if node.msg is not None else []
         return self._hide(node, False, [at(node, ast.Raise(ast.Call(error, given, []), None))])
 
-    def _hide(self, node: Any, wanted: bool, body: list[ast.stmt]) -> ast.If:
-        made = at(node, ast.If(node.test, [ast.Pass()], []))
+    def _hide(
+        self, node: Any, wanted: bool, body: list[ast.stmt], test: ast.expr | None = None
+    ) -> ast.If:
+        made = at(node, ast.If(test or node.test, [ast.Pass()], []))
         made.raises_if = wanted  # type: ignore[attr-defined]
+        made.hidden = body  # type: ignore[attr-defined]
         self._hidden.append((made, body))
         return made
 

@@ -16,7 +16,7 @@ import numpy as np
 from rune_jit.capture.loops.bodies import Attempt
 from rune_jit.capture.loops.branches import Conditions, is_traced
 from rune_jit.capture.loops.draws import draws_of
-from rune_jit.capture.loops.effects import Effects, Refused, scope_of
+from rune_jit.capture.loops.effects import Effects, Refused
 from rune_jit.capture.loops.iterables import Counted, bound_in, counted, made, numbers_of
 from rune_jit.capture.loops.kinds import GivenUp, Unsettled, Unstable, any_value
 from rune_jit.capture.loops.lists import begin_lists, end_lists, stand_in
@@ -313,7 +313,7 @@ class _Rolling:
         values = {k: v for k, v in before.items() if k not in loop.assigned or k in loop.carried}
         make = functools.partial(stand_in, self._trace, self._loop.number)
         try:
-            return Effects.of_body(self._loop.uses, values, scope_of(self._frame), make)
+            return Effects.of_body(self._loop.uses, values, self._frame, make)
         except Refused as error:
             self._leave_draws_to_segments(before, count)
             raise GivenUp(str(error)) from None

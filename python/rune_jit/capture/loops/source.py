@@ -51,6 +51,7 @@ from rune_jit.capture.loops.liveness import LiveIf, live_names, loaded, stored
 from rune_jit.capture.loops.nodes import assign, at, attribute, call, load, store
 from rune_jit.capture.loops.optionals import Optionals
 from rune_jit.capture.loops.raises import RAISES, Raises, wanted
+from rune_jit.capture.loops.reports import Reports, is_hidden
 from rune_jit.capture.loops.stacks import Stacks
 from rune_jit.capture.loops.syntax import (
     REFLECTIVE,
@@ -209,10 +210,13 @@ def _with_calls(
     Optionals().visit(tree)
     Grids().visit(tree)
     Unfolder().visit(tree)
+    reports = Reports()
+    reports.visit(tree)
     raises = Raises()
     raises.visit(tree)
-    _Transformer(code.co_filename).visit_function(tree, code, by_place)
+    _Transformer(code.co_filename, raises).visit_function(tree, code, by_place)
     raises.show()
+    reports.show()
     Guards().visit(tree)
     Classes().visit(tree)
     tree.body = [Values().visit(s) for s in tree.body]
@@ -251,8 +255,8 @@ def _note(code: types.CodeType, by_place: dict[tuple[str, int], Source]) -> None
 class _Transformer:
     """Puts calls around the loops of a function and of those in it."""
 
-    def __init__(self, filename: str) -> None:
-        self._file = os.path.basename(filename)
+    def __init__(self, filename: str, raises: Raises) -> None:
+        self._file, self._raises = os.path.basename(filename), raises
 
     def visit_function(
         self,
@@ -263,20 +267,22 @@ class _Transformer:
         lines = [function.lineno, *(x.lineno for x in function.decorator_list)]
         by_place[function.name, min(lines)] = Source(
             function_refusal(function.body),
-            uses_of(as_traced(function.body)),
-            stored(function.body) | {x.arg for x in ast.walk(function.args) if type(x) is ast.arg},
-            _own_nonlocals(function),
+            uses_of(as_traced(function.body))._replace(globals=_own(function, ast.Global)),
+            (stored(function.body) - _own(function, ast.Global))
+            | {x.arg for x in ast.walk(function.args) if type(x) is ast.arg},
+            _own(function, ast.Nonlocal),
         )
         # (Others may read them when the function has returned.)
-        nonlocals = _own_nonlocals(function)
+        nonlocals = _own(function, ast.Nonlocal)
+        module_names = _own(function, ast.Global)
         declared = frozenset(
             name
             for x in ast.walk(function)
             if isinstance(x, (ast.Global, ast.Nonlocal))
             for name in x.names
-            if name not in nonlocals
+            if name not in nonlocals | module_names
         )
-        jumps = Jumps()
+        jumps = Jumps(self._raises)
         function.body = without_returns(jumps.of_function(function.body), RESULT)
         reads = loaded(function.body) & REFLECTIVE
         reason = f"the function calls {', '.join(sorted(reads))}" if reads else None
@@ -289,6 +295,7 @@ class _Transformer:
                 ),
                 jumps.steps.get(loop, {}),
                 reason or loop_refusal(loop, _captured(code, loop), declared),
+                module_names,
             )
             for loop, of_loop in live.loops.items()
         }
@@ -296,9 +303,10 @@ class _Transformer:
             s: self._branch(
                 s,
                 of_if._replace(at_else=of_if.at_else | nonlocals, after=of_if.after | nonlocals),
+                module_names,
             )
             for s, of_if in live.ifs.items()
-            if wanted(s) is None and is_branch(s) and not stored([s]) & (_captured(code) | declared)
+            if not is_hidden(s) and is_branch(s) and not stored([s]) & (_captured(code) | declared)
             if not reason
         }
         for statement in function.body:
@@ -313,17 +321,15 @@ class _Transformer:
             LOOPS[of_loop.number] = of_loop
         function.body = self._block(function.body, loops | branches, code, by_place)
 
-    def _loop(
-        self, loop: ast.For | ast.While, live: Any, steps: dict[str, int], refusal: str | None
-    ) -> Loop:
+    def _loop(self, loop: ast.For | ast.While, *facts: Any) -> Loop:
         where = f"{self._file}:{loop.lineno}"
-        made = make_loop(len(LOOPS), where, loop, live, steps, refusal)
+        made = make_loop(len(LOOPS), where, loop, *facts)
         LOOPS.append(made)
         return made
 
-    def _branch(self, s: ast.If, live: LiveIf) -> Branch:
-        first = stored(s.body)
-        results = (first | stored(s.orelse)) & live.after
+    def _branch(self, s: ast.If, live: LiveIf, module_names: frozenset[str]) -> Branch:
+        first = stored(s.body) - module_names
+        results = (first | (stored(s.orelse) - module_names)) & live.after
         # A name that only the first side assigns has its old value if the second side runs.
         restored = first & (live.at_else | results)
         where = f"{self._file}:{s.lineno}"
@@ -334,7 +340,9 @@ class _Transformer:
             of_flag,
             tuple(sorted(restored)),
             tuple(sorted(results)),
-            uses_of(as_traced([*s.body, *s.orelse])),
+            uses_of(as_traced([*s.body, *s.orelse]))._replace(
+                globals=stored([*s.body, *s.orelse]) & module_names
+            ),
         )
         BRANCHES.append(made)
         return made
@@ -361,8 +369,10 @@ class _Transformer:
                         setattr(s, block, self._block(getattr(s, block), known, code, by_place))
                 for part in (*getattr(s, "handlers", ()), *getattr(s, "cases", ())):
                     part.body = self._block(part.body, known, code, by_place)
-            if isinstance(s, (ast.For, ast.While)) and s in known:
-                result += _around(s, known[s])
+            if isinstance(s, ast.For) and s in known:
+                result += _around_for(s, known[s])
+            elif isinstance(s, ast.While) and s in known:
+                result += _around_while(s, known[s])
             elif isinstance(s, ast.If) and s in known:
                 result += _both_ways(s, known[s])
             elif isinstance(s, ast.If) and (raises := wanted(s)) is not None:
@@ -374,13 +384,13 @@ class _Transformer:
         return result
 
 
-def _own_nonlocals(function: ast.FunctionDef) -> frozenset[str]:
-    """The names that a function declares nonlocal, not functions in it."""
+def _own(function: ast.FunctionDef, kind: type[ast.Global] | type[ast.Nonlocal]) -> frozenset[str]:
+    """The names that a function declares global or nonlocal, not functions in it."""
     open_: list[ast.AST] = list(function.body)
     found: set[str] = set()
     while open_:
         s = open_.pop()
-        if isinstance(s, ast.Nonlocal):
+        if isinstance(s, kind):
             found.update(s.names)
         elif not isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             open_ += ast.iter_child_nodes(s)
@@ -402,11 +412,6 @@ def _captured(code: types.CodeType, loop: ast.stmt | None = None) -> frozenset[s
             elif x.co_firstlineno not in lines:
                 names |= set(x.co_freevars)
     return frozenset(names)
-
-
-def _around(s: ast.For | ast.While, loop: Loop) -> list[ast.stmt]:
-    """The loop with calls around it."""
-    return _around_for(s, loop) if isinstance(s, ast.For) else _around_while(s, loop)
 
 
 def _around_while(s: ast.While, loop: Loop) -> list[ast.stmt]:

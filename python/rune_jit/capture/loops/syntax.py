@@ -22,6 +22,7 @@ from rune_jit.capture.loops.unfold import (
     LENGTH,
     POPPED,
     PUT,
+    TABLE,
 )
 
 Path = tuple[str, ...]  # ("np", "linalg", "norm"): a name and attributes
@@ -39,6 +40,7 @@ class Uses(NamedTuple):
     indexed: frozenset[str]  # names of what may be lists of which items are read and assigned
     appended_attributes: frozenset[str]  # of objects, which are appended to, or whose items are
     appended_items: frozenset[str]  # names of dicts and lists whose items are appended to
+    globals: frozenset[str] = frozenset()  # that the statements assign
 
 
 class Branch(NamedTuple):
@@ -87,7 +89,7 @@ _STATEMENTS = (
     *(ast.Continue, ast.Assert),
 )
 # Statements that only a called function may have.
-_LEAVES = (ast.Return, ast.Break, ast.Nonlocal)
+_LEAVES = (ast.Return, ast.Break, ast.Nonlocal, ast.Global)
 _NOT_EXPRESSIONS = {
     ast.Lambda: "a lambda",
     ast.Await: "await",
@@ -150,8 +152,13 @@ def make_loop(
     live: Live,
     steps: dict[str, int],
     refusal: str | None,
+    module_names: frozenset[str] = frozenset(),
 ) -> Loop:
-    assigned = stored(loop.body)
+    """The facts about a loop. `module_names` are those that its function declares global: they are
+    places (places.py), not variables."""
+    assigned = stored(loop.body) - module_names
+    steps = {name: step for name, step in steps.items() if name not in module_names}
+    assigns_globals = stored([*loop.body, *_targets(loop)]) & module_names
     body = as_traced(loop.body)
     target = None
     if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name):
@@ -184,7 +191,9 @@ def make_loop(
         frozenset(updated - others - inner),
         _written(body) - assigned - targets,
         steps,
-        uses_of([loop.test, *body] if isinstance(loop, ast.While) else body),
+        uses_of([loop.test, *body] if isinstance(loop, ast.While) else body)._replace(
+            globals=assigns_globals
+        ),
         refusal,
         any(
             isinstance(s, (ast.For, ast.While)) and not _is_comprehension(s) for s in _within(body)
@@ -192,7 +201,7 @@ def make_loop(
         _is_comprehension(loop),
         _limit(*limit) if limit else None,
         stop.test.id if stop is not None else None,  # type: ignore[attr-defined]
-        getattr(loop, "original", None) if refusal is None else None,
+        getattr(loop, "original", None) if refusal is None and not assigns_globals else None,
     )
 
 
@@ -364,8 +373,9 @@ def _is_extended(x: ast.Assign) -> bool:
 
 
 def _is_items(x: ast.expr) -> bool:
-    """Whether x is a call that `x[i]` of a list has been made."""
-    return isinstance(x, ast.Call) and isinstance(x.func, ast.Name) and x.func.id == ITEMS
+    """Whether x is a call that has been put into `x[i]` of what may be a list, tuple or dict."""
+    is_call = isinstance(x, ast.Call) and isinstance(x.func, ast.Name)
+    return is_call and x.func.id in (ITEMS, TABLE)  # type: ignore[attr-defined]
 
 
 def _refusal(body: Sequence[ast.stmt], allowed: tuple[type, ...]) -> str | None:

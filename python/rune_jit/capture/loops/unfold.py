@@ -15,10 +15,14 @@ CONVERSIONS = frozenset(("int", "float", "bool", "round"))
 METHODS = frozenset(("append",))
 # The names of the functions that append to a list, and to the list of a comprehension.
 APPEND, COLLECT = ".append", ".collect"
+# The name of the function that compares tuples.
+SAME = ".same"
 # The name of the function that does `items += [x]`.
 EXTENDED = ".extended"
 # The name of the function that is called with a list whose item is read or assigned.
 ITEMS = ".items"
+# The name of the function that is called with what may be a tuple or dict whose item is read.
+TABLE = ".table"
 # The names of the functions that are called with a list or queue whose length data decide
 # (stacks.py).
 LENGTH, POPPED, ITEM, PUT = ".length", ".popped", ".item", ".put"
@@ -41,6 +45,7 @@ class Unfolder(ast.NodeTransformer):
         self._is_in_class = False
         self._kept: frozenset[str] = frozenset()  # lists whose last item a loop keeps
         self._lists: frozenset[str] = frozenset()  # names that may stand for lists
+        self._others: frozenset[str] = frozenset()  # local variables that surely stand for others
         self._is_in_loop = False
 
     def _visit_statement(self, node: Any) -> Any:
@@ -142,9 +147,15 @@ class Unfolder(ast.NodeTransformer):
     def _visit_item(self, node: ast.Subscript) -> ast.Subscript:
         """An item of a list in a loop, `items[i]`."""
         x = node.value
-        is_list = isinstance(x, ast.Name) and x.id in self._lists and self._is_in_loop
-        if is_list and not isinstance(node.slice, (ast.Slice, ast.Tuple)):
+        is_name = isinstance(x, ast.Name) and self._is_in_loop
+        if not is_name or isinstance(node.slice, (ast.Slice, ast.Tuple)):
+            return node
+        if x.id in self._lists:  # type: ignore[attr-defined]
             node.value = at(x, call(ITEMS, x))
+        elif x.id not in self._others:  # type: ignore[attr-defined]
+            is_known = isinstance(node.slice, ast.Constant)
+            if isinstance(node.ctx, ast.Load) and not is_known:
+                node.value = at(x, call(TABLE, x))
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
@@ -154,10 +165,11 @@ class Unfolder(ast.NodeTransformer):
         return self._visit_scope(node, False)
 
     def _visit_scope(self, node: ast.stmt, is_class: bool) -> ast.stmt:
-        outer = self._is_in_class, self._is_in_loop, self._lists
-        self._is_in_class, self._is_in_loop, self._lists = is_class, False, _lists_of(node)
+        outer = self._is_in_class, self._is_in_loop, self._lists, self._others
+        self._is_in_class, self._is_in_loop = is_class, False
+        self._lists, self._others = _lists_of(node), _variables_of(node) - _tables_of(node)
         self.generic_visit(node)
-        self._is_in_class, self._is_in_loop, self._lists = outer
+        self._is_in_class, self._is_in_loop, self._lists, self._others = outer
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
@@ -170,9 +182,16 @@ class Unfolder(ast.NodeTransformer):
         return at(node, call(".convert", node.func, *node.args))
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        """`x in items` is traced in loops."""
+        """`x in items` is traced in loops, and `(i, j) == place`."""
         self.generic_visit(node)
-        if len(node.ops) != 1 or not isinstance(node.ops[0], (ast.In, ast.NotIn)):
+        if len(node.ops) != 1:
+            return node
+        if isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
+            sides = node.left, node.comparators[0]
+            if not any(isinstance(x, ast.Tuple) for x in sides):
+                return node
+            return at(node, call(SAME, *sides, ast.Constant(isinstance(node.ops[0], ast.Eq))))
+        if not isinstance(node.ops[0], (ast.In, ast.NotIn)):
             return node
         is_in = ast.Constant(isinstance(node.ops[0], ast.In))
         return at(node, call(".in", node.left, node.comparators[0], is_in))
@@ -275,6 +294,24 @@ def _lists_of(function: ast.stmt) -> frozenset[str]:
                 continue
             found |= {x.id for x, v in assigned(s) if isinstance(x, ast.Name) and is_list(v)}
     return frozenset(found)
+
+
+def _variables_of(function: ast.stmt) -> frozenset[str]:
+    """The parameters of a function and the names that it assigns."""
+    nodes = list(ast.walk(function))
+    names = {x.id for x in nodes if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store)}
+    return frozenset(names | {x.arg for x in nodes if isinstance(x, ast.arg)})
+
+
+def _tables_of(function: ast.stmt) -> frozenset[str]:
+    """Names that are assigned tuples and dicts whose items stand in the source."""
+    return frozenset(
+        x.id
+        for s in ast.walk(function)
+        if isinstance(s, ast.Assign)
+        for x, v in assigned(s)
+        if isinstance(x, ast.Name) and isinstance(v, (ast.Tuple, ast.Dict))
+    )
 
 
 class Replacer(ast.NodeTransformer):

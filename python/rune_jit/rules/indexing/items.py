@@ -19,10 +19,12 @@ from rune_jit.tracing.tracer import Tracer, contains_traced, contains_tracer
 
 
 def items_of(index: Any) -> tuple[Any, ...]:
-    """The items of an index expression; lists of bools are masks."""
+    """The items of an index expression. A tuple among them is a list of positions; lists of bools
+    are masks."""
     items = index if issubclass(type(index), tuple) else (index,)
 
     def item(x: Any) -> Any:
+        x = list(x) if issubclass(type(x), tuple) else x
         if not isinstance(x, list) or contains_tracer(x):
             return x
         if any(type(i) is Size for i in x):
@@ -30,7 +32,7 @@ def items_of(index: Any) -> tuple[Any, ...]:
         array = np.asarray(x)
         return array if array.dtype == bool else x
 
-    return tuple(map(item, items)) if list in map(type, items) else items
+    return tuple(map(item, items)) if any(isinstance(x, (list, tuple)) for x in items) else items
 
 
 def index_items(trace: Trace, x: Tracer, items: tuple[Any, ...]) -> list[Any]:

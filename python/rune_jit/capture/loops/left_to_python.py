@@ -1,0 +1,63 @@
+"""What a loop of the program leaves to Python: the program finds out whether it would happen, and
+Python runs such calls from their start. (raises.py, reports.py and optionals.py put the calls
+around it.)"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from rune_jit.capture.loops.branches import is_traced, loops_now
+from rune_jit.capture.loops.effects import ALLOWED
+from rune_jit.capture.loops.optionals import CHOSEN
+from rune_jit.capture.loops.raises import RAISES
+from rune_jit.capture.loops.reports import REPORTS, is_report
+from rune_jit.tracing.context import current_trace
+
+
+def _raises(test: Any, wanted: bool) -> Any:
+    """The condition of an `if` whose body ends by `raise` and runs where that is as wanted; in a
+    loop another one, if it is known only when the program runs, which finds out."""
+    trace, loops = current_trace(), loops_now()
+    if trace is not None and loops is not None and loops.num_conditions and not is_traced(test):
+        if bool(test) is not wanted:
+            return test
+        trace.raise_if(True)
+        return not wanted
+    is_behind = is_traced(test) and test._storage.flag_of is not None  # a loop
+    if trace is None or not is_traced(test) or not (loops is not None or is_behind):
+        return test
+    value = trace.builder.ufunc("not_equal" if wanted else "equal", [test._value_in(trace), 0])[0]
+    trace.raise_if(value)
+    return not wanted
+
+
+def _reports(path: str) -> bool:
+    """Whether a statement runs that reports something by a function of this path. In a loop of the
+    program it does not: the program finds out whether data decide that it would, and Python runs
+    such calls."""
+    trace, loops = current_trace(), loops_now()
+    if trace is None or loops is None:
+        return True
+    if not loops.data_decide or not is_report(path, sys._getframe(1)):
+        loops.fail(f"it uses {path}")
+    loops.plans.leaves_usual = True
+    trace.raise_if(True)
+    return False
+
+
+def _chosen_last(is_assigned: Any, last: Any, before: Any) -> Any:
+    """What a variable stands for that is None before a loop in a loop, and that it assigns under
+    conditions."""
+    trace, loops = current_trace(), loops_now()
+    if trace is None or loops is None or not is_traced(is_assigned):
+        return last if is_assigned else before
+    loops.plans.leaves_usual = True
+    trace.raise_if(trace.builder.ufunc("equal", [is_assigned._value_in(trace), 0])[0])
+    return last
+
+
+ALLOWED += [_raises, _reports, _chosen_last]
+
+# By the names under which loops find them.
+LEFT_TO_PYTHON = {RAISES: _raises, REPORTS: _reports, CHOSEN: _chosen_last}

@@ -1,0 +1,96 @@
+"""Statements in loops that only report something: `print`, warnings, logging. Where data decide
+whether such a statement runs, it is left out of the program, which finds out whether it would have
+run; Python runs such calls from their start, as with `raise` (raises.py):
+
+    if x[i] > limit:                    if x[i] > limit:
+        print(f"clipped {i}")               if .reports("print"):
+        x[i] = limit                            print(f"clipped {i}")
+                                            x[i] = limit"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+import warnings
+from typing import Any
+
+from rune_jit.capture.loops.nodes import at, call
+from rune_jit.capture.shim import original
+
+REPORTS = ".reports"  # the name of what is called with the path of the function
+_LEVELS = ("debug", "info", "warning", "error", "critical", "exception", "log")
+_LOGS = ("log", "logger", "logging")  # what names of loggers end with
+_FUNCTIONS = print, warnings.warn  # (Traces put others in their place.)
+_LEAVES = (ast.Break, ast.Return)
+
+
+class Reports(ast.NodeTransformer):
+    """Makes such statements conditional. Not those before a `break` or `return` in their block,
+    which most calls run."""
+
+    def __init__(self) -> None:
+        self._hidden: list[tuple[ast.If, list[ast.stmt]]] = []
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        super().generic_visit(node)
+        for name in ("body", "orelse"):
+            block = getattr(node, name, None)
+            if isinstance(block, list) and not any(isinstance(s, _LEAVES) for s in block):
+                setattr(node, name, [self._statement(s) for s in block])
+        return node
+
+    def _statement(self, s: ast.stmt) -> ast.stmt:
+        path = _path_of(s)
+        if path is None:
+            return s
+        made = at(s, ast.If(call(REPORTS, ast.Constant(path)), [ast.Pass()], []))
+        made.hidden = [s]  # type: ignore[attr-defined]
+        self._hidden.append((made, [s]))
+        return made
+
+    def show(self) -> None:
+        """Gives the statements back what they do, which what is found out about loops does not
+        meet."""
+        for node, body in self._hidden:
+            node.body = body
+
+
+def is_hidden(s: ast.If) -> bool:
+    """Whether an `if` is one of a statement that reports something, or raises."""
+    return hasattr(s, "hidden")
+
+
+def _path_of(s: ast.stmt) -> str | None:
+    """The path of what a statement calls to report something: "warnings.warn"."""
+    if not isinstance(s, ast.Expr) or not isinstance(s.value, ast.Call):
+        return None
+    names: list[str] = []
+    x: ast.expr = s.value.func
+    while isinstance(x, ast.Attribute):
+        names.append(x.attr)
+        x = x.value
+    if not isinstance(x, ast.Name):
+        return None
+    names.append(x.id)
+    is_log = len(names) > 1 and names[0] in _LEVELS and names[1].lower().endswith(_LOGS)
+    if names in (["print"], ["warn"], ["warn", "warnings"]) or is_log:
+        return ".".join(reversed(names))
+    return None
+
+
+def is_report(path: str, frame: Any) -> bool:
+    """Whether a function that code of a frame calls by this path does no more than report."""
+    first, *names = path.split(".")
+    found = frame.f_locals.get(first, frame.f_globals.get(first, getattr(builtins, first, None)))
+    for name in names:
+        found = getattr(found, name, None)
+    found = original(found)
+    if any(found is x for x in (*_FUNCTIONS, original(print), original(warnings.warn))):
+        return True
+    logging = sys.modules.get("logging")  # not before: it registers an exit handler
+    if logging is None:
+        return False
+    if any(found is original(getattr(logging, name)) for name in _LEVELS):
+        return True
+    return type(getattr(found, "__self__", None)) is logging.Logger
