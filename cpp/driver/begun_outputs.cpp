@@ -26,6 +26,8 @@ bool reads(std::span<const Statement> statements, size_t cell) {
 
 // Whether the plan does nothing with this operand but to begin outputs with it.
 bool only_begins(const LoopPlan& plan, size_t operand) {
+  for (const auto& [cell, other] : plan.as_before)
+    if (plan.cells[other].input == operand) return false;
   for (size_t c = 0; c < plan.cells.size(); ++c)
     if (plan.cells[c].input == operand && reads(plan.statements, c)) return false;
   return true;

@@ -41,6 +41,8 @@ class LoopsLowerer {
 
   lower::Kernel run(int64_t workgroups) {
     workgroups_ = plan_.is_parallel ? workgroups : 1;
+    if (workgroups_ > 1)
+      read_from(std::get<Repeat>(plan_.statements.back().action).body, plan_.as_before);
     begin();
     for (const Statement& statement : plan_.statements) emit(statement);
     lower::Kernel kernel = b_.take();

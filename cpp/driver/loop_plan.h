@@ -1,6 +1,7 @@
 // Plans how the loops of a Loop_Nest run in memory: as statements on cells, in order.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -69,8 +70,12 @@ struct LoopPlan {
   std::vector<Cell> cells;
   std::vector<Statement> statements;
   // Whether the last statement is a loop whose iterations may run side by side: none touches what
-  // another one stores. The statements before it then store to the kernel's own cells only.
+  // another one stores, once they read the cells of `as_before` elsewhere. The statements before it
+  // then store to the kernel's own cells only.
   bool is_parallel = false;
+  // By cell that later iterations store to, and that an iteration reads as it is before the loop:
+  // the input with which it begins.
+  std::map<size_t, size_t> as_before;
   // (output, input) of outputs that begin as copies of inputs. The copies come before the
   // statements.
   std::vector<std::pair<size_t, size_t>> copies;

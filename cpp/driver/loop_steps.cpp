@@ -67,7 +67,7 @@ class StepsLowerer {
   // Runs an iteration in each thread of a kernel, if that takes less time than the host takes.
   bool run_threads(const Repeat& repeat, const std::vector<int64_t>& counts,
                    std::vector<LoopStep>& steps) {
-    LoopPlan plan{plan_.cells, {Statement{repeat}}, true, {}};
+    LoopPlan plan{plan_.cells, {Statement{repeat}}, true, {}, {}};
     const std::vector<size_t> outside = make_arguments(plan);
     ThreadsKernel threads = lower_threads_kernel(plan, counts, caps_, device_, variables_);
     if (threads.threads < 2 || own_bytes(threads.kernel) > kMostOwnBytes ||

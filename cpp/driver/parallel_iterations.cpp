@@ -232,25 +232,11 @@ bool may_run_apart(const LoopPlan& plan, const Repeat& repeat, size_t depth,
   });
 }
 
-// Lets statements read other cells.
-void read_from(std::vector<Statement>& statements, const std::map<size_t, size_t>& others) {
-  const auto replace = [&](size_t& cell) {
-    if (const auto other = others.find(cell); other != others.end()) cell = other->second;
-  };
-  for (Statement& statement : statements) {
-    if (auto* store = std::get_if<Store>(&statement.action)) replace(store->part);
-    if (auto* bind = std::get_if<Bind>(&statement.action)) replace(bind->cell);
-    if (auto* repeat = std::get_if<Repeat>(&statement.action)) read_from(repeat->body, others);
-    if (auto* compute = std::get_if<Compute>(&statement.action))
-      std::for_each(compute->inputs.begin(), compute->inputs.end(), replace);
-  }
-}
-
-// Whether iterations of the last statement may run side by side; if so, lets them read what is
-// before the loop where that is needed.
-bool make_independent(LoopPlan& plan) {
-  std::vector<Statement>& statements = plan.statements;
-  auto* repeat = statements.empty() ? nullptr : std::get_if<Repeat>(&statements.back().action);
+// Whether iterations of the last statement may run side by side; sets LoopPlan::as_before if so.
+bool find_independence(LoopPlan& plan) {
+  const std::vector<Statement>& statements = plan.statements;
+  const auto* repeat =
+      statements.empty() ? nullptr : std::get_if<Repeat>(&statements.back().action);
   if (!repeat) return false;
   std::map<size_t, size_t> beginnings;  // by output: the input that is copied to it
   const std::set<size_t> stored = cells_of(repeat->body).stored;
@@ -269,11 +255,24 @@ bool make_independent(LoopPlan& plan) {
   std::set<size_t> as_before;
   if (!may_run_apart(plan, *repeat, 0, beginnings, as_before)) return false;
   std::erase_if(beginnings, [&](const auto& pair) { return !as_before.contains(pair.first); });
-  read_from(repeat->body, beginnings);
+  plan.as_before = std::move(beginnings);
   return true;
 }
 
 }  // namespace
+
+void read_from(std::vector<Statement>& statements, const std::map<size_t, size_t>& others) {
+  const auto replace = [&](size_t& cell) {
+    if (const auto other = others.find(cell); other != others.end()) cell = other->second;
+  };
+  for (Statement& statement : statements) {
+    if (auto* store = std::get_if<Store>(&statement.action)) replace(store->part);
+    if (auto* bind = std::get_if<Bind>(&statement.action)) replace(bind->cell);
+    if (auto* repeat = std::get_if<Repeat>(&statement.action)) read_from(repeat->body, others);
+    if (auto* compute = std::get_if<Compute>(&statement.action))
+      std::for_each(compute->inputs.begin(), compute->inputs.end(), replace);
+  }
+}
 
 CellUse cells_of(std::span<const Statement> statements) {
   CellUse cells;
@@ -305,7 +304,7 @@ std::vector<int64_t> side_by_side(const LoopPlan& plan, const Repeat& repeat, si
 }
 
 void find_parallel_iterations(LoopPlan& plan) {
-  plan.is_parallel = make_independent(plan);
+  plan.is_parallel = find_independence(plan);
   std::vector<Statement> others;
   bool is_start = true;  // of the plan: what comes before a copy does not touch its output
   for (Statement& statement : plan.statements) {

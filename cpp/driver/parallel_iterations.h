@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <span>
 #include <vector>
@@ -13,9 +14,12 @@ namespace rune::driver {
 // Sets LoopPlan::is_parallel if the plan's iterations may run side by side: the last statement is a
 // loop, and no iteration touches elements of the carried values that another iteration stores. An
 // output that begins as a copy of an input may also be read where only later iterations store to
-// it: the iterations then read the input. If they may, or if the copies are large, copies of inputs
-// with which outputs begin leave the statements and become the plan's copies.
+// it, if the iterations then read the input. If they may, or if the copies are large, copies of
+// inputs with which outputs begin leave the statements and become the plan's copies.
 void find_parallel_iterations(LoopPlan& plan);
+
+// Lets statements read other cells.
+void read_from(std::vector<Statement>& statements, const std::map<size_t, size_t>& others);
 
 // The cells that statements read, and those to which they store.
 struct CellUse {
