@@ -4,8 +4,10 @@ without arrays: they happen at each call, once."""
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import io
+import pickle
 import sys
 import time
 import warnings
@@ -212,3 +214,47 @@ def test_what_exceptions_hold() -> None:
         error = raised.value
         assert_matches((error.args, error.worst), ((x[:2], np.float64(2)), np.float64(2)))
         assert_matches(error.__cause__.args, ("sum", np.float64(3)))  # type: ignore[union-attr]
+
+
+class Inverting:
+    def __init__(self, size):
+        self.inverse, self.total = np.linalg.inv, np.sum
+        self.matrix = np.eye(size)
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, copy.copy, lambda x: pickle.loads(pickle.dumps(x))]
+)
+def test_copies_of_objects_that_hold_functions_of_numpy(copied):
+    def f(x):
+        held, states = Inverting(2), []
+        for shift in x:
+            held.matrix = held.inverse(held.matrix + shift.item())
+            states.append(copied(held.__dict__))
+        return [state["matrix"] for state in states], states[-1]["total"](x)
+
+    jitted = rune_jit.jit(f)
+    for x in (np.arange(3.0), np.arange(1.0, 4.0)):
+        for found, expected in zip(jitted(x), f(x), strict=True):
+            np.testing.assert_allclose(found, expected)
+
+
+class Named:
+    def __init__(self, name, value):
+        self.name, self.value = name, value
+
+    def __eq__(self, other):
+        return self.name == other.name
+
+    def __hash__(self):
+        return hash(self.name)
+
+
+def test_objects_with_a_hash_and_an_equality_are_keys():
+    def f(x):
+        weights = {Named(name, x[0]): i for i, name in enumerate("abca")}
+        return [(key.name, key.value + i) for key, i in weights.items()], x.sum().item()
+
+    jitted = rune_jit.jit(f)
+    for x in (np.arange(3.0), np.arange(1.0, 4.0)):
+        assert jitted(x) == f(x)

@@ -102,6 +102,7 @@ class MadeObjects:
             "__slots__": (),
             "__made_in_trace__": True,
             "__class__": property(lambda self: kind),
+            "__hash__": kind.__hash__,  # which Python takes from classes that have an __eq__
             "__module__": kind.__module__,
             "__qualname__": kind.__qualname__,
             "__doc__": kind.__doc__,

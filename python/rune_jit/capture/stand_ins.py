@@ -39,6 +39,17 @@ class StandIn:
     def __repr__(self) -> str:
         return repr(self._real)
 
+    # Functions and classes are their own copies.
+
+    def __copy__(self) -> StandIn:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> StandIn:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _real, (self._real,)
+
 
 def _real(x: Any) -> Any:
     return x._real if isinstance(x, StandIn) else x

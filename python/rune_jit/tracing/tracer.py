@@ -251,6 +251,9 @@ class Tracer(ArrayMethods, _core.TracerBase):
     def __ceil__(self) -> Any:
         return math.ceil(self._element("int"))
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self._element("pickle").__reduce_ex__(protocol)
+
     def _element(self, what: str) -> Any:
         array = self._values(what)
         return array[()] if self._storage.scalar else array
