@@ -441,7 +441,7 @@ class _Generator:
             self.lines.append(f"{indent}if {test}:")
             self.lines.append(f"{indent}    {rng.choice(choices)}")
             if rng.random() < 0.1:
-                self.lines.append(f"{indent}    print(f'{{s}}', end='')")
+                self.lines.append(f"{indent}    print(f'{{s}}'[:0], end='')")
             if rng.random() < 0.4:
                 self.lines.append(f"{indent}else:")
                 self.lines.append(f"{indent}    {rng.choice(choices)}")

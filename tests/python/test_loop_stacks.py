@@ -49,6 +49,36 @@ def flooded(x):
     return seen, count, stack
 
 
+def reached(x):
+    """A breadth-first search over a matrix; the number of its rows is an argument of the loop."""
+    adjacent = x[:144].reshape(12, 12) > 0.5
+    n = len(adjacent)
+    seen = np.zeros(n, bool)
+    seen[0] = True
+    queue, order = [0], []
+    while queue:
+        u = queue.pop(0)
+        order.append(u)
+        for v in range(n):
+            if adjacent[u, v] and not seen[v]:
+                seen[v] = True
+                queue.append(v)
+    return order, seen
+
+
+def extended(x):
+    """A region that is filled, whose neighbours are appended at once."""
+    level = x[:144].reshape(12, 12).copy()
+    stack = [(5, 5)]
+    while stack:
+        r, c = stack.pop()
+        if r < 0 or r >= 12 or c < 0 or c >= 12 or level[r, c] < -1.0:
+            continue
+        level[r, c] = -2.0
+        stack.extend([(r + 1, c), (r - 1, c), (r, c + 1), (r, c - 1)])
+    return level
+
+
 def next_greater(x):
     out, stack = np.full(len(x), -1), []
     for i in range(len(x)):
@@ -139,7 +169,7 @@ def window_that_data_move(x):
     "function",
     [
         *(distances, flooded, next_greater, largest_rectangle, peaks_apart, turning_points),
-        *(the_first, merged, counted_items, window_that_data_move),
+        *(the_first, merged, counted_items, window_that_data_move, reached, extended),
     ],
 )
 def test_programs(function, ran):

@@ -484,12 +484,14 @@ class Loops:
         plans = self.plans
         if isinstance(error, LoopRefused):
             pass  # what is done about it is known
+        elif isinstance(error, ValuesNeeded):
+            return False  # of arguments, which no loop has changed
         elif self.within:
             loop, why = self.within[-1], str(error) or type(error).__name__
             if plans.refusal(loop) is None and not self._peel_more(why):
                 plans.refuse(loop, why)
-        elif isinstance(error, (ValuesNeeded, StateChangedError)):
-            return False  # of arguments, which no loop has changed; of places that become arguments
+        elif isinstance(error, StateChangedError):
+            return False  # of places that become arguments
         elif self.rolled:
             plans.refuse_all(f"what follows needs to know it: {error}")
         else:

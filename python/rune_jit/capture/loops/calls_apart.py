@@ -15,6 +15,7 @@ import copy
 from typing import Any
 
 from rune_jit.capture.loops.jumps import RESULT, RETURNED
+from rune_jit.capture.loops.liveness import loaded
 from rune_jit.capture.loops.nodes import assign, at, call, load
 
 APART = ".apart"
@@ -42,8 +43,26 @@ def keep_loops(statements: list[ast.stmt], filename: str) -> None:
             continue
         is_over_items = isinstance(x, ast.For) and not isinstance(x.iter, _OVER_NUMBERS)
         if not is_over_items and not any(isinstance(y, _NOT_IN_LOOPS) for y in ast.walk(x)):
-            x.original = _without_returns(copy.deepcopy(x))  # type: ignore[union-attr]
+            made = _Extends().visit(copy.deepcopy(x))
+            x.original = _without_returns(made)  # type: ignore[union-attr]
             x.original.filename = filename  # type: ignore[union-attr]
+
+
+class _Extends(ast.NodeTransformer):
+    """Makes `items.extend([a, b])` two appends, where the values do not read the list."""
+
+    def visit_Expr(self, node: ast.Expr) -> Any:
+        x = node.value
+        if not isinstance(x, ast.Call) or not isinstance(x.func, ast.Attribute):
+            return node
+        of, values = x.func.value, x.args[0] if len(x.args) == 1 else None
+        if x.func.attr != "extend" or x.keywords or not isinstance(of, ast.Name):
+            return node
+        if not isinstance(values, (ast.List, ast.Tuple)) or of.id in loaded([values]):
+            return node
+        if not values.elts or any(isinstance(y, ast.Starred) for y in values.elts):
+            return node
+        return [at(node, ast.Expr(call((of.id, "append"), y))) for y in values.elts]
 
 
 def _without_returns(loop: ast.For | ast.While) -> ast.stmt:
