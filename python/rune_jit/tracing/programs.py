@@ -155,7 +155,7 @@ class Programs:
     @property
     def numpy_time(self) -> float:
         """An estimate of the seconds that NumPy takes for all segments that have run."""
-        return self._numpy_time + self.known.numpy_ns * 1e-9  # type: ignore[no-any-return]
+        return self._numpy_time + self.known.numpy_ns * 1e-9
 
     def take_reports(self) -> list[str]:
         """The reports since the last call."""
