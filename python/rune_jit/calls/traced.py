@@ -119,13 +119,15 @@ def trace_call(
                 traced = _trace_once(fn, call, trace, watch, run)
                 if held.restore():
                     raise _cannot_assign(trace)
+                watch.told_apart.check()
             except KeyboardInterrupt:
                 watch.restore()
                 held.restore()
                 raise
             except (Exception, ValuesNeeded, LoopRefused) as error:
                 held.restore()
-                if trace.loops is not None and trace.loops.begin_again(error):
+                begins_again = trace.loops is not None and trace.loops.begin_again(error)
+                if watch.told_apart.are_met() or begins_again:
                     watch.restore()
                     continue
                 error.loops = plans.lines()  # type: ignore[union-attr]
@@ -191,6 +193,7 @@ def _trace_once(
     arguments[len(arguments) - len(state) :] = state
     contents = Contents(arguments)
     given = {id(x): path for path, x in places(arguments)}
+    watch.told_apart.note(x for _, x in places(arguments))
     values = dict(zip(call.names, arguments, strict=True))
     values.pop(STATE, None)
     values |= {name: trace.rebind.inside(value) for name, value in call.statics.items()}

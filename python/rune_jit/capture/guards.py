@@ -42,6 +42,7 @@ from rune_jit.capture.objects import (
     refuse_streams,
 )
 from rune_jit.capture.state import Slot
+from rune_jit.capture.told_apart import ToldApart
 from rune_jit.chunked.arrays import is_dask_array
 from rune_jit.errors import StateChangedError, UnsupportedOpError
 from rune_jit.tracing.context import is_library_file
@@ -91,6 +92,7 @@ class Watch:
         self._classes: set[tuple[int, int, bool, frozenset[str]]] = set()
         self._kinds: set[int] = set()  # classes of what has been looked at
         self._knows_identity = False  # whether the trace may tell objects apart unseen
+        self.told_apart = ToldApart()
         self.is_strict = False  # whether code of other packages may read attributes unseen
 
     def is_foreign(self, module: str | None) -> bool:
@@ -239,6 +241,7 @@ class Watch:
             if isinstance(x, (dict, list, deque, tuple)):
                 for item in x.values() if isinstance(x, dict) else x:
                     self.look(item)
+            self.told_apart.note([x])
             self._look_at_instance(x)
 
     def _refuse_kind(self, x: Any) -> None:

@@ -8,6 +8,7 @@ import builtins
 import contextlib
 import functools
 import inspect
+import sys
 import types
 import weakref
 from collections.abc import Sequence
@@ -147,6 +148,7 @@ class Rebinder:
         self._globals: dict[int, _Globals] = {}  # by id of the real ones
         self._made_objects = MadeObjects()
         self._function_attributes: list[FunctionAttributes] = []
+        self.told_apart = watch.told_apart
 
     def hold(self, slots: Sequence[Slot], values: Sequence[Any]) -> None:
         """Makes values stand for what slots hold."""
@@ -188,6 +190,10 @@ class Rebinder:
         known = self._copies.get(id(function))
         if known is not None:
             return known[1]
+        in_segments = self._trace.is_segmented and bool(self._copies)
+        if self.told_apart.runs_as_it_is(function, in_segments):
+            self._watch.look(function)
+            return function
         try:
             refuse_code(function.__code__)
         except UnsupportedOpError:
@@ -203,7 +209,11 @@ class Rebinder:
             (*cells,),
         )
         copy.__qualname__ = function.__qualname__
+        copy.__module__, copy.__doc__ = function.__module__, function.__doc__
+        if sys.version_info < (3, 14):
+            copy.__annotations__ = function.__annotations__
         self._copies[id(function)] = (function, copy)
+        self.told_apart.note_copy(function, self._trace.is_segmented)
         attributes = FunctionAttributes(function, self._attribute)
         self._function_attributes.append(attributes)
         copy.__dict__ = attributes.inside  # what is assigned there reaches the function

@@ -6,6 +6,7 @@ import types
 from typing import Any
 
 from rune_jit.capture.guards import Watch
+from rune_jit.capture.told_apart import ToldApart
 
 
 class Unwatched(Watch):
@@ -13,6 +14,7 @@ class Unwatched(Watch):
 
     def __init__(self, function: Any) -> None:
         self._package = (getattr(function, "__module__", None) or "").split(".")[0]
+        self.told_apart = ToldApart()
 
     def _note(self, *args: Any) -> None:
         pass
