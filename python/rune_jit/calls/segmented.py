@@ -29,7 +29,7 @@ from rune_jit.rules.indexing.selection import Selection
 from rune_jit.tracing.context import is_own
 from rune_jit.tracing.frames import replace_locals
 from rune_jit.tracing.programs import Programs
-from rune_jit.tracing.segments import SegmentedTrace
+from rune_jit.tracing.segments import SegmentedTrace, is_empty_mask
 from rune_jit.tracing.tracer import Tracer, are_atomic, contains_tracer
 
 
@@ -243,7 +243,8 @@ class _Containers:
 
     def inside(self, x: Any) -> Any:
         if isinstance(x, np.ndarray):
-            return self._trace.stand_in(x) if is_replaceable(x) else x
+            is_traced = is_replaceable(x) and not is_empty_mask(x)
+            return self._trace.stand_in(x) if is_traced else x
         if type(x) not in (list, dict, tuple):
             return self._trace.rebind.inside(x)
         if not _arrays(x):

@@ -12,7 +12,7 @@ from rune_jit import _core
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.methods import BINARY
 from rune_jit.tracing.context import current_trace, require_trace
-from rune_jit.tracing.segments import SegmentedTrace
+from rune_jit.tracing.segments import SegmentedTrace, is_empty_mask
 from rune_jit.tracing.tracer import Tracer
 
 _NOTHING_INSIDE = frozenset(
@@ -48,7 +48,7 @@ def known(array: np.ndarray, fill: Any = None) -> Any:
     if trace.gave_up or not _core.is_supported_dtype(array.dtype):
         return array
     trace.note_computed()
-    if trace.gave_up:
+    if trace.gave_up or (trace.is_segmented and is_empty_mask(array)):
         return array
     return Tracer.known(trace, array, fill)
 

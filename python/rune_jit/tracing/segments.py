@@ -139,7 +139,7 @@ class SegmentedTrace(Trace):
             return array
         if not _core.is_supported_dtype(array.dtype):
             return array
-        if self.gave_up:
+        if self.gave_up or is_empty_mask(array):
             return array
         return Tracer(self, self.in_memory(array), scalar=not isinstance(array, np.ndarray))
 
@@ -482,6 +482,12 @@ _SHORTEST_LOOP, _LONGEST_SEGMENT = 100, 1000
 _VARIES, _ABSENT = object(), object()
 # How many elements are copied rather than read by a segment.
 _SMALL_PART = 64
+
+
+def is_empty_mask(array: Any) -> bool:
+    """Whether an array is a mask without elements. As an index of an array that is not traced NumPy
+    takes one for a list of positions, unless it is an array of NumPy's own."""
+    return bool(array.dtype == bool and array.ndim > 1 and array.size == 0)
 
 
 def as_number(value: Any, found: Any) -> Any:

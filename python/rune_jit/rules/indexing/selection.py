@@ -106,7 +106,9 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
             raise self.refusal(f"{ufunc.__name__}.{method}")
         result = selected(ufunc, inputs)
         if out[0] is None:
-            return result
+            is_mask = result.full.dtype == bool and result.full.ndim > result.axes
+            is_index = is_mask and require_trace().is_segmented
+            return result.settled() if is_index else result  # it may be empty: is_empty_mask
         if out[0] is not self:
             raise self.refusal(ufunc.__name__)
         full = [x.full if isinstance(x, Selection) else x for x in inputs]
