@@ -20,7 +20,7 @@ import numpy as np
 from rune_jit import _core, recording
 from rune_jit.arrays.conversion import call_numpy
 from rune_jit.calls.trial import FOR_TRIAL, Trial
-from rune_jit.capture import threads
+from rune_jit.capture import threads, told_apart
 from rune_jit.capture.objects import held_arrays, is_library, is_replaceable
 from rune_jit.capture.rebinder import Rebinder
 from rune_jit.capture.unwatched import Unwatched
@@ -455,6 +455,8 @@ def _replace_functions(
     holders = [x for x in gc.get_referrers(*copies) if x is not copies]
     holders += gc.get_referrers(*(x for x in holders if type(x) is tuple))
     for holder in holders:
+        if type(holder) in (set, dict):
+            told_apart.add(by_id[id(key)] for key in holder if id(key) in by_id)
         if type(holder) is set:
             items = [*holder]
             holder.clear()

@@ -190,8 +190,9 @@ class Rebinder:
         known = self._copies.get(id(function))
         if known is not None:
             return known[1]
-        in_segments = self._trace.is_segmented and bool(self._copies)
-        if self.told_apart.runs_as_it_is(function, in_segments):
+        if self._trace.is_segmented:
+            self.told_apart.note_code(function)
+        if self._copies and self.told_apart.holds(function):
             self._watch.look(function)
             return function
         try:
@@ -212,8 +213,9 @@ class Rebinder:
         copy.__module__, copy.__doc__ = function.__module__, function.__doc__
         if sys.version_info < (3, 14):
             copy.__annotations__ = function.__annotations__
+        if self._copies:
+            self.told_apart.note_copy(function)
         self._copies[id(function)] = (function, copy)
-        self.told_apart.note_copy(function, self._trace.is_segmented)
         attributes = FunctionAttributes(function, self._attribute)
         self._function_attributes.append(attributes)
         copy.__dict__ = attributes.inside  # what is assigned there reaches the function

@@ -3,22 +3,27 @@ elements of a list of which the trace has no copy. They run as they are."""
 
 from __future__ import annotations
 
+import dis
+import functools
 import gc
 import sys
 import types
 import weakref
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
-from rune_jit.capture.names import names_in
 from rune_jit.errors import UnsupportedOpError
 
 # Those that traces have both copied and found in containers.
 _known: weakref.WeakSet[types.FunctionType] = weakref.WeakSet()
-# By id of a function: a weak reference to it, how many references it had, whether it is a key.
-_looked_up: dict[int, tuple[weakref.ref[Any], int, bool]] = {}
-_MOST_LOOKED_UP = 10_000
+# Whether a function that has been looked up is a key.
+_looked_up: weakref.WeakKeyDictionary[types.FunctionType, bool] = weakref.WeakKeyDictionary()
+
+
+def add(functions: Iterable[types.FunctionType]) -> None:
+    """Notes functions of which there must be no copies."""
+    _known.update(functions)
 
 
 class ToldApart:
@@ -28,18 +33,26 @@ class ToldApart:
         self._held: dict[int, types.FunctionType] = {}  # by containers, by id
         self._copied: set[int] = set()  # ids of functions
 
-    def runs_as_it_is(self, function: types.FunctionType, in_segments: bool) -> bool:
-        """Whether there must be no copy of a function. `in_segments`: nothing notes what the code
-        reads, which may be a registry that holds the function."""
-        if id(function) in self._held or function in _known:
-            return True
-        return in_segments and _is_key(function)
+    def holds(self, function: types.FunctionType) -> bool:
+        """Whether there must be no copy of a function."""
+        return id(function) in self._held or function in _known
 
-    def note_copy(self, function: types.FunctionType, in_segments: bool) -> None:
+    def note_copy(self, function: types.FunctionType) -> None:
         """Notes that there is a copy of a function."""
         self._copied.add(id(function))
-        if in_segments:
-            self.note(_named_by(function))
+
+    def note_code(self, function: types.FunctionType) -> None:
+        """Looks for functions that a function's code hands on, and for the lists, tuples and sets
+        that it names: of a trace in segments, where nothing notes what code reads."""
+        held, (names, attributes) = function.__globals__, _values_in(function.__code__)
+        values = [held.get(name) for name in names]
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        values += [c.cell_contents for n, c in cells if n in names and c != types.CellType()]
+        modules = [x for x in values if type(x) is types.ModuleType]
+        values += [vars(x).get(name) for x in modules for name in attributes]
+        functions = (x for x in values if type(x) is types.FunctionType)
+        self._held.update((id(f), f) for f in functions if _is_key(f))
+        self.note(x for x in values if type(x) in _SEQUENCES)
 
     def note(self, containers: Iterable[Any]) -> None:
         """Notes that code may find in containers what they hold, and no copy of it."""
@@ -65,28 +78,40 @@ _SEQUENCES = (list, tuple, deque, set, frozenset)
 _CONTAINERS = (*_SEQUENCES, dict, weakref.WeakKeyDictionary, weakref.WeakSet)
 
 
-def _named_by(function: types.FunctionType) -> Iterator[Any]:
-    """The lists, tuples and sets among a function's globals and variables of outer functions."""
-    held = function.__globals__
-    values = [held.get(name) for name in names_in(function.__code__)]
-    empty = types.CellType()
-    values += [cell.cell_contents for cell in function.__closure__ or () if cell != empty]
-    return (x for x in values if type(x) in _SEQUENCES)
+@functools.cache
+def _values_in(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
+    """The names of variables, and of attributes, that code reads otherwise than to call them."""
+    names, attributes = set(), set()
+    instructions = [*dis.get_instructions(code)]
+    for i, x in enumerate(instructions):
+        at = i + 1 if sys.version_info >= (3, 13) else i - 1
+        is_called = 0 <= at < len(instructions) and instructions[at].opname == "PUSH_NULL"
+        if x.opname == "LOAD_GLOBAL" and sys.version_info >= (3, 11):
+            is_called = bool((x.arg or 0) & 1)
+        elif x.opname == "LOAD_ATTR" and sys.version_info >= (3, 12):
+            is_called |= bool((x.arg or 0) & 1)
+        if not is_called and x.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"):
+            names.add(x.argval)
+        elif not is_called and x.opname == "LOAD_ATTR":
+            attributes.add(x.argval)
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            more = _values_in(inner)
+            names |= more[0]
+            attributes |= more[1]
+    return frozenset(names), frozenset(attributes)
 
 
 def _is_key(function: types.FunctionType) -> bool:
     """Whether a function is a key of a dict or a member of a set, a weak one too. (To look at all
-    objects takes long: again only when there are more references to it than ever.)"""
-    references = sys.getrefcount(function) + weakref.getweakrefcount(function)
-    known = _looked_up.get(id(function))
-    if known is not None and known[0]() is function and (known[2] or references <= known[1]):
-        return known[2]
+    objects takes long.)"""
+    known = _looked_up.get(function)
+    if known is not None:
+        return known
     found = any(ref.__callback__ is not None for ref in weakref.getweakrefs(function))
     found = found or any(
         isinstance(x, (set, frozenset)) or (isinstance(x, dict) and any(k is function for k in x))
         for x in gc.get_referrers(function)
     )
-    if len(_looked_up) >= _MOST_LOOKED_UP:
-        _looked_up.clear()
-    _looked_up[id(function)] = weakref.ref(function), references, found
+    _looked_up[function] = found
     return found
