@@ -90,6 +90,13 @@ def is_of_class(x: Any) -> Any:
     return x * Registry.factors.get(triple, 1.0)
 
 
+BY_ID = {id(triple): 4.0, hash(double): 5.0}
+
+
+def has_id(x: Any) -> Any:
+    return x * BY_ID.get(id(triple), 1.0) * BY_ID.get(hash(double), 1.0) * sum(map(id, [triple]))
+
+
 def calls_primitive(x: Any) -> Any:
     return primitive(x)
 
@@ -106,7 +113,7 @@ def has_text(x: Any) -> Any:
 
 FUNCTIONS = [
     *(is_member, is_in_list, is_first, is_nested, is_weak_key, is_of_class, calls_primitive),
-    *(has_annotations, has_text),
+    *(has_annotations, has_text, has_id),
 ]
 
 

@@ -178,9 +178,20 @@ def _stand_in_of(x: Any) -> Any:
     return replacements().get(id(x), x)
 
 
+def _of_real(ask: Callable[[Any], int]) -> Callable[[Any], int]:
+    """Stands for a function that tells objects apart: copies of functions are the functions."""
+
+    def of_real(x: Any) -> int:
+        rebind = getattr(current_trace(), "rebind", None)
+        return ask(rebind.outside(x) if rebind and type(x) is types.FunctionType else x)
+
+    return of_real
+
+
 # By name, what stands for Python's own functions.
 BUILTINS = {"type": Type(_stand_in_of), **OF_CLASSES}
 BUILTINS |= {f.__name__: _refusing(f, f.__name__) for f in (print, open, input)}
+BUILTINS |= {f.__name__: _of_real(f) for f in (id, hash)}
 
 
 @functools.cache
@@ -197,7 +208,7 @@ def _pairs() -> list[tuple[Any, Any]]:
         *((getattr(np, name), stand_in) for name, stand_in in REPLACED.items()),
         (np, SHIM),
         (type, BUILTINS["type"]),
-        *((f, BUILTINS[f.__name__]) for f in (print, open, input)),
+        *((f, BUILTINS[f.__name__]) for f in (print, open, input, id, hash)),
     ]
 
 
