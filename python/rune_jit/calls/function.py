@@ -102,6 +102,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._unkeyed: Segmented | None = None  # for calls whose arguments have no key
         self._refused: dict[str, Fallback] = {}  # for those with arguments that have no trace
         self._chunked: dict[str, None] = {}  # what explain() says of calls with dask's arrays
+        # Names of attributes that are not the function's: code of users has no use for them.
+        self._own = vars(self).keys() - getattr(fn, "__dict__", {}).keys()
 
     if TYPE_CHECKING:  # _core.Dispatcher calls without a Python frame
 

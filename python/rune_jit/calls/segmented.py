@@ -427,8 +427,8 @@ def _replace_kept(trace: SegmentedTrace, interrupted: bool) -> None:
     for holder in holders:
         if isinstance(holder, types.CellType):
             holder.cell_contents = by_id.get(id(holder.cell_contents), holder.cell_contents)
-        elif _is_written_in_place(holder):
-            _replaced(holder, lambda x: by_id.get(id(x), x), {})
+        else:
+            _replace_held(holder, lambda x: by_id.get(id(x), x))
     for tracer, value in zip(kept, plain, strict=True):
         tracer._become(np.asarray(value))
 
@@ -462,5 +462,17 @@ def _replace_functions(
             pairs = [*holder.items()]
             holder.clear()
             holder.update((original(key), value) for key, value in pairs)
-        if holder is not holders and _is_written_in_place(holder):
-            _replaced(holder, original, {})
+        if holder is not holders:
+            _replace_held(holder, original)
+
+
+def _replace_held(holder: Any, replace: Callable[[Any], Any]) -> None:
+    """Replaces what a container, object or class holds."""
+    if type(holder) is dict and holder.keys() >= {"__module__", "__doc__"}:
+        # Of a class, perhaps: Python remembers its attributes elsewhere, too, until one is set.
+        for kind in (x for x in gc.get_referrers(holder) if isinstance(x, type)):
+            for name, held in list(vars(kind).items()):
+                if (new := _replaced(held, replace, {})) is not held:
+                    type.__setattr__(kind, name, new)
+    if _is_written_in_place(holder):
+        _replaced(holder, replace, {})

@@ -41,7 +41,7 @@ from rune_jit.capture.loops.source import (
 from rune_jit.capture.loops.tables import TABLES
 from rune_jit.capture.made_objects import MADE_OBJECTS, MadeObjects
 from rune_jit.capture.math_functions import is_of_math
-from rune_jit.capture.names import names_in_classes
+from rune_jit.capture.names import assigns_globals, may_be_assigned, names_in_classes
 from rune_jit.capture.objects import (
     is_copied,
     is_library,
@@ -152,7 +152,6 @@ class Rebinder:
         """Makes values stand for what slots hold."""
         self._state = {slot.key: x for slot, x in zip(slots, values, strict=True)}
         self._holders = {id(slot.holder) for slot in slots}
-        self._watch.state = {*self._state}
 
     def assigned(self) -> dict[Any, Any]:
         """By key, what slots hold at the end of the trace, if that is another thing."""
@@ -194,7 +193,13 @@ class Rebinder:
             if self._trace.is_segmented and self._copies:
                 return function  # the call has begun: as it is, then
             raise
-        cells = [self._cell(cell) for cell in function.__closure__ or ()]
+        if self._trace.is_segmented and assigns_globals(function.__code__):
+            return function  # objects' methods, which are as they are, see what it assigns
+        names = function.__code__.co_freevars
+        cells = [
+            self._cell(cell, function, name)
+            for cell, name in zip(function.__closure__ or (), names, strict=True)
+        ]
         copy = types.FunctionType(
             self._code_of(function),
             self._copy_of(function.__globals__),
@@ -468,12 +473,14 @@ class Rebinder:
             self._copies[id(module)] = (module, ModuleView(module, read, assign))
         return self._copies[id(module)][1]
 
-    def _cell(self, cell: Any) -> Any:
+    def _cell(self, cell: Any, function: types.FunctionType, name: str) -> Any:
         if id(cell) in self._cell_copies:  # functions may share it
             return self._cell_copies[id(cell)][1]
         try:
             value = cell.cell_contents
         except ValueError:  # not bound yet
+            return cell
+        if self._trace.is_segmented and may_be_assigned(function, name):
             return cell
         is_assigned = ("cell", id(cell), None) in self._state
         replaced = is_assigned or isinstance(value, _REBOUND) or self.inside(value) is not value
