@@ -228,6 +228,72 @@ def test_it_sees_what_is_assigned(
         assert_same(call(x), plain.f(x))
 
 
+STATE = np.ones(2)
+CONFIG = {"state": np.ones(2)}
+
+
+class Reader:
+    """Its methods read what the function gets as arguments."""
+
+    def __init__(self) -> None:
+        self.items = [np.ones(2)]
+
+    def of_global(self, x: Any) -> Any:
+        return x + float(STATE.sum())
+
+    def of_dict(self, x: Any) -> Any:
+        return x + CONFIG["state"]
+
+    def of_items(self, x: Any) -> Any:
+        return x + sum(self.items), len(self.items)
+
+
+READER = Reader()
+
+
+def write_global(x: Any) -> Any:
+    STATE[0] += x[0]
+    str(x.sum())
+    return READER.of_global(x)
+
+
+def write_argument(state: Any, x: Any) -> Any:
+    state += x
+    str(x.sum())
+    return READER.of_global(x)
+
+
+def write_dict(config: Any, x: Any) -> Any:
+    str(x.sum())
+    config["state"] = config["state"] + x
+    return READER.of_dict(x)
+
+
+def write_items(items: Any, x: Any) -> Any:
+    str(x.sum())
+    items.append(x * 2)
+    items[0] = items[0] + 1
+    return READER.of_items(x)
+
+
+@pytest.mark.parametrize(
+    ("function", "argument"),
+    [
+        (write_global, lambda: ()),
+        (write_argument, lambda: (STATE,)),
+        (write_dict, lambda: (CONFIG,)),
+        (write_items, lambda: (READER.items,)),
+    ],
+)
+def test_arguments_that_methods_reach_in_another_way(function: Any, argument: Any) -> None:
+    found = []
+    for call in (function, rune_jit.jit(function, fallback="silent")):
+        STATE[:], CONFIG["state"], READER.items = 1, np.ones(2), [np.ones(2)]
+        calls = [call(*argument(), np.ones(2) * (i + 1)) for i in range(4)]
+        found.append((calls, STATE.copy(), dict(CONFIG), READER.items))
+    assert_same(found[1], found[0])
+
+
 def test_a_global_that_nothing_else_reads_is_state_of_a_program() -> None:
     def f(x: Any) -> Any:
         global COUNT

@@ -21,7 +21,7 @@ from rune_jit import _core, recording
 from rune_jit.arrays.conversion import call_numpy
 from rune_jit.calls.trial import FOR_TRIAL, Trial
 from rune_jit.capture import threads
-from rune_jit.capture.objects import held_arrays, is_library, is_replaceable
+from rune_jit.capture.objects import held_arrays, held_containers, is_library, is_replaceable
 from rune_jit.capture.rebinder import Rebinder
 from rune_jit.capture.unwatched import Unwatched
 from rune_jit.errors import UnsupportedOpError
@@ -124,7 +124,7 @@ def _call_in_segments(
 ) -> Any:
     trace.rebind = rebinder = Rebinder(trace, Unwatched(function), copies_holders=False)
     trace.held_arrays = lambda: held_arrays(function, [*args, *kwargs.values()])
-    containers = _Containers(trace)
+    containers = _Containers(trace, lambda: held_containers(function, [*args, *kwargs.values()]))
     try:
         inside = rebinder(function)
     except UnsupportedOpError as error:  # of its code
@@ -210,10 +210,11 @@ def _arrays(x: Any) -> dict[int, np.ndarray]:
 
 class _Containers:
     """The arguments of a call as the function sees them: copies of lists, tuples and dicts, with
-    traced arrays in them. What the function does to a copy is done to the container."""
+    traced arrays in them. What the function does to a copy is done to the container. Containers
+    that are `held` elsewhere, by id, are themselves."""
 
-    def __init__(self, trace: SegmentedTrace) -> None:
-        self._trace = trace
+    def __init__(self, trace: SegmentedTrace, held: Callable[[], set[int]]) -> None:
+        self._trace, self._held = trace, functools.cache(held)
         self._copies: dict[int, tuple[Any, Any, Any]] = {}  # by id: container, copy, content
         self._originals: dict[int, Any] = {}  # containers, by the ids of their copies
         self._references: dict[int, int] = {}  # to copies, by their ids
@@ -252,6 +253,8 @@ class _Containers:
             return self._copies[id(x)][1]
         if type(x) is tuple:
             return tuple(map(self.inside, x))
+        if id(x) in self._held():
+            return x
         copy = type(x)()
         self._copies[id(x)] = x, copy, copy
         if type(x) is list:
