@@ -228,6 +228,29 @@ def test_it_sees_what_is_assigned(
         assert_same(call(x), plain.f(x))
 
 
+class Twice:
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.multiply(self.x, 2)
+
+
+class JittedTwice(Twice):
+    __array__ = rune_jit.jit(Twice.__array__, fallback="silent")
+
+
+@pytest.mark.parametrize("kind", [Twice, JittedTwice])
+def test_objects_that_numpy_asks_for_an_array(kind: Any) -> None:
+    def f(x: Any) -> Any:
+        str(x.sum())
+        return np.asarray(kind(x)) + 1, x + kind(x), np.sum(kind(x)), np.array([kind(x)] * 2)
+
+    jitted = rune_jit.jit(f, fallback="silent")
+    for i in range(3):
+        assert_same(jitted(np.ones(2) * i), f(np.ones(2) * i))
+
+
 STATE = np.ones(2)
 CONFIG = {"state": np.ones(2)}
 
