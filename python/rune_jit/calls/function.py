@@ -37,6 +37,7 @@ from rune_jit.errors import (
     UnsupportedOpError,
 )
 from rune_jit.tracing.context import current_trace, user_site, user_site_of
+from rune_jit.tracing.tracer import Tracer
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -102,6 +103,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._unkeyed: Segmented | None = None  # for calls whose arguments have no key
         self._refused: dict[str, Fallback] = {}  # for those with arguments that have no trace
         self._chunked: dict[str, None] = {}  # what explain() says of calls with dask's arrays
+        # Names of attributes that are not the function's: code of users has no use for them.
+        self._own = vars(self).keys() - getattr(fn, "__dict__", {}).keys()
 
     if TYPE_CHECKING:  # _core.Dispatcher calls without a Python frame
 
@@ -240,7 +243,9 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         # Inside another trace the function is part of the graph under construction.
         trace = current_trace()
         if trace is not None:
-            return trace.rebind(self._fn)(*args, **kwargs)
+            result = trace.rebind(self._fn)(*args, **kwargs)
+            is_traced = self._name == "__array__" and isinstance(result, Tracer)
+            return result.__array__() if is_traced else result  # NumPy takes its own only
         if _core.is_on_numpy() and self._reports.may_fall_back and self._device in (None, "cpu"):
             return self._eager_call(args, kwargs, "a function that calls it is timed on NumPy")
         if _core.is_disabled():

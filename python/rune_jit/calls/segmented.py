@@ -21,7 +21,7 @@ from rune_jit import _core, recording
 from rune_jit.arrays.conversion import call_numpy
 from rune_jit.calls.trial import FOR_TRIAL, Trial
 from rune_jit.capture import threads, told_apart
-from rune_jit.capture.objects import held_arrays, is_library, is_replaceable
+from rune_jit.capture.objects import held_arrays, held_containers, is_library, is_replaceable
 from rune_jit.capture.rebinder import Rebinder
 from rune_jit.capture.unwatched import Unwatched
 from rune_jit.errors import UnsupportedOpError
@@ -124,7 +124,7 @@ def _call_in_segments(
 ) -> Any:
     trace.rebind = rebinder = Rebinder(trace, Unwatched(function), copies_holders=False)
     trace.held_arrays = lambda: held_arrays(function, [*args, *kwargs.values()])
-    containers = _Containers(trace)
+    containers = _Containers(trace, lambda: held_containers(function, [*args, *kwargs.values()]))
     try:
         inside = rebinder(function)
     except UnsupportedOpError as error:  # of its code
@@ -210,10 +210,11 @@ def _arrays(x: Any) -> dict[int, np.ndarray]:
 
 class _Containers:
     """The arguments of a call as the function sees them: copies of lists, tuples and dicts, with
-    traced arrays in them. What the function does to a copy is done to the container."""
+    traced arrays in them. What the function does to a copy is done to the container. Containers
+    that are `held` elsewhere, by id, are themselves."""
 
-    def __init__(self, trace: SegmentedTrace) -> None:
-        self._trace = trace
+    def __init__(self, trace: SegmentedTrace, held: Callable[[], set[int]]) -> None:
+        self._trace, self._held = trace, functools.cache(held)
         self._copies: dict[int, tuple[Any, Any, Any]] = {}  # by id: container, copy, content
         self._originals: dict[int, Any] = {}  # containers, by the ids of their copies
         self._references: dict[int, int] = {}  # to copies, by their ids
@@ -253,6 +254,8 @@ class _Containers:
             return self._copies[id(x)][1]
         if type(x) is tuple:
             return tuple(map(self.inside, x))
+        if id(x) in self._held():
+            return x
         copy = type(x)()
         self._copies[id(x)] = x, copy, copy
         if type(x) is list:
@@ -428,8 +431,8 @@ def _replace_kept(trace: SegmentedTrace, interrupted: bool) -> None:
     for holder in holders:
         if isinstance(holder, types.CellType):
             holder.cell_contents = by_id.get(id(holder.cell_contents), holder.cell_contents)
-        elif _is_written_in_place(holder):
-            _replaced(holder, lambda x: by_id.get(id(x), x), {})
+        else:
+            _replace_held(holder, lambda x: by_id.get(id(x), x))
     for tracer, value in zip(kept, plain, strict=True):
         tracer._become(np.asarray(value))
 
@@ -465,5 +468,17 @@ def _replace_functions(
             pairs = [*holder.items()]
             holder.clear()
             holder.update((original(key), value) for key, value in pairs)
-        if holder is not holders and _is_written_in_place(holder):
-            _replaced(holder, original, {})
+        if holder is not holders:
+            _replace_held(holder, original)
+
+
+def _replace_held(holder: Any, replace: Callable[[Any], Any]) -> None:
+    """Replaces what a container, object or class holds."""
+    if type(holder) is dict and holder.keys() >= {"__module__", "__doc__"}:
+        # Of a class, perhaps: Python remembers its attributes elsewhere, too, until one is set.
+        for kind in (x for x in gc.get_referrers(holder) if isinstance(x, type)):
+            for name, held in list(vars(kind).items()):
+                if (new := _replaced(held, replace, {})) is not held:
+                    type.__setattr__(kind, name, new)
+    if _is_written_in_place(holder):
+        _replaced(holder, replace, {})

@@ -110,7 +110,7 @@ def trace_call(
         plans = LoopPlans()
         while True:
             trace = Trace(name, captured_are_traced, call.sizes, guesses, Loops(plans))
-            watch = Watch(fn, may_grow=not decides)
+            watch = Watch(fn, not decides, call.slots)
             trace.decides, trace.builder.must_pay = decides, must_pay
             trace.in_chunks = call.in_chunks
             trace.rebind = Rebinder(trace, watch)

@@ -15,7 +15,7 @@ import re
 import sys
 import types
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -69,8 +69,9 @@ class Watch:
     containers may, by what is not traced, though a later call would not make them longer.
     """
 
-    def __init__(self, function: Any, may_grow: bool = True) -> None:
+    def __init__(self, function: Any, may_grow: bool = True, slots: Iterable[Slot] = ()) -> None:
         self._may_grow = may_grow
+        self._function = getattr(function, "__name__", type(function).__name__)
         self._package = (getattr(function, "__module__", None) or "").split(".")[0]
         self._guards: dict[tuple[str, int, Any], Guard] = {}
         # Arrays, containers and objects that the trace may change, as guards on their contents. Of
@@ -79,7 +80,7 @@ class Watch:
         # Copies that must not change. Each has the copy, its contents (of an object its
         # attributes), its earlier contents, and what it is a copy of.
         self._copies: list[tuple[Any, Any, Any, Any]] = []
-        self.state: set[tuple[str, int, Any]] = set()  # keys of slots, which no guard watches
+        self.state = {slot.key for slot in slots}  # which no guard watches
         from rune_jit.capture import generators  # a process may trace nothing
 
         self._random = generators
@@ -114,10 +115,17 @@ class Watch:
         return of_package or bool(re.search(r"(not|got|type|from) ['\"]?Tracer", str(error)))
 
     def guard(self, kind: str, holder: Any, name: Any, value: Any) -> None:
-        """Notes that the trace has read a part of a holder."""
+        """Notes that the trace has read a part of a holder. Raises UnsupportedOpError for what a
+        slot holds: not a copy reads it, but code that does not see what the trace assigns."""
         key = (kind, id(holder), name)
-        if key not in self.state:
-            self._guards.setdefault(key, (kind, holder, name, value))
+        if key in self.state or (kind == "items" and ("content", id(holder), None) in self.state):
+            what = "what a list or dict holds" if name is None else f"'{name}'"
+            raise UnsupportedOpError(
+                f"{self._function}: cannot trace a function that assigns {what}, which code reads"
+                " that the trace does not copy (a method of an object without arrays)\n"
+                "hint: pass what the code reads as an argument"
+            )
+        self._guards.setdefault(key, (kind, holder, name, value))
 
     def guard_item(self, holder: dict[str, Any], name: str, value: Any) -> None:
         """Notes that the trace has read a global of a module."""
@@ -133,7 +141,7 @@ class Watch:
         self.guard(kind, x, None, copy)
         self._kept.append((kind, x, None, copy))
 
-    def guard_function(self, function: types.FunctionType) -> list[Any]:
+    def guard_function(self, function: types.FunctionType, is_copied: bool = True) -> list[Any]:
         """Notes that the trace reads a function's code, its default arguments and the variables of
         outer functions that it uses. Returns the values of the arguments and variables."""
         self.guard("attribute", function, "__code__", function.__code__)
@@ -151,7 +159,8 @@ class Watch:
                 value = cell.cell_contents
             except ValueError:  # not bound yet
                 continue
-            self.guard("cell", cell, None, value)
+            if not is_copied or ("cell", id(cell), None) not in self.state:
+                self.guard("cell", cell, None, value)
             held.append(value)
         return held
 
@@ -201,13 +210,16 @@ class Watch:
 
     def look(self, x: Any) -> None:
         """Notes what code that is not copied can read from x."""
-        if isinstance(x, (*_ATOMS, _core.ArrayBase, _core.Dispatcher)):
-            return  # the two last are traced wherever they are met
+        if isinstance(x, (*_ATOMS, _core.ArrayBase)):
+            return  # the last is traced wherever it is met
         if x is vars(builtins):  # in the globals of functions
             return
         if id(x) in self._seen:
             return
         self._seen[id(x)] = x
+        if isinstance(x, _core.Dispatcher):  # its function is traced wherever it is met
+            self._look_at_attributes(x, getattr(x, "_own", ()))
+            return
         kind: Any = type(x)
         if id(kind) not in self._kinds or kind in (type, types.ModuleType):
             self._kinds.add(id(kind))
@@ -264,7 +276,7 @@ class Watch:
         refuse_class_test(function.__code__)
         refuse_streams(function)
         self.learn(function.__code__)
-        for value in self.guard_function(function):
+        for value in self.guard_function(function, is_copied=False):
             self.look(value)
         held = function.__globals__
         for name in sorted(names_in(function.__code__) & held.keys()):
@@ -281,10 +293,12 @@ class Watch:
         self._look_at_attributes(x)
         self.look_at_class(klass, x)
 
-    def _look_at_attributes(self, x: Any) -> None:
+    def _look_at_attributes(self, x: Any, besides: Collection[str] = ()) -> None:
         live = getattr(x, "__dict__", None)
         if isinstance(live, dict):
-            held = self.attributes(x)
+            held = {
+                name: value for name, value in self.attributes(x).items() if name not in besides
+            }
 
             def read(name: str) -> None:
                 self.guard("item", live, name, held[name])
@@ -436,14 +450,15 @@ class Watch:
                 holder.cell_contents = value
             elif kind == "attribute":
                 setattr(owner_of(holder, name), name, value)
-        for kept in self._kept:
+        for kept in reversed(self._kept):  # what was first is put back last
             if not _is_broken(*kept):
                 continue
             kind, held, _, before = kept
             if kind == "content":
                 held[...] = before
             else:
-                held.clear()
+                if not (isinstance(held, dict) and held.keys() == before.keys()):
+                    held.clear()
                 is_sequence = isinstance(held, (list, deque, bytearray))
                 (held.extend if is_sequence else held.update)(before)
         for source, state in self._generators:

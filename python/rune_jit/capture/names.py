@@ -43,6 +43,44 @@ def _globals_in(code: types.CodeType) -> frozenset[str]:
     return frozenset(own).union(*inner)
 
 
+@functools.cache
+def assigns_globals(code: types.CodeType) -> bool:
+    """Whether a function's code, or a function in it, may assign or delete globals."""
+    inner = (x for x in code.co_consts if isinstance(x, types.CodeType))
+    operations = {x.opname for x in dis.get_instructions(code)}
+    is_own = "globals" in code.co_names or not operations.isdisjoint(_TO_GLOBALS)
+    return is_own or any(map(assigns_globals, inner))
+
+
+@functools.cache
+def _assigned_within(code: types.CodeType) -> frozenset[str]:
+    """Names of variables of outer functions that functions defined in a function's code assign."""
+    found: set[str] = set()
+    for inner in (x for x in code.co_consts if isinstance(x, types.CodeType)):
+        found |= _assigned_within(inner)
+        stored = {x.argval for x in dis.get_instructions(inner) if x.opname in _TO_CELLS}
+        found |= stored.intersection(inner.co_freevars)
+    return frozenset(found)
+
+
+def may_be_assigned(function: types.FunctionType, name: str) -> bool:
+    """Whether a function that is defined where `function` is may assign this variable of a function
+    around them."""
+    # (A wrapper has the name of what it wraps, from Python 3.11 on its code has its own.)
+    name_of = getattr(function.__code__, "co_qualname", function.__qualname__)
+    outermost, _, inner = name_of.partition(".<locals>.")
+    x: Any = functools.reduce(
+        lambda x, part: vars(x).get(part) if hasattr(x, "__dict__") else None,
+        outermost.split(".")[1:],
+        function.__globals__.get(outermost.split(".")[0]),
+    )
+    outer: Any = inspect.unwrap(getattr(x, "__func__", x))
+    code = getattr(outer, "__code__", None)
+    return not inner or code is None or name in _assigned_within(code)
+
+
+_TO_GLOBALS = ("STORE_GLOBAL", "DELETE_GLOBAL")
+_TO_CELLS = ("STORE_DEREF", "DELETE_DEREF")
 _OF_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "DELETE_GLOBAL")
 
 

@@ -112,27 +112,53 @@ def can_be_copied(x: Any) -> bool:
 
 
 def held_arrays(function: Any, arguments: Iterable[Any]) -> list[np.ndarray]:
-    """The arrays that a call may find in objects: in those that a function, the functions that it
-    names and the arguments refer to. Arrays that arguments, globals or variables of outer functions
-    are, or lists among the arguments hold, are not among them."""
+    """The arrays that code which a trace in segments does not copy may read in a call: those in
+    objects to which a function, the functions that it names and the arguments refer, and those to
+    which methods refer. Arrays that arguments, or globals or variables of outer functions of other
+    functions are, or lists among the arguments hold, are not among them."""
     found: list[np.ndarray] = []
+    for x, inner in _reached([function, *arguments]):
+        if not isinstance(x, (types.FunctionType, types.MethodType)):
+            found += [item for item in inner if isinstance(item, np.ndarray)]
+    return found
+
+
+def held_containers(function: Any, arguments: Iterable[Any]) -> set[int]:
+    """The ids of the lists and dicts that such code may read in a call."""
+    objects = [x for x in arguments if type(x) not in (list, tuple, dict)]
+    reached = _reached([function, *objects])
+    return {id(item) for _, inner in reached for item in inner if type(item) in (list, dict)}
+
+
+def _reached(roots: list[Any]) -> Iterator[tuple[Any, list[Any]]]:
+    """The functions, classes and objects to which roots refer, with that to which they do."""
     seen: dict[int, Any] = {}
-    open_ = [function, *arguments]
+    open_ = roots
     while open_ and len(seen) <= _MOST_HELD:
         x = open_.pop()
         if id(x) in seen:
             continue
         seen[id(x)] = x
+        inner: list[Any] = []
         if isinstance(x, types.MethodType):
-            inner: Iterable[Any] = (x.__func__, x.__self__)
+            inner = [x.__func__, x.__self__]
         elif isinstance(x, types.FunctionType):
             inner = [] if is_library(x.__module__) else _referred_to(x)
+        elif isinstance(x, type):
+            inner = [] if is_library(x.__module__) else _referred_to_by_methods(x)
         elif can_be_copied(x):
             inner = _held_by(x)
-            found += [item for item in inner if isinstance(item, np.ndarray)]
-        else:
-            continue
+            open_.append(type(x))
+        yield x, inner
         open_ += [item for item in inner if not _is_plain(item)]
+
+
+def _referred_to_by_methods(kind: type) -> list[Any]:
+    found: list[Any] = [*kind.__bases__]
+    for raw in vars(kind).values():
+        for part in (raw, *(getattr(raw, name, None) for name in ("__func__", "fget", "fset"))):
+            if isinstance(part, types.FunctionType):
+                found += _referred_to(part)
     return found
 
 

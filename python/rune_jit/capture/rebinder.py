@@ -17,32 +17,14 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
+from rune_jit.capture.copied_globals import Globals
 from rune_jit.capture.creation import refuse_reports
 from rune_jit.capture.foreign import Compiled, OnHost, is_compiled, public_name
 from rune_jit.capture.guards import Watch
-from rune_jit.capture.loops.apart import run_apart
-from rune_jit.capture.loops.appends import APPENDS
-from rune_jit.capture.loops.branches import CONDITIONS, EXTREMES, branch
-from rune_jit.capture.loops.calls_apart import APART
-from rune_jit.capture.loops.equality import EQUALITY
-from rune_jit.capture.loops.handlers import HANDLERS
-from rune_jit.capture.loops.iterables import iterable
-from rune_jit.capture.loops.left_to_python import LEFT_TO_PYTHON
-from rune_jit.capture.loops.positions import GRIDS
-from rune_jit.capture.loops.reading import STACKS
-from rune_jit.capture.loops.rolling import begin, begin_while
-from rune_jit.capture.loops.source import (
-    BRANCH_ENTRY,
-    ENTRY,
-    ITERABLE,
-    WHILE_ENTRY,
-    with_loops,
-    with_loops_apart,
-)
-from rune_jit.capture.loops.tables import TABLES
-from rune_jit.capture.made_objects import MADE_OBJECTS, MadeObjects
+from rune_jit.capture.loops.source import with_loops, with_loops_apart
+from rune_jit.capture.made_objects import MadeObjects
 from rune_jit.capture.math_functions import is_of_math
-from rune_jit.capture.names import names_in_classes
+from rune_jit.capture.names import assigns_globals, may_be_assigned, names_in_classes
 from rune_jit.capture.objects import (
     is_copied,
     is_library,
@@ -51,7 +33,6 @@ from rune_jit.capture.objects import (
     refuse_stateful,
 )
 from rune_jit.capture.shim import (
-    BUILTINS,
     ModuleView,
     of_lists,
     original,
@@ -65,70 +46,7 @@ from rune_jit.tracing.context import may_handle_errors
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
-# What the calls around loops and branches call.
-_CALLED_BY_LOOPS = {
-    ENTRY: begin,
-    ITERABLE: iterable,
-    WHILE_ENTRY: begin_while,
-    BRANCH_ENTRY: branch,
-    APART: run_apart,
-    **CONDITIONS,
-    **EXTREMES,
-    **GRIDS,
-    **APPENDS,
-    **MADE_OBJECTS,
-    **HANDLERS,
-    **STACKS,
-    **TABLES,
-    **EQUALITY,
-    **LEFT_TO_PYTHON,
-}
 _REBOUND = (types.FunctionType, types.MethodType, functools.partial)
-
-
-class _Globals(dict[str, Any]):
-    """The globals of copied functions: a name has what stands for its value in the trace from the
-    first time that it is read. (Python calls `__getitem__` for each read of a global.)"""
-
-    def __init__(self, rebinder: Rebinder, real: dict[str, Any]) -> None:
-        super().__init__(BUILTINS | _CALLED_BY_LOOPS | real)
-        self["__builtins__"] = vars(builtins) | {"__import__": self._import}
-        self.real = real
-        self._before, self._held = dict(self), dict(real)
-        self._read: set[str] = {*_CALLED_BY_LOOPS, *BUILTINS} - real.keys()
-        self._read.add("__builtins__")  # code in C that imports a module reads it
-        self._rebinder: Rebinder | None = rebinder
-
-    def __getitem__(self, name: str) -> Any:
-        value = super().__getitem__(name)
-        now = self.real.get(name, ABSENT)  # code that is not copied may have assigned it
-        if name not in self._read or now is not self._held.get(name, ABSENT):
-            self._read.add(name)
-            # The trace has not assigned it, and runs.
-            if self._rebinder and name in self._before and value is self._before[name]:
-                self._held[name] = now
-                value = self._rebinder.read(self.real, name, value if now is ABSENT else now)
-                self[name] = self._before[name] = value
-        return value
-
-    def _import(self, *args: Any, **kwargs: Any) -> Any:
-        """The stand-in for a module that a function imports."""
-        module = __import__(*args, **kwargs)
-        return self._rebinder.inside(module) if self._rebinder else module
-
-    def forget(self) -> None:
-        """Makes these the module's globals, for functions that outlive the trace."""
-        self.clear()
-        self.update(self.real)
-        self._before = dict(self.real)
-        self._read = set(self.real)
-        self._rebinder = None
-
-    def assigned(self) -> dict[str, Any]:
-        """The values that the trace has assigned; ABSENT for names that it has deleted."""
-        before = self._before
-        deleted = dict.fromkeys(self.real.keys() & before.keys() - self.keys(), ABSENT)
-        return deleted | {k: v for k, v in self.items() if before.get(k, ABSENT) is not v}
 
 
 class Rebinder:
@@ -145,7 +63,7 @@ class Rebinder:
         self._copies: dict[int, Any] = {}  # id -> (function or module, what stands for it)
         self._cells: list[tuple[Any, Any, Any]] = []  # (cell, its copy, the content at the start)
         self._cell_copies: dict[int, tuple[Any, Any]] = {}  # by id of a cell: the cell, its copy
-        self._globals: dict[int, _Globals] = {}  # by id of the real ones
+        self._globals: dict[int, Globals] = {}  # by id of the real ones
         self._made_objects = MadeObjects()
         self._function_attributes: list[FunctionAttributes] = []
         self.told_apart = watch.told_apart
@@ -154,7 +72,6 @@ class Rebinder:
         """Makes values stand for what slots hold."""
         self._state = {slot.key: x for slot, x in zip(slots, values, strict=True)}
         self._holders = {id(slot.holder) for slot in slots}
-        self._watch.state = {*self._state}
 
     def assigned(self) -> dict[Any, Any]:
         """By key, what slots hold at the end of the trace, if that is another thing."""
@@ -185,7 +102,7 @@ class Rebinder:
             return replacements().get(id(function), function)
         if is_library(function.__module__):
             return function
-        if not isinstance(function.__globals__, _Globals):
+        if not isinstance(function.__globals__, Globals):
             self._trace.need_identity(function)
         known = self._copies.get(id(function))
         if known is not None:
@@ -201,7 +118,13 @@ class Rebinder:
             if self._trace.is_segmented and self._copies:
                 return function  # the call has begun: as it is, then
             raise
-        cells = [self._cell(cell) for cell in function.__closure__ or ()]
+        if self._trace.is_segmented and assigns_globals(function.__code__):
+            return function  # objects' methods, which are as they are, see what it assigns
+        names = function.__code__.co_freevars
+        cells = [
+            self._cell(cell, function, name)
+            for cell, name in zip(function.__closure__ or (), names, strict=True)
+        ]
         copy = types.FunctionType(
             self._code_of(function),
             self._copy_of(function.__globals__),
@@ -427,7 +350,7 @@ class Rebinder:
 
     def is_made_here(self, x: Any) -> bool:
         """Whether x is a function that the trace has made: it reads the trace's globals."""
-        is_function = isinstance(x, types.FunctionType) and isinstance(x.__globals__, _Globals)
+        is_function = isinstance(x, types.FunctionType) and isinstance(x.__globals__, Globals)
         return is_function and not self.is_copy(x)
 
     def knows(self, x: Any) -> bool:
@@ -444,7 +367,7 @@ class Rebinder:
     def lasting(self, x: Any) -> Any:
         """What stands outside of the trace for a function that it has made, or one of its copies:
         it reads the globals of its module. Of a stand-in, what it stands for."""
-        if not isinstance(x, types.FunctionType) or not isinstance(x.__globals__, _Globals):
+        if not isinstance(x, types.FunctionType) or not isinstance(x.__globals__, Globals):
             return original(x)
         if (known := self.outside(x)) is not x:
             return known
@@ -480,12 +403,14 @@ class Rebinder:
             self._copies[id(module)] = (module, ModuleView(module, read, assign))
         return self._copies[id(module)][1]
 
-    def _cell(self, cell: Any) -> Any:
+    def _cell(self, cell: Any, function: types.FunctionType, name: str) -> Any:
         if id(cell) in self._cell_copies:  # functions may share it
             return self._cell_copies[id(cell)][1]
         try:
             value = cell.cell_contents
         except ValueError:  # not bound yet
+            return cell
+        if self._trace.is_segmented and may_be_assigned(function, name):
             return cell
         is_assigned = ("cell", id(cell), None) in self._state
         replaced = is_assigned or isinstance(value, _REBOUND) or self.inside(value) is not value
@@ -494,11 +419,11 @@ class Rebinder:
         self._cell_copies[id(cell)] = (cell, types.CellType())
         return self._cell_copies[id(cell)][1]
 
-    def _copy_of(self, real: dict[str, Any]) -> _Globals:
-        if isinstance(real, _Globals):  # of a function that the trace made
+    def _copy_of(self, real: dict[str, Any]) -> Globals:
+        if isinstance(real, Globals):  # of a function that the trace made
             return real
         if id(real) not in self._globals:
-            self._globals[id(real)] = _Globals(self, real)
+            self._globals[id(real)] = Globals(self, real)
         return self._globals[id(real)]
 
 

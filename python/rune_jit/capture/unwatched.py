@@ -21,5 +21,5 @@ class Unwatched(Watch):
 
     guard = guard_item = learn = look = _note  # type: ignore[assignment]
 
-    def guard_function(self, function: types.FunctionType) -> list[Any]:
+    def guard_function(self, function: types.FunctionType, is_copied: bool = True) -> list[Any]:
         return []

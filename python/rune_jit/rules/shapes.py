@@ -445,12 +445,10 @@ def _astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> 
 
 @implements(np.result_type)
 def _result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
-    trace = require_trace()
-    plain = [x for x in arrays_and_dtypes if isinstance(x, (type, str, np.dtype))]
-    operands = [
-        trace.operand(x) for x in arrays_and_dtypes if not isinstance(x, (type, str, np.dtype))
-    ]
-    operands += [trace.builder.constant(np.zeros((), x)[()]) for x in plain]
+    trace, described = require_trace(), (type, str, np.dtype, list, tuple)
+    dtypes = [np.dtype(x) for x in arrays_and_dtypes if isinstance(x, described)]
+    operands = [trace.operand(x) for x in arrays_and_dtypes if not isinstance(x, described)]
+    operands += [trace.builder.constant(np.zeros((), x)[()]) for x in dtypes]
     return trace.builder.result_type("result_type", operands)
 
 

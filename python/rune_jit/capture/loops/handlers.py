@@ -5,7 +5,7 @@ the body of a loop of the program: what raises there while the body is traced re
 
     try:                                try:
         y = f(x[i])                         y = f(x[i])
-    except ValueError:                  except .passed_on(): raise
+    except ValueError:                  except .passed_on(False): raise
         continue                        except ValueError:
                                             continue
 """
@@ -14,14 +14,16 @@ from __future__ import annotations
 
 import ast
 import copy
+import dis
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from rune_jit.capture.loops.nodes import at, call
-from rune_jit.errors import RuneJitError
-from rune_jit.tracing.context import ValuesNeeded, current_trace
+from rune_jit.errors import RuneJitError, UnsupportedOpError
+from rune_jit.tracing.context import ValuesNeeded, current_trace, is_library_file, is_own_file
 from rune_jit.tracing.loops import LoopRefused
 
 # The names of what is called for the exceptions that no handler of the function gets, and with what
@@ -31,14 +33,35 @@ _JUMPS = (ast.Break, ast.Continue)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
-def passed_on() -> tuple[type[BaseException], ...]:
-    """The exceptions that the handlers of a traced function do not get."""
+def passed_on(is_named: bool) -> tuple[type[BaseException], ...]:
+    """The exceptions that the handlers of a `try` of a traced function do not get. `is_named`: one
+    of them names the exception. Raises UnsupportedOpError if it may then read another text than
+    NumPy's; segments have NumPy's."""
     trace = current_trace()
     if trace is None or trace.is_segmented:
         return ()
     if trace.loops is not None and trace.loops.within:
         return (BaseException,)
+    error = sys.exc_info()[1]
+    if is_named and isinstance(error, (ValueError, TypeError)) and _is_ours(error):
+        raise UnsupportedOpError(
+            "try: cannot trace a handler that names an error of an operation on arrays (its text"
+            " is NumPy's)\nhint: write except without as"
+        )
     return (LoopRefused, ValuesNeeded, RuneJitError)
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether a trace has raised an error where NumPy raises one, too."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    if traceback is None or isinstance(error, RuneJitError):
+        return False
+    code = traceback.tb_frame.f_code
+    if is_own_file(code.co_filename) or is_library_file(code.co_filename):
+        return is_own_file(code.co_filename)
+    return dis.opname[code.co_code[traceback.tb_lasti]] not in ("RAISE_VARARGS", "RERAISE")
 
 
 def entered(manager: Any) -> Any:
@@ -149,7 +172,8 @@ class Guards(ast.NodeTransformer):
     def visit_Try(self, node: ast.Try) -> ast.Try:
         self.generic_visit(node)
         if node.handlers:
-            first = ast.ExceptHandler(call(PASSED_ON), None, [ast.Raise()])
+            is_named = ast.Constant(any(x.name for x in node.handlers))
+            first = ast.ExceptHandler(call(PASSED_ON, is_named), None, [ast.Raise()])
             node.handlers.insert(0, at(node.handlers[0], first))
         return node
 

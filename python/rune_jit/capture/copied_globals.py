@@ -1,0 +1,90 @@
+"""The globals of the functions that a trace copies."""
+
+from __future__ import annotations
+
+import builtins
+from typing import TYPE_CHECKING, Any
+
+from rune_jit.capture.loops.apart import run_apart
+from rune_jit.capture.loops.appends import APPENDS
+from rune_jit.capture.loops.branches import CONDITIONS, EXTREMES, branch
+from rune_jit.capture.loops.calls_apart import APART
+from rune_jit.capture.loops.equality import EQUALITY
+from rune_jit.capture.loops.handlers import HANDLERS
+from rune_jit.capture.loops.iterables import iterable
+from rune_jit.capture.loops.left_to_python import LEFT_TO_PYTHON
+from rune_jit.capture.loops.positions import GRIDS
+from rune_jit.capture.loops.reading import STACKS
+from rune_jit.capture.loops.rolling import begin, begin_while
+from rune_jit.capture.loops.source import BRANCH_ENTRY, ENTRY, ITERABLE, WHILE_ENTRY
+from rune_jit.capture.loops.tables import TABLES
+from rune_jit.capture.made_objects import MADE_OBJECTS
+from rune_jit.capture.shim import BUILTINS
+from rune_jit.capture.state import ABSENT
+
+if TYPE_CHECKING:
+    from rune_jit.capture.rebinder import Rebinder
+
+# What the calls around loops and branches call.
+_CALLED_BY_LOOPS = {
+    ENTRY: begin,
+    ITERABLE: iterable,
+    WHILE_ENTRY: begin_while,
+    BRANCH_ENTRY: branch,
+    APART: run_apart,
+    **CONDITIONS,
+    **EXTREMES,
+    **GRIDS,
+    **APPENDS,
+    **MADE_OBJECTS,
+    **HANDLERS,
+    **STACKS,
+    **TABLES,
+    **EQUALITY,
+    **LEFT_TO_PYTHON,
+}
+
+
+class Globals(dict[str, Any]):
+    """The globals of copied functions: a name has what stands for its value in the trace from the
+    first time that it is read. (Python calls `__getitem__` for each read of a global.)"""
+
+    def __init__(self, rebinder: Rebinder, real: dict[str, Any]) -> None:
+        super().__init__(BUILTINS | _CALLED_BY_LOOPS | real)
+        self["__builtins__"] = vars(builtins) | {"__import__": self._import}
+        self.real = real
+        self._before, self._held = dict(self), dict(real)
+        self._read: set[str] = {*_CALLED_BY_LOOPS, *BUILTINS} - real.keys()
+        self._read.add("__builtins__")  # code in C that imports a module reads it
+        self._rebinder: Rebinder | None = rebinder
+
+    def __getitem__(self, name: str) -> Any:
+        value = super().__getitem__(name)
+        now = self.real.get(name, ABSENT)  # code that is not copied may have assigned it
+        if name not in self._read or now is not self._held.get(name, ABSENT):
+            self._read.add(name)
+            # The trace has not assigned it, and runs.
+            if self._rebinder and name in self._before and value is self._before[name]:
+                self._held[name] = now
+                value = self._rebinder.read(self.real, name, value if now is ABSENT else now)
+                self[name] = self._before[name] = value
+        return value
+
+    def _import(self, *args: Any, **kwargs: Any) -> Any:
+        """The stand-in for a module that a function imports."""
+        module = __import__(*args, **kwargs)
+        return self._rebinder.inside(module) if self._rebinder else module
+
+    def forget(self) -> None:
+        """Makes these the module's globals, for functions that outlive the trace."""
+        self.clear()
+        self.update(self.real)
+        self._before = dict(self.real)
+        self._read = set(self.real)
+        self._rebinder = None
+
+    def assigned(self) -> dict[str, Any]:
+        """The values that the trace has assigned; ABSENT for names that it has deleted."""
+        before = self._before
+        deleted = dict.fromkeys(self.real.keys() & before.keys() - self.keys(), ABSENT)
+        return deleted | {k: v for k, v in self.items() if before.get(k, ABSENT) is not v}

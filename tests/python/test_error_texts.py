@@ -1,0 +1,65 @@
+"""The text of an error that the traced function handles is NumPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from compare import assert_same
+
+import rune_jit
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda x: x + np.ones(3),
+        lambda x: x.reshape(3),
+        lambda x: x[:0].max(),
+        lambda x: x[:0].argmax(),
+        lambda x: x @ np.ones(3),
+        lambda x: x.sum(axis=2),
+        lambda x: np.concatenate([x, np.ones((2, 2))]),
+        lambda x: np.stack([x, np.ones(3)]),
+        lambda x: np.transpose(x, (1, 0)),
+        lambda x: x & 1,
+        lambda x: x[5],
+    ],
+)
+def test_it_is_numpys(operation: Any) -> None:
+    def f(x: Any) -> Any:
+        try:
+            return operation(x)
+        except (ValueError, TypeError, IndexError) as error:
+            return type(error).__name__, str(error), x * 2
+
+    jitted = rune_jit.jit(f, fallback="silent")
+    for _ in range(3):
+        assert_same(jitted(np.ones(2)), f(np.ones(2)))
+
+
+def test_handlers_that_see_no_text_are_part_of_programs() -> None:
+    def f(x: Any) -> Any:
+        try:
+            return x.reshape(3)
+        except ValueError:
+            return x * 2
+
+    jitted = rune_jit.jit(f)
+    assert_same([jitted(np.ones(2)), jitted(np.ones(3))], [f(np.ones(2)), f(np.ones(3))])
+    assert "segments" not in jitted.explain()
+
+
+def test_errors_of_the_function_itself_are_part_of_programs() -> None:
+    def f(x: Any) -> Any:
+        try:
+            if x.ndim == 1:
+                raise ValueError("one axis")
+        except ValueError as error:
+            return str(error), x * 2
+        return "none", x
+
+    jitted = rune_jit.jit(f)
+    assert_same(jitted(np.ones(2)), f(np.ones(2)))
+    assert "segments" not in jitted.explain()
