@@ -292,6 +292,11 @@ def write_dict(config: Any, x: Any) -> Any:
     return READER.of_dict(x)
 
 
+def write_dict_in_a_program(config: Any, x: Any) -> Any:
+    config["state"] = config["state"] + x
+    return READER.of_dict(x)
+
+
 def write_items(items: Any, x: Any) -> Any:
     str(x.sum())
     items.append(x * 2)
@@ -305,6 +310,7 @@ def write_items(items: Any, x: Any) -> Any:
         (write_global, lambda: ()),
         (write_argument, lambda: (STATE,)),
         (write_dict, lambda: (CONFIG,)),
+        (write_dict_in_a_program, lambda: (CONFIG,)),
         (write_items, lambda: (READER.items,)),
     ],
 )

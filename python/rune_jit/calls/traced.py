@@ -104,8 +104,7 @@ def trace_call(
     or ConcretizationError (or their kinds), which names `name`, for what has no place in a
     program; Raised for what `fn` raises.
     """
-    # Arrays that the function names are traced ones first. If their values are needed they are
-    # part of the state that each call checks.
+    # Arrays that the function names are traced first, or else part of the state that calls check.
     for captured_are_traced in (True, False):
         plans = LoopPlans()
         while True:
@@ -301,11 +300,13 @@ def _trace_once(
     held = [assigned[call.slots[i].key] for i in slots]
     elements = [list(change.assigned.values()) for change in changes]
     stored = (held, elements)
-    if contents.holds(stored) or any(trace.rebind.is_copy(x) for _, x in containers(stored)):
-        raise _cannot_assign(trace)  # a list or dict would become another one
+    arrays = [x for x in call.leaves if changes and type(x) is np.ndarray]
+    is_met = any(id(x) in trace.stand_ins or watch.knows(x) for x in arrays)
+    copied = any(trace.rebind.is_copy(x) for _, x in containers(stored))
+    if is_met or copied or contents.holds(stored):
+        raise _cannot_assign(trace)  # a list or dict would become another one, or methods read it
     _refuse_views(trace, stored)
-    outside = (result, held, elements)
-    traced = _finish(trace, call, outside, input_leaves, watch.guards_now())
+    traced = _finish(trace, call, (result, held, elements), input_leaves, watch.guards_now())
     unflatten = None
     if returns_argument and isinstance(traced.unflatten, Views):
         unflatten = traced.unflatten.unflatten
@@ -341,8 +342,7 @@ def _cannot_assign(trace: Trace) -> UnsupportedOpError:
 
 
 def _refuse_views(trace: Trace, assigned: Any) -> None:
-    """Raises UnsupportedOpError for views among what is assigned to places outside: what is written
-    to one at a later call must reach the others."""
+    """Raises UnsupportedOpError for views among what is assigned: writes must reach the others."""
     for leaf in trees.flatten(assigned)[0]:
         if isinstance(leaf, Tracer) and leaf._steps:
             raise UnsupportedOpError(
