@@ -144,6 +144,21 @@ def make():
     return f
 f = make()
 """,
+    "a view in a variable of an outer function": """
+def make():
+    grid = np.arange(4.0)
+    inner = grid[1:-1]
+    class Api:
+        def apply(self, x): return x * inner
+    api = Api()
+    def f(x):
+        nonlocal inner
+        change = grid[:-2] + grid[2:]
+        inner += 0.1 * change + x
+        return api.apply(x), grid.sum()
+    return f
+f = make()
+""",
     "items of a dict": """
 config = {"scale": 1.0, "state": np.ones(2)}
 class Api:

@@ -456,9 +456,11 @@ class Watch:
             kind, held, _, before = kept
             if kind == "content":
                 held[...] = before
+            elif isinstance(held, dict) and held.keys() == before.keys():
+                for key, value in before.items():
+                    dict.__setitem__(held, key, value)
             else:
-                if not (isinstance(held, dict) and held.keys() == before.keys()):
-                    held.clear()
+                held.clear()
                 is_sequence = isinstance(held, (list, deque, bytearray))
                 (held.extend if is_sequence else held.update)(before)
         for source, state in self._generators:

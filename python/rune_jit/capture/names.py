@@ -63,9 +63,33 @@ def _assigned_within(code: types.CodeType) -> frozenset[str]:
     return frozenset(found)
 
 
-def may_be_assigned(function: types.FunctionType, name: str) -> bool:
-    """Whether a function that is defined where `function` is may assign this variable of a function
-    around them."""
+@functools.cache
+def _read_in_classes(code: types.CodeType, is_in_class: bool = False) -> frozenset[str]:
+    """Names of variables of outer functions that methods of classes in a function's code use."""
+    found: set[str] = set()
+    for inner in (x for x in code.co_consts if isinstance(x, types.CodeType)):
+        is_class = not inner.co_flags & inspect.CO_OPTIMIZED
+        found |= _read_in_classes(inner, is_in_class or is_class)
+        if is_in_class:
+            found |= {*inner.co_freevars}
+    return frozenset(found)
+
+
+def is_assigned_beside(function: types.FunctionType, name: str) -> bool:
+    """Whether a function that is defined where `function` is, which may be itself, may assign this
+    variable of a function around them."""
+    code, is_inner = _outermost(function)
+    return not is_inner or code is None or name in _assigned_within(code)
+
+
+def is_read_in_classes(function: types.FunctionType, name: str) -> bool:
+    """Whether methods of a class that is defined where `function` is may read this variable."""
+    code, is_inner = _outermost(function)
+    return is_inner and code is not None and name in _read_in_classes(code)
+
+
+def _outermost(function: types.FunctionType) -> tuple[types.CodeType | None, bool]:
+    """The code of the outermost function around a function, and whether there is one."""
     # (A wrapper has the name of what it wraps, from Python 3.11 on its code has its own.)
     name_of = getattr(function.__code__, "co_qualname", function.__qualname__)
     outermost, _, inner = name_of.partition(".<locals>.")
@@ -75,8 +99,7 @@ def may_be_assigned(function: types.FunctionType, name: str) -> bool:
         function.__globals__.get(outermost.split(".")[0]),
     )
     outer: Any = inspect.unwrap(getattr(x, "__func__", x))
-    code = getattr(outer, "__code__", None)
-    return not inner or code is None or name in _assigned_within(code)
+    return getattr(outer, "__code__", None), bool(inner)
 
 
 _TO_GLOBALS = ("STORE_GLOBAL", "DELETE_GLOBAL")

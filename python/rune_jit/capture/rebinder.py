@@ -24,7 +24,12 @@ from rune_jit.capture.guards import Watch
 from rune_jit.capture.loops.source import with_loops, with_loops_apart
 from rune_jit.capture.made_objects import MadeObjects
 from rune_jit.capture.math_functions import is_of_math
-from rune_jit.capture.names import assigns_globals, may_be_assigned, names_in_classes
+from rune_jit.capture.names import (
+    assigns_globals,
+    is_assigned_beside,
+    is_read_in_classes,
+    names_in_classes,
+)
 from rune_jit.capture.objects import (
     is_copied,
     is_library,
@@ -114,17 +119,18 @@ class Rebinder:
             return function
         try:
             refuse_code(function.__code__)
+            cells = [
+                self._cell(cell, function, name)
+                for cell, name in zip(
+                    function.__closure__ or (), function.__code__.co_freevars, strict=True
+                )
+            ]
         except UnsupportedOpError:
             if self._trace.is_segmented and self._copies:
                 return function  # the call has begun: as it is, then
             raise
         if self._trace.is_segmented and assigns_globals(function.__code__):
             return function  # objects' methods, which are as they are, see what it assigns
-        names = function.__code__.co_freevars
-        cells = [
-            self._cell(cell, function, name)
-            for cell, name in zip(function.__closure__ or (), names, strict=True)
-        ]
         copy = types.FunctionType(
             self._code_of(function),
             self._copy_of(function.__globals__),
@@ -410,8 +416,15 @@ class Rebinder:
             value = cell.cell_contents
         except ValueError:  # not bound yet
             return cell
-        if self._trace.is_segmented and may_be_assigned(function, name):
-            return cell
+        if self._trace.is_segmented and is_assigned_beside(function, name):
+            if not isinstance(value, np.ndarray):
+                return cell
+            if is_read_in_classes(function, name):
+                # (In the cell itself it would be written at once, which what waits does not see.)
+                raise UnsupportedOpError(
+                    f"{function.__name__}: cannot trace a function that assigns '{name}', an array"
+                    " which methods of a class read"
+                )
         is_assigned = ("cell", id(cell), None) in self._state
         replaced = is_assigned or isinstance(value, _REBOUND) or self.inside(value) is not value
         if not replaced:
