@@ -179,6 +179,7 @@ run_on_metal() {
   local options=(-n "$jobs" -r s)
   ((full)) && options+=(--full)
   if [[ $emulator == ON ]]; then
+    options+=(--sample 25)
     local -x PYTHONPATH=$tree/metal_emulator/package
     "$tree/metal_emulator/test_metal_validation" && "$tree/metal_emulator/test_metal_queue" || return
   fi
