@@ -138,15 +138,8 @@ _KINDS = (types.FunctionType, property, staticmethod)
 # Methods that are not copied: they compute nothing, or Python checks the type of their results.
 _KEPT = (NOT_CALLED - {"__init__", "__post_init__"}) | {
     *("__float__", "__int__", "__index__", "__complex__", "__bool__", "__len__", "__hash__"),
-    *(
-        "__array__",
-        "__contains__",
-        "__length_hint__",
-        "__format__",
-        "__bytes__",
-        "__sizeof__",
-        "__dir__",
-    ),
+    *("__contains__", "__length_hint__", "__format__", "__bytes__", "__sizeof__", "__dir__"),
+    "__array__",
 }
 
 

@@ -117,20 +117,17 @@ class Rebinder:
         if self._copies and self.told_apart.holds(function):
             self._watch.look(function)
             return function
+        code = function.__code__
         try:
-            refuse_code(function.__code__)
-            cells = [
-                self._cell(cell, function, name)
-                for cell, name in zip(
-                    function.__closure__ or (), function.__code__.co_freevars, strict=True
-                )
-            ]
+            refuse_code(code)
+            if self._trace.is_segmented and assigns_globals(code):
+                return function  # objects' methods, which are as they are, see what it assigns
+            named = zip(function.__closure__ or (), code.co_freevars, strict=True)
+            cells = [self._cell(cell, function, name) for cell, name in named]
         except UnsupportedOpError:
             if self._trace.is_segmented and self._copies:
                 return function  # the call has begun: as it is, then
             raise
-        if self._trace.is_segmented and assigns_globals(function.__code__):
-            return function  # objects' methods, which are as they are, see what it assigns
         copy = types.FunctionType(
             self._code_of(function),
             self._copy_of(function.__globals__),

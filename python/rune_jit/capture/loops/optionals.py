@@ -61,10 +61,8 @@ class Optionals(ast.NodeTransformer):
                 s.body = self._block(s.body, seen, is_in_loop)
                 s.orelse = self._block(s.orelse, seen, is_in_loop)
             elif isinstance(s, _Loop):
-                asked = _asked_for_none(
-                    s.body
-                )  # whether they are assigned is often known to matter
-                s.body = self._block(s.body, seen | asked, True)
+                # (Of names that it compares with None it is not assumed that they are assigned.)
+                s.body = self._block(s.body, seen | _asked_for_none(s.body), True)
             names: list[tuple[str, ast.stmt]] = []
             if isinstance(s, _Loop):
                 for name in sorted(stored(s.body) - seen - _read_in(s)):
@@ -79,11 +77,10 @@ class Optionals(ast.NodeTransformer):
             # (These statements must not have the place of the loop in the source.)
             for name, none in names:
                 again = _set(none, name, load(LAST + name))
-                after: ast.stmt = ast.If(load(HIT + name), [again], [])
+                hit, last = load(HIT + name), load(LAST + name)
+                after: ast.stmt = ast.If(hit, [again], [])
                 if is_in_loop:
-                    after = assign(
-                        name, call(CHOSEN, load(HIT + name), load(LAST + name), load(name))
-                    )
+                    after = assign(name, call(CHOSEN, hit, last, load(name)))
                 result.append(at(none, after))
         return result
 

@@ -15,7 +15,7 @@ import sys
 import warnings
 from typing import Any
 
-from rune_jit.capture.loops.nodes import at, call
+from rune_jit.capture.loops.nodes import at, call, path_of
 from rune_jit.capture.shim import original
 
 REPORTS = ".reports"  # the name of what is called with the path of the function
@@ -65,17 +65,10 @@ def _path_of(s: ast.stmt) -> str | None:
     """The path of what a statement calls to report something: "warnings.warn"."""
     if not isinstance(s, ast.Expr) or not isinstance(s.value, ast.Call):
         return None
-    names: list[str] = []
-    x: ast.expr = s.value.func
-    while isinstance(x, ast.Attribute):
-        names.append(x.attr)
-        x = x.value
-    if not isinstance(x, ast.Name):
-        return None
-    names.append(x.id)
-    is_log = len(names) > 1 and names[0] in _LEVELS and names[1].lower().endswith(_LOGS)
-    if names in (["print"], ["warn"], ["warn", "warnings"]) or is_log:
-        return ".".join(reversed(names))
+    path = path_of(s.value.func)
+    is_log = len(path) > 1 and path[-1] in _LEVELS and path[-2].lower().endswith(_LOGS)
+    if path in (("print",), ("warn",), ("warnings", "warn")) or is_log:
+        return ".".join(path)
     return None
 
 
