@@ -63,3 +63,19 @@ def test_errors_of_the_function_itself_are_part_of_programs() -> None:
     jitted = rune_jit.jit(f)
     assert_same(jitted(np.ones(2)), f(np.ones(2)))
     assert "segments" not in jitted.explain()
+
+
+def test_errors_in_helpers_without_arrays_are_part_of_programs() -> None:
+    def number(text: str) -> int:
+        return text.index("w")
+
+    def f(x: Any, text: str) -> Any:
+        try:
+            return x * number(text)
+        except ValueError as error:
+            return x * len(str(error))
+
+    jitted = rune_jit.jit(f, fallback="error")
+    for text in ("2", "two"):
+        assert_same(jitted(np.ones(2), text), f(np.ones(2), text))
+    assert "as one program" in jitted.explain()

@@ -16,6 +16,7 @@ import ast
 import copy
 import dis
 import sys
+import types
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ from rune_jit.capture.loops.nodes import at, call
 from rune_jit.errors import RuneJitError, UnsupportedOpError
 from rune_jit.tracing.context import ValuesNeeded, current_trace, is_library_file, is_own_file
 from rune_jit.tracing.loops import LoopRefused
+from rune_jit.tracing.tracer import contains_tracer
 
 # The names of what is called for the exceptions that no handler of the function gets, and with what
 # `with` enters.
@@ -58,10 +60,17 @@ def _is_ours(error: BaseException) -> bool:
         traceback = traceback.tb_next
     if traceback is None or isinstance(error, RuneJitError):
         return False
-    code = traceback.tb_frame.f_code
+    frame = traceback.tb_frame
+    code = frame.f_code
     if is_own_file(code.co_filename) or is_library_file(code.co_filename):
         return is_own_file(code.co_filename)
-    return dis.opname[code.co_code[traceback.tb_lasti]] not in ("RAISE_VARARGS", "RERAISE")
+    if dis.opname[code.co_code[traceback.tb_lasti]] in ("RAISE_VARARGS", "RERAISE"):
+        return False
+    # Code in C has raised it: that of an operation on arrays, if the function has any.
+    held = [*frame.f_locals.values(), *(frame.f_globals.get(name) for name in code.co_names)]
+    objects = [x for x in held if not isinstance(x, types.ModuleType) and hasattr(x, "__dict__")]
+    held += [y for x in objects for y in vars(x).values()]
+    return contains_tracer(held) or any(isinstance(x, np.ndarray) for x in held)
 
 
 def entered(manager: Any) -> Any:
