@@ -171,11 +171,11 @@ def scan(
 
     Returns:
         The last carried value, and the ys stacked along a new first axis: arrays of shape
-        (n, *y.shape) and of the dtype of the first y.
+        (n, *y.shape) and of the dtype that the dtypes of the ys promote to, as np.stack's.
 
     Raises:
-        ValueError: if n is 0, or if the sizes of the first axes differ.
-        TypeError: if `f` returns another structure than before.
+        ValueError: if n is 0, if the sizes of the first axes differ, or if the shapes of ys differ.
+        TypeError: if `f` returns no pair, or another structure than before.
 
     Source: the function of this name of jax.lax.
 
@@ -194,16 +194,22 @@ def _scan(
     n = _length(what, parts, length)
     tree = trees.flatten(init)[1]
     first = n - 1 if reverse else 0
-    carry, y = f(init, trees.unflatten(parts_tree, _at(parts, first)))
+    pair = f(init, trees.unflatten(parts_tree, _at(parts, first)))
+    if not isinstance(pair, tuple) or len(pair) != 2:
+        raise TypeError(
+            f"{what}: cannot take a result of type {type(pair).__name__} apart into the next"
+            " carried value and a y\nhint: return a tuple (carry, y)"
+        )
+    carry, y = pair
     state = trees.leaves_again(what, carry, tree)
     ys, ys_tree = trees.flatten(y)
     stacked = [np.empty((n, *np.shape(y)), np.asarray(y).dtype) for y in ys]
-    _put(stacked, first, ys)
+    stacked = _put(what, stacked, first, ys)
     for k in range(1, n):
         at = n - 1 - k if reverse else k
         carry, y = f(trees.unflatten(tree, state), trees.unflatten(parts_tree, _at(parts, at)))
         state = trees.leaves_again(what, carry, tree)
-        _put(stacked, at, trees.leaves_again(what, y, ys_tree))
+        stacked = _put(what, stacked, at, trees.leaves_again(what, y, ys_tree))
     return trees.unflatten(tree, state), trees.unflatten(ys_tree, stacked)
 
 
@@ -216,11 +222,11 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
             position of this axis.
 
     Returns:
-        The ys stacked along a new first axis: arrays of shape (n, *y.shape) and of the dtype of the
-        first y.
+        The ys stacked along a new first axis: arrays of shape (n, *y.shape) and of the dtype that
+        the dtypes of the ys promote to, as np.stack's.
 
     Raises:
-        ValueError: if n is 0, or if the sizes of the first axes differ.
+        ValueError: if n is 0, if the sizes of the first axes differ, or if the shapes of ys differ.
         TypeError: if `f` returns another structure than before.
 
     Source: the function of this name of jax.lax.
@@ -380,6 +386,19 @@ def _at(parts: list[Any], k: Any) -> tuple[Any, ...]:
     return tuple(x[k] for x in parts)
 
 
-def _put(stacked: list[Any], k: Any, ys: Sequence[Any]) -> None:
+def _put(what: str, stacked: list[Any], k: Any, ys: Sequence[Any]) -> list[Any]:
+    """Stores the `ys` at position k of the `stacked` arrays, which are returned. An array that
+    cannot hold its y is replaced by one of the type that both have in common."""
+    results = []
     for result, y in zip(stacked, ys, strict=True):
+        if np.shape(y) != result.shape[1:]:
+            raise ValueError(
+                f"{what}: cannot stack results of shapes {result.shape[1:]} and {np.shape(y)}\n"
+                "hint: return arrays of the same shape for each x"
+            )
+        dtype = np.promote_types(result.dtype, np.asarray(y).dtype)
+        if dtype != result.dtype:
+            result = result.astype(dtype)
         result[k] = y
+        results.append(result)
+    return results

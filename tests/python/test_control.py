@@ -111,6 +111,12 @@ def test_scan(reverse: bool) -> None:
         check(f, X)
 
 
+def test_results_of_a_scan_have_the_dtype_that_all_of_them_promote_to() -> None:
+    check(lambda x: rune_jit.scan(lambda c, v: (c + v, c), 0, x / 4), X)
+    check(lambda x: rune_jit.map(lambda v: np.sqrt(v) if v > 4 else 1, x), X, program=False)
+    assert rune_jit.scan(lambda c, v: (c + v, c), 0, X / 4)[1].dtype == np.float64
+
+
 def test_map() -> None:
     check(lambda x: rune_jit.map(lambda v: v * np.arange(3) + x[0], x), X)
     check(lambda x: rune_jit.map(lambda row: row / row.sum(), x.reshape(4, 2)), X)
@@ -190,6 +196,10 @@ def test_errors() -> None:
         rune_jit.fori_loop(0, 3, lambda i, x: (x, x), X)
     with pytest.raises(ValueError, match=r"scan: cannot take arrays of shapes \(8,\), \(4,\)"):
         rune_jit.scan(lambda c, p: (c, c), 0, (X, X[:4]))
+    with pytest.raises(TypeError, match="scan: cannot take a result of type ndarray apart"):
+        rune_jit.scan(lambda c, v: c + v, np.zeros(2), X)
+    with pytest.raises(ValueError, match=r"map: cannot stack results of shapes \(2,\) and \(\)"):
+        rune_jit.map(lambda row: row if row[0] < X[1] else row[0], X.reshape(4, 2))
     with pytest.raises(ValueError, match="map: cannot find the shapes"):
         rune_jit.map(np.sqrt, X[:0])
     with pytest.raises(ValueError, match="switch: cannot choose"):

@@ -101,7 +101,7 @@ def jit(
 
     def wrap(function: Callable[..., Any]) -> JitFunction[Any, Any]:
         if not callable(function):
-            raise TypeError(f"jit: cannot compile a {type(function).__name__} (it is not callable)")
+            raise TypeError(f"jit: cannot compile {function!r:.80} (it is not callable)")
         return JitFunction(
             function,
             device=device,
