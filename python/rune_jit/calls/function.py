@@ -37,7 +37,6 @@ from rune_jit.errors import (
     UnsupportedOpError,
 )
 from rune_jit.tracing.context import current_trace, user_site, user_site_of
-from rune_jit.tracing.tracer import Tracer
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -243,9 +242,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         # Inside another trace the function is part of the graph under construction.
         trace = current_trace()
         if trace is not None:
-            result = trace.rebind(self._fn)(*args, **kwargs)
-            is_traced = self._name == "__array__" and isinstance(result, Tracer)
-            return result.__array__() if is_traced else result  # NumPy takes its own only
+            return trace.rebind(self._fn)(*args, **kwargs)
         if _core.is_on_numpy() and self._reports.may_fall_back and self._device in (None, "cpu"):
             return self._eager_call(args, kwargs, "a function that calls it is timed on NumPy")
         if _core.is_disabled():

@@ -34,7 +34,6 @@ from typing import Any, NamedTuple
 from rune_jit.capture.loops.calls_apart import Apart, keep_loops, place_of
 from rune_jit.capture.loops.classes import Classes, OuterClasses, calls_classes
 from rune_jit.capture.loops.code_objects import (
-    all_codes,
     compiled,
     compiled_alone,
     inner,
@@ -67,6 +66,7 @@ from rune_jit.capture.loops.syntax import (
     without_returns,
 )
 from rune_jit.capture.loops.unfold import CONVERSIONS, METHODS, Unfolder
+from rune_jit.capture.names import all_codes
 from rune_jit.tracing.conditions import SIDE
 from rune_jit.tracing.context import may_handle_errors
 
