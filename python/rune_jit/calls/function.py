@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
-from rune_jit import _core, recording, trees
-from rune_jit.arrays.conversion import call_numpy, holds_array
+from rune_jit import _core, trees
+from rune_jit.arrays.conversion import holds_array
 from rune_jit.calls import reloading
 from rune_jit.calls.arguments import Call, take_apart
 from rune_jit.calls.bound import BoundJit, found_by_name, is_pickled_by_value
@@ -23,7 +23,7 @@ from rune_jit.calls.options import CacheInfo, JitOptions
 from rune_jit.calls.parameters import Parameters
 from rune_jit.calls.paths import Paths
 from rune_jit.calls.reports import Reports
-from rune_jit.calls.segmented import Segmented
+from rune_jit.calls.segmented import Segmented, on_numpy
 from rune_jit.calls.signatures import Signatures
 from rune_jit.calls.state import AgainCalls, WithState
 from rune_jit.calls.traced import Raised
@@ -337,11 +337,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
     def _eager_call(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], why: str = _UNSUITABLE
     ) -> Any:
-        """The function's result by NumPy; `why` is for profiles."""
-        if (recorder := recording.active) is None:
-            return call_numpy(self._fn, args, kwargs)
-        run = functools.partial(call_numpy, self._fn, args, kwargs)
-        return recorder.timed("numpy", self._name, why.partition("\n")[0], run)
+        return on_numpy(self._fn, self._name, why, args, kwargs)
 
     def _call_on_numpy(
         self, call: Call, entry: Fallback, args: tuple[Any, ...], kwargs: dict[str, Any]
