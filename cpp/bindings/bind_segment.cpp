@@ -209,17 +209,15 @@ void bind_segments(py::module_& m) {
       .def("add", &KnownSegments::add, py::arg("segment"), py::arg("program"), py::arg("arguments"),
            "Adds the Executable of a segment, whose constants at these positions are arguments. It "
            "replaces the one for the same pattern and sizes.")
-      .def(
-          "run",
-          py::overload_cast<const std::shared_ptr<PyGraph>&, const std::vector<PyValue>&,
-                            py::dict&>(&KnownSegments::run),
-          py::arg("builder"), py::arg("wanted"), py::arg("in_memory"),
-          "Cuts the Segment that computes these values, and what all Values that Python holds are "
-          "read from; the keys of `in_memory` are the ids of values that are in memory. Runs it, "
-          "if "
-          "its program is known: a list of the elements of the wanted values, and `in_memory` then "
-          "holds what later segments may read. Otherwise the Segment. The builder must have been "
-          "made with counts_uses.")
+      .def("run",
+           py::overload_cast<const std::shared_ptr<PyGraph>&, const std::vector<PyValue>&,
+                             py::dict&>(&KnownSegments::run),
+           py::arg("builder"), py::arg("wanted"), py::arg("in_memory"),
+           "Cuts the Segment that computes these values and what all Values that Python holds are "
+           "read from; the keys of `in_memory` are the ids of values that are in memory. If the "
+           "program of the Segment is known, it runs: the result is a list of the elements of the "
+           "wanted values, and `in_memory` then holds what later segments may read. Otherwise the "
+           "result is the Segment. The builder must have been made with counts_uses.")
       .def_readonly("numpy_ns", &KnownSegments::numpy_ns,
                     "An estimate of NumPy's time for all segments that have run.");
 }

@@ -1,4 +1,5 @@
-// Shortcuts of the rules of NumPy's functions: reductions, choices and transposes.
+// Shortcuts of the rules of NumPy's functions (reductions, choices, transposes), of astype and of
+// ufuncs with out=.
 #include <algorithm>
 #include <string_view>
 
@@ -30,13 +31,8 @@ struct Call {
 // None, an int or a tuple of ints as axes of an array of this rank.
 std::optional<Axes> axes_of(PyObject* given, int64_t rank) {
   if (given == Py_None) return Axes();
-  PyObject* const one[] = {given};
-  const bool is_tuple = PyTuple_CheckExact(given);
-  const Arguments all = is_tuple ? Arguments(reinterpret_cast<PyTupleObject*>(given)->ob_item,
-                                             static_cast<size_t>(PyTuple_GET_SIZE(given)))
-                                 : Arguments(one);
   Ints axes;
-  for (PyObject* axis : all) {
+  for (PyObject* axis : items_or_one(given)) {
     if (!is_position(axis)) return {};
     axes.push_back(PyLong_AsLongLong(axis));
     if (axes.back() < -rank || axes.back() >= rank) return {};
@@ -148,13 +144,8 @@ std::optional<PyObject*> transpose(const ActiveTrace& active, const Call& call) 
 
 // A size or a tuple of sizes; None of others.
 std::optional<Shape> shape_given(PyObject* given) {
-  PyObject* const one[] = {given};
-  const bool is_tuple = PyTuple_CheckExact(given);
-  const Arguments all = is_tuple ? Arguments(reinterpret_cast<PyTupleObject*>(given)->ob_item,
-                                             static_cast<size_t>(PyTuple_GET_SIZE(given)))
-                                 : Arguments(one);
   Shape shape;
-  for (PyObject* size : all) {
+  for (PyObject* size : items_or_one(given)) {
     if (!is_position(size)) return {};
     shape.emplace_back(PyLong_AsLongLong(size));
   }
@@ -192,9 +183,7 @@ std::optional<PyObject*> attempt_function(const ShortcutObject& self, Arguments 
   if (!active || args.size() != 5 || !active->graph->open_loops.empty()) return {};
   PyObject* found = PyDict_GetItemWithError(self.about, args[1]);
   if (!found || !PyTuple_CheckExact(args[3]) || !PyDict_CheckExact(args[4])) return {};
-  const Call call{Arguments(reinterpret_cast<PyTupleObject*>(args[3])->ob_item,
-                            static_cast<size_t>(PyTuple_GET_SIZE(args[3]))),
-                  args[4]};
+  const Call call{items_of(args[3]), args[4]};
   const auto name = py::handle(found).cast<std::string_view>();
   if (name == "where") return choice(*active, call);
   if (name == "transpose") return transpose(*active, call);
@@ -202,7 +191,54 @@ std::optional<PyObject*> attempt_function(const ShortcutObject& self, Arguments 
   return reduction(*active, name, call);
 }
 
+// What stands for a class of scalars has its dtype.
+DType dtype_given(PyObject* x) {
+  if (!PyType_Check(x) && !PyUnicode_Check(x) && !py::isinstance<py::dtype>(x)) {
+    const py::object dtype = py::getattr(x, "dtype", py::none());
+    if (py::isinstance<py::dtype>(dtype)) return to_dtype(dtype);
+  }
+  return to_dtype(x);
+}
+
+// Tracer.astype(dtype): protocol._astype
+std::optional<PyObject*> attempt_astype(const ShortcutObject&, Arguments args) {
+  const ActiveTrace* active = active_trace();
+  if (!active || args.size() != 2) return {};
+  const TracerObject* x = traced_array(args[0], *active);
+  PyObject* known = x && rank(*x) > 0 ? known_value(*x, active->trace.ptr()) : nullptr;
+  if (!known) return {};
+  const auto value = py::reinterpret_borrow<PyValue>(known);
+  if (is_complex(graph::numpy::dtype_of(*active->graph, value.operand()))) return {};
+  const DType dtype = dtype_given(args[1]);
+  note_line();
+  const Operand result = graph::numpy::astype(*active->graph, value.operand(), dtype);
+  return finish(*active, result, args.first(1));
+}
+
 }  // namespace
+
+PyObject* called_ufunc(const ShortcutObject& self, Arguments args) {
+  const bool is_call = PyUnicode_CompareWithASCIIString(args[2], "__call__") == 0;
+  return is_call ? PyDict_GetItemWithError(self.about, args[1]) : nullptr;
+}
+
+std::optional<PyObject*> attempt_ufunc_out(const ShortcutObject& self, Arguments args) {
+  const ActiveTrace* active = active_trace();
+  PyObject* name = active && args.size() > 4 ? called_ufunc(self, args) : nullptr;
+  if (!name) return {};
+  PyObject* out = args.back();
+  if (!PyTuple_CheckExact(out) || PyTuple_GET_SIZE(out) != 1) return {};
+  const TracerObject* target = traced_array(PyTuple_GET_ITEM(out, 0), *active);
+  const auto ufunc = py::handle(name).cast<std::string_view>();
+  if (!target || !is_written_to(*target) || ufunc == "matmul") return {};
+  const auto given = usual(*active, args.subspan(3, args.size() - 4));
+  if (!given) return {};
+  note_line();
+  const Operand result = graph::numpy::ufunc(*active->graph, ufunc, given->values)[0];
+  if (!write_result(*active, *target, result)) return {};
+  active = active_trace();
+  return look(*active) ? py::handle(PyTuple_GET_ITEM(out, 0)).inc_ref().ptr() : nullptr;
+}
 
 void bind_function_shortcuts(py::module_& m) {
   m.def(
@@ -212,6 +248,10 @@ void bind_function_shortcuts(py::module_& m) {
       },
       py::arg("rule"), py::arg("names"),
       "Tracer.__array_function__ that computes functions of these names without the rule.");
+  m.def(
+      "shorten_astype",
+      [](const py::object& rule) { return make_shortcut(rule, py::none(), &attempt_astype); },
+      py::arg("rule"), "Tracer.astype");
 }
 
 }  // namespace rune::bindings

@@ -45,13 +45,8 @@ struct Basic {
 
 // None for another index.
 std::optional<Basic> basic_items(PyObject* index) {
-  PyObject* const one[] = {index};
-  const bool is_tuple = PyTuple_CheckExact(index);
-  const Arguments given = is_tuple ? Arguments(reinterpret_cast<PyTupleObject*>(index)->ob_item,
-                                               static_cast<size_t>(PyTuple_GET_SIZE(index)))
-                                   : Arguments(one);
   Basic result;
-  for (PyObject* item : given) {
+  for (PyObject* item : items_or_one(index)) {
     if (is_position(item) || is_plain_slice(item))
       ++result.consumed;
     else if (item == Py_Ellipsis)
@@ -142,8 +137,7 @@ std::optional<PyObject*> attempt_write(const ShortcutObject&, Arguments args) {
   if (!storage || !storage->has(Value) || storage->is(IsExposed)) return {};
   if (active->is_segmented && storage->has(Captured)) return {};  // Trace.before_write
   if (PyTuple_GET_SIZE((*storage)[Reshaped]) > 0 || !PyValue::is_value(args[3])) return {};
-  const Arguments steps(reinterpret_cast<PyTupleObject*>(args[2])->ob_item,
-                        static_cast<size_t>(PyTuple_GET_SIZE(args[2])));
+  const Arguments steps = items_of(args[2]);
   for (PyObject* step : steps)
     if (!items_of_step(step)) return {};
   auto part = py::reinterpret_borrow<PyValue>(args[3]);

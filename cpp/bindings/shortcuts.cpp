@@ -169,8 +169,6 @@ py::object make(vectorcallfunc function, const py::object& rule, const py::objec
   return py::reinterpret_steal<py::object>(self);
 }
 
-// Values of operands.
-
 }  // namespace
 
 py::object make_shortcut(const py::object& rule, const py::object& about, Attempt* attempt,
@@ -396,9 +394,8 @@ std::optional<PyObject*> attempt_operator(const ShortcutObject& self, Arguments 
 // Tracer.__array_ufunc__(ufunc, method, *inputs)
 std::optional<PyObject*> attempt_ufunc(const ShortcutObject& self, Arguments args) {
   const ActiveTrace* active = active_trace();
-  if (!active || args.size() < 4) return {};
-  PyObject* name = PyDict_GetItemWithError(self.about, args[1]);
-  if (!name || PyUnicode_CompareWithASCIIString(args[2], "__call__") != 0) return {};
+  PyObject* name = active && args.size() > 3 ? called_ufunc(self, args) : nullptr;
+  if (!name) return {};
   const Arguments operands = args.subspan(3);
   const auto ufunc = py::handle(name).cast<std::string_view>();
   if (ufunc == "matmul") return product(*active, operands);
@@ -406,50 +403,6 @@ std::optional<PyObject*> attempt_ufunc(const ShortcutObject& self, Arguments arg
   if (!given) return {};
   note_line();
   return finish(*active, graph::numpy::ufunc(*active->graph, ufunc, given->values)[0], operands);
-}
-
-// Tracer.__array_ufunc__(ufunc, method, *inputs, out=(out,))
-std::optional<PyObject*> attempt_ufunc_out(const ShortcutObject& self, Arguments args) {
-  const ActiveTrace* active = active_trace();
-  if (!active || args.size() < 5) return {};
-  PyObject* name = PyDict_GetItemWithError(self.about, args[1]);
-  if (!name || PyUnicode_CompareWithASCIIString(args[2], "__call__") != 0) return {};
-  PyObject* out = args.back();
-  if (!PyTuple_CheckExact(out) || PyTuple_GET_SIZE(out) != 1) return {};
-  const TracerObject* target = traced_array(PyTuple_GET_ITEM(out, 0), *active);
-  const auto ufunc = py::handle(name).cast<std::string_view>();
-  if (!target || !is_written_to(*target) || ufunc == "matmul") return {};
-  const auto given = usual(*active, args.subspan(3, args.size() - 4));
-  if (!given) return {};
-  note_line();
-  const Operand result = graph::numpy::ufunc(*active->graph, ufunc, given->values)[0];
-  if (!write_result(*active, *target, result)) return {};
-  active = active_trace();
-  return look(*active) ? py::handle(PyTuple_GET_ITEM(out, 0)).inc_ref().ptr() : nullptr;
-}
-
-// What stands for a class of scalars has its dtype.
-DType dtype_given(PyObject* x) {
-  if (!PyType_Check(x) && !PyUnicode_Check(x) && !py::isinstance<py::dtype>(x)) {
-    const py::object dtype = py::getattr(x, "dtype", py::none());
-    if (py::isinstance<py::dtype>(dtype)) return to_dtype(dtype);
-  }
-  return to_dtype(x);
-}
-
-// Tracer.astype(dtype): protocol._astype
-std::optional<PyObject*> attempt_astype(const ShortcutObject&, Arguments args) {
-  const ActiveTrace* active = active_trace();
-  if (!active || args.size() != 2) return {};
-  const TracerObject* x = traced_array(args[0], *active);
-  PyObject* known = x && rank(*x) > 0 ? known_value(*x, active->trace.ptr()) : nullptr;
-  if (!known) return {};
-  const auto value = py::reinterpret_borrow<PyValue>(known);
-  if (is_complex(graph::numpy::dtype_of(*active->graph, value.operand()))) return {};
-  const DType dtype = dtype_given(args[1]);
-  note_line();
-  const Operand result = graph::numpy::astype(*active->graph, value.operand(), dtype);
-  return finish(*active, result, args.first(1));
 }
 
 // Tracer._value_in(trace)
@@ -490,10 +443,6 @@ void bind_shortcuts(py::module_& m) {
       },
       py::arg("rule"), py::arg("names"),
       "Tracer.__array_ufunc__ that computes ufuncs of these names without the rule.");
-  m.def(
-      "shorten_astype",
-      [](const py::object& rule) { return make_shortcut(rule, py::none(), &attempt_astype); },
-      py::arg("rule"), "Tracer.astype");
   m.def(
       "shorten_value_in",
       [](const py::object& rule) { return make_shortcut(rule, py::none(), &attempt_value); },

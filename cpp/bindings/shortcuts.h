@@ -13,6 +13,15 @@ namespace rune::bindings {
 
 using Arguments = std::span<PyObject* const>;
 
+inline Arguments items_of(PyObject* tuple) {
+  return {reinterpret_cast<PyTupleObject*>(tuple)->ob_item,
+          static_cast<size_t>(PyTuple_GET_SIZE(tuple))};
+}
+// The items of a tuple, or something else itself.
+inline Arguments items_or_one(PyObject* const& given) {
+  return PyTuple_CheckExact(given) ? items_of(given) : Arguments(&given, 1);
+}
+
 // A callable that stands before a rule in Python.
 struct ShortcutObject;
 // The result (null with a Python exception set); nothing, or any C++ exception: the rule decides.
@@ -27,6 +36,10 @@ struct ShortcutObject {
   PyObject* about;       // what the attempts need to know
   bool reflected;
 };
+// Of Tracer.__array_ufunc__(ufunc, method, *inputs, out=(out,))
+Attempt attempt_ufunc_out;
+// The name of the ufunc that the first arguments of __array_ufunc__ call; null for its methods.
+PyObject* called_ufunc(const ShortcutObject& self, Arguments args);
 
 // Tries `attempt`, then the rule.
 py::object make_shortcut(const py::object& rule, const py::object& about, Attempt* attempt,

@@ -601,7 +601,7 @@ class KnownSegments:
         self, builder: GraphBuilder, wanted: collections.abc.Sequence[typing.Any], in_memory: dict
     ) -> typing.Any:
         """
-        Cuts the Segment that computes these values, and what all Values that Python holds are read from; the keys of `in_memory` are the ids of values that are in memory. Runs it, if its program is known: a list of the elements of the wanted values, and `in_memory` then holds what later segments may read. Otherwise the Segment. The builder must have been made with counts_uses.
+        Cuts the Segment that computes these values and what all Values that Python holds are read from; the keys of `in_memory` are the ids of values that are in memory. If the program of the Segment is known, it runs: the result is a list of the elements of the wanted values, and `in_memory` then holds what later segments may read. Otherwise the result is the Segment. The builder must have been made with counts_uses.
         """
     @property
     def numpy_ns(self) -> float:

@@ -4,6 +4,7 @@ key."""
 from __future__ import annotations
 
 import inspect
+import types
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, NamedTuple
 
@@ -218,3 +219,10 @@ def is_turned(leaf: Any) -> bool:
     """Whether an array is read in Fortran order, as its key says."""
     memory = leaf._memory if isinstance(leaf, Array) else leaf
     return isinstance(memory, np.ndarray) and memory.flags.fnc and memory.flags.aligned
+
+
+def is_defined_often(x: Any) -> bool:
+    """Whether the key of a call describes this argument by its code (call_key.cpp)."""
+    if not isinstance(x, types.FunctionType) or x.__closure__ or vars(x):
+        return False
+    return bool(x.__code__.co_flags & inspect.CO_NESTED) or x.__name__ == "<lambda>"

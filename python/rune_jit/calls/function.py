@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
-from rune_jit import _core, recording, trees
-from rune_jit.arrays.conversion import call_numpy, holds_array
+from rune_jit import _core, trees
+from rune_jit.arrays.conversion import holds_array
 from rune_jit.calls import reloading
 from rune_jit.calls.arguments import Call, take_apart
 from rune_jit.calls.bound import BoundJit, found_by_name, is_pickled_by_value
@@ -23,7 +23,7 @@ from rune_jit.calls.options import CacheInfo, JitOptions
 from rune_jit.calls.parameters import Parameters
 from rune_jit.calls.paths import Paths
 from rune_jit.calls.reports import Reports
-from rune_jit.calls.segmented import Segmented
+from rune_jit.calls.segmented import Segmented, on_numpy
 from rune_jit.calls.signatures import Signatures
 from rune_jit.calls.state import AgainCalls, WithState
 from rune_jit.calls.traced import Raised
@@ -37,7 +37,6 @@ from rune_jit.errors import (
     UnsupportedOpError,
 )
 from rune_jit.tracing.context import current_trace, user_site, user_site_of
-from rune_jit.tracing.tracer import Tracer
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -243,9 +242,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         # Inside another trace the function is part of the graph under construction.
         trace = current_trace()
         if trace is not None:
-            result = trace.rebind(self._fn)(*args, **kwargs)
-            is_traced = self._name == "__array__" and isinstance(result, Tracer)
-            return result.__array__() if is_traced else result  # NumPy takes its own only
+            return trace.rebind(self._fn)(*args, **kwargs)
         if _core.is_on_numpy() and self._reports.may_fall_back and self._device in (None, "cpu"):
             return self._eager_call(args, kwargs, "a function that calls it is timed on NumPy")
         if _core.is_disabled():
@@ -340,11 +337,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
     def _eager_call(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], why: str = _UNSUITABLE
     ) -> Any:
-        """The function's result by NumPy; `why` is for profiles."""
-        if (recorder := recording.active) is None:
-            return call_numpy(self._fn, args, kwargs)
-        run = functools.partial(call_numpy, self._fn, args, kwargs)
-        return recorder.timed("numpy", self._name, why.partition("\n")[0], run)
+        return on_numpy(self._fn, self._name, why, args, kwargs)
 
     def _call_on_numpy(
         self, call: Call, entry: Fallback, args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -10,6 +10,7 @@ import gc
 import itertools
 import sys
 import time
+import traceback
 import types
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from rune_jit import _core, recording
 from rune_jit.arrays.conversion import call_numpy
 from rune_jit.calls.trial import FOR_TRIAL, Trial
 from rune_jit.capture import threads, told_apart
+from rune_jit.capture.matching import reachable
 from rune_jit.capture.objects import held_arrays, held_containers, is_library, is_replaceable
 from rune_jit.capture.rebinder import Rebinder
 from rune_jit.capture.unwatched import Unwatched
@@ -30,7 +32,17 @@ from rune_jit.tracing.context import is_own
 from rune_jit.tracing.frames import replace_locals
 from rune_jit.tracing.programs import Programs
 from rune_jit.tracing.segments import SegmentedTrace, is_empty_mask
-from rune_jit.tracing.tracer import Tracer, are_atomic, contains_tracer
+from rune_jit.tracing.tracer import ATOMIC, Tracer, are_atomic, contains_tracer
+
+
+def on_numpy(
+    function: Callable[..., Any], name: str, why: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """A function's result by NumPy; its `name`, and `why`, are for profiles."""
+    if (recorder := recording.active) is None:
+        return call_numpy(function, args, kwargs)
+    run = functools.partial(call_numpy, function, args, kwargs)
+    return recorder.timed("numpy", name, why.partition("\n")[0], run)
 
 
 class Segmented:
@@ -56,12 +68,12 @@ class Segmented:
         """function(*args, **kwargs). Raises what the function raises."""
         self.use.is_now()
         if self.runs_on_numpy:
-            return self._on_numpy(self.runs_on_numpy, args, kwargs)
+            return on_numpy(self._function, self._name, self.runs_on_numpy, args, kwargs)
         is_numpys_turn = self._trial.is_numpys_turn
         if is_numpys_turn and not self.programs.has_met_device:
             try:
                 with self._trial.numpys_turn():
-                    return self._on_numpy(FOR_TRIAL, args, kwargs)
+                    return on_numpy(self._function, self._name, FOR_TRIAL, args, kwargs)
             finally:
                 if self._trial.is_over:
                     self._choose()
@@ -77,12 +89,6 @@ class Segmented:
                 start += self.programs.compile_time - compile_time  # as if interpreted in no time
                 self._trial.note(time.perf_counter() - start)
             self._is_new = False
-
-    def _on_numpy(self, why: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if (recorder := recording.active) is None:
-            return call_numpy(self._function, args, kwargs)
-        run = functools.partial(call_numpy, self._function, args, kwargs)
-        return recorder.timed("numpy", self._name, why.partition("\n")[0], run)
 
     def _choose(self) -> None:
         self.runs_on_numpy = self._trial.verdict()
@@ -157,38 +163,38 @@ def _call_in_segments(
 def _settle(trace: SegmentedTrace, error: BaseException | None) -> None:
     """Gives exceptions that leave a call, and the variables of the functions that they have ended,
     NumPy's arrays and numbers."""
-    while error is not None:
-        if contains_tracer([*error.args, *vars(error).values()]):
-            outside(trace, error)
-        traceback = error.__traceback__
-        while traceback is not None:
-            frame, traceback = traceback.tb_frame, traceback.tb_next
+    for one in _with_contexts(error):
+        if contains_tracer([*one.args, *vars(one).values()]):
+            outside(trace, one)
+        for frame, _ in traceback.walk_tb(one.__traceback__):
             if is_own(frame.f_code.co_filename):
                 continue  # _clear_own_frames
             held = [x for x in frame.f_locals.values() if type(x) is Tracer and x._trace is trace]
             if held:
                 plain = dict(zip(map(id, held), trace.finish(held), strict=True))
                 replace_locals(frame, functools.partial(_in_place_of, plain))
-        error = error.__context__
 
 
 def _in_place_of(by_id: dict[int, Any], x: Any) -> Any:
     return by_id.get(id(x), x)
 
 
+def _with_contexts(error: BaseException | None) -> Iterator[BaseException]:
+    """An exception, and those during whose handling it and they were raised."""
+    while error is not None:
+        yield error
+        error = error.__context__
+
+
 def _clear_own_frames(error: BaseException | None) -> collections.Counter[types.CodeType]:
     """Drops the variables of our functions that exceptions have ended: traced arrays are among
     them. Returns the code of the user's, as often as it is ended."""
-    frames = set()
-    while error is not None:
-        traceback = error.__traceback__
-        while traceback is not None:
-            frames.add(traceback.tb_frame)
-            if is_own(traceback.tb_frame.f_code.co_filename):
-                with contextlib.suppress(RuntimeError):  # of one that runs
-                    traceback.tb_frame.clear()
-            traceback = traceback.tb_next
-        error = error.__context__
+    tracebacks = (one.__traceback__ for one in _with_contexts(error))
+    frames = {frame for tb in tracebacks for frame, _ in traceback.walk_tb(tb)}
+    for frame in frames:
+        if is_own(frame.f_code.co_filename):
+            with contextlib.suppress(RuntimeError):  # of one that runs
+                frame.clear()
     # Frames refer to functions from Python 3.11 on.
     return collections.Counter(x.f_code for x in frames if sys.version_info >= (3, 11))
 
@@ -392,27 +398,10 @@ _MOST_REACHED = 300
 def _replace_reachable(trace: SegmentedTrace, roots: list[Any]) -> None:
     """Puts arrays and numbers in the place of traced ones in what the roots hold, if that is not
     much."""
-    seen: set[int] = set()
-    open_ = list(roots)
-    while open_:
-        x = open_.pop()
-        if id(x) in seen or type(x) in _WITHOUT_PARTS:
-            continue
-        seen.add(id(x))
-        if len(seen) > _MOST_REACHED:
-            return
-        if isinstance(x, (list, tuple, dict, deque, set, frozenset)):
-            open_ += x
-        if isinstance(x, dict):
-            open_ += x.values()
-        if _has_attributes(x):
-            open_ += vars(x).values()
-        open_ += (item for _, item in _members_of(x))
-    with trace.active():
-        outside(trace, roots)
-
-
-_WITHOUT_PARTS = (Tracer, np.ndarray, int, float, str, bool, type(None), types.FunctionType)
+    reached = (x for x in reachable(roots) if type(x) not in ATOMIC)
+    if len([*itertools.islice(reached, _MOST_REACHED + 1)]) <= _MOST_REACHED:
+        with trace.active():
+            outside(trace, roots)
 
 
 def _replace_kept(trace: SegmentedTrace, interrupted: bool) -> None:

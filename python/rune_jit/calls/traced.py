@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -13,7 +12,7 @@ import numpy as np
 
 from rune_jit import trees
 from rune_jit.arrays.array import Array
-from rune_jit.calls.arguments import STATE, USED_ONCE, Call, is_turned
+from rune_jit.calls.arguments import STATE, USED_ONCE, Call, is_defined_often, is_turned
 from rune_jit.calls.views import View, Views, with_bases, with_places
 from rune_jit.capture import effects, threads
 from rune_jit.capture.guards import Watch
@@ -28,7 +27,8 @@ from rune_jit.errors import (
 )
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.tracing.context import ValuesNeeded, user_site_of
-from rune_jit.tracing.loops import LoopPlans, LoopRefused, Loops
+from rune_jit.tracing.loop_plans import LoopPlans, LoopRefused
+from rune_jit.tracing.loops import Loops
 from rune_jit.tracing.orders import Orders
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
@@ -184,7 +184,7 @@ def _trace_once(
     for position in filter(lambda position: position < count, statics):
         traced_leaves[position] = trace.rebind.inside(call.leaves[position])
     functions = [(i, call.leaves[i]) for i in statics.difference(call.constants)]
-    functions = [(i, x) for i, x in functions if _is_defined_often(x)]
+    functions = [(i, x) for i, x in functions if is_defined_often(x)]
     for position, function in functions:
         same = trace.definitions.get(function.__code__, frozenset())
         trace.definitions[function.__code__] = same | {position}
@@ -317,13 +317,6 @@ def _trace_once(
     paths = tuple((c.path, c.removed, new) for c, new in zip(changes, keys, strict=True))
     assigned_there = Assigned(tuple(slots), paths, unflatten)
     return traced._replace(assigned=assigned_there, met=watch.met())
-
-
-def _is_defined_often(x: Any) -> bool:
-    """Whether the key of a call describes this argument by its code (call_key.cpp)."""
-    if not isinstance(x, types.FunctionType) or x.__closure__ or vars(x):
-        return False
-    return bool(x.__code__.co_flags & inspect.CO_NESTED) or x.__name__ == "<lambda>"
 
 
 def _are_conditions_sure(trace: Trace, call: Call) -> bool:

@@ -23,16 +23,14 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.capture import effects
 from rune_jit.capture.matching import (
-    EmptySlot,
     Met,
-    bound_members,
     function_of,
     has_slots,
     knows_identity,
     members_of,
     owner_of,
 )
-from rune_jit.capture.names import Names, UnboundNames, guards_on_absence, names_in
+from rune_jit.capture.names import Names, guards_on_absence, names_in
 from rune_jit.capture.objects import (
     INSTALLED,
     is_foreign_array,
@@ -41,7 +39,7 @@ from rune_jit.capture.objects import (
     refuse_stateful,
     refuse_streams,
 )
-from rune_jit.capture.state import Slot
+from rune_jit.capture.state import Slot, Unbound, bound_members, watched_place
 from rune_jit.capture.told_apart import ToldApart
 from rune_jit.chunked.arrays import is_dask_array
 from rune_jit.errors import StateChangedError, UnsupportedOpError
@@ -331,8 +329,8 @@ class Watch:
             slots = {n: raw for n, raw in others.items() if type(raw) is types.MemberDescriptorType}
             if slots and x is not klass:
                 self.on_names(slots, read, of_object=True)
-                for name in slots.keys() - bound_members(x):  # code may assign them
-                    self.guard("attribute", EmptySlot(x, slots[name]), "is_bound", False)
+                if empty := slots.keys() - bound_members(x):  # code may assign them
+                    self.guard("attribute", Unbound(x, frozenset(empty)), "are_bound", False)
 
     def _look_at_methods(self, klass: type, raws: dict[str, Any], is_copied: bool) -> None:
         def read(name: str) -> None:
@@ -398,7 +396,7 @@ class Watch:
         changed = [guards[i] for i in _core.broken_guards(guards)]
         names = [_change(self._may_grow, *guard) for guard in changed]
         what = next(filter(None, names), None)
-        slots = [_slot(*guard) for guard, name in zip(changed, names, strict=True) if name]
+        slots = [watched_place(*guard) for guard, name in zip(changed, names, strict=True) if name]
         for kept in self._kept:
             _, held, name, before = kept
             if name == "attributes":
@@ -475,7 +473,7 @@ def _change(may_grow: bool, kind: str, holder: Any, name: Any, value: Any) -> st
     """Names what has changed if a guard does not hold. None if a container has only grown, by
     other things than traced values, and may do so."""
     if kind not in ("items", "equal"):
-        name = holder.name if isinstance(holder, (EmptySlot, UnboundNames)) else name
+        name = holder.bound_slot if isinstance(holder, Unbound) else name
         return "a variable of an outer function" if kind == "cell" else name
     if not may_grow:
         return f"a {type(holder).__name__}"
@@ -489,13 +487,6 @@ def _change(may_grow: bool, kind: str, holder: Any, name: Any, value: Any) -> st
         return f"elements of a {type(holder).__name__}"
     new = holder.values() if isinstance(holder, dict) else holder
     return f"a {type(holder).__name__}" if contains_tracer([*new]) else None
-
-
-def _slot(kind: str, holder: Any, name: Any, value: Any) -> Slot | None:
-    """The place that a guard watches, if it is one that can be assigned."""
-    if kind == "items":
-        return Slot("content", holder) if type(holder) in (list, dict) else None
-    return Slot(kind, holder, name) if kind in ("item", "cell") else None
 
 
 def _refuse_spawning(name: str) -> None:

@@ -8,14 +8,12 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from rune_jit import _core
 from rune_jit.capture.loops.classes import MADE, TYPE
 from rune_jit.capture.loops.members import NOT_CALLED, Copied, can_be_made, is_made
 from rune_jit.capture.loops.structures import class_of, is_named_tuple
 from rune_jit.capture.objects import is_library
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import current_trace
-from rune_jit.tracing.tracer import Tracer
 
 _set_class = vars(object)["__class__"].__set__
 
@@ -117,8 +115,6 @@ class MadeObjects:
             for name, x in members.items()
             if name not in _KEPT and isinstance(x, _KINDS)
         }
-        if isinstance(members.get("__array__"), (types.FunctionType, _core.Dispatcher)):
-            own["__array__"] = _array_of(members["__array__"])
         self._methods += found.values()
         return _Meta(kind.__name__, (kind,), found | own)
 
@@ -139,19 +135,7 @@ _KINDS = (types.FunctionType, property, staticmethod)
 _KEPT = (NOT_CALLED - {"__init__", "__post_init__"}) | {
     *("__float__", "__int__", "__index__", "__complex__", "__bool__", "__len__", "__hash__"),
     *("__contains__", "__length_hint__", "__format__", "__bytes__", "__sizeof__", "__dir__"),
-    "__array__",
 }
-
-
-def _array_of(method: Any) -> Any:
-    """The method `__array__` of a class, with NumPy's array as its result: NumPy takes no other."""
-
-    @functools.wraps(method)
-    def __array__(self: Any, *args: Any, **kwargs: Any) -> Any:
-        made = method.__get__(self)(*args, **kwargs)
-        return made.__array__() if isinstance(made, Tracer) else made
-
-    return __array__
 
 
 def _is_copied(x: Any) -> bool:

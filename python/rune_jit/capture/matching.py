@@ -16,6 +16,7 @@ import numpy as np
 
 from rune_jit import _core, trees
 from rune_jit.capture.objects import is_library, is_replaceable
+from rune_jit.capture.state import Unbound, bound_members
 from rune_jit.tracing.tracer import Tracer
 
 # Types of values that have no parts and that programs compare by value, not by identity.
@@ -64,8 +65,8 @@ class Match:
 
     def _add_guard(self, kind: str, holder: Any, name: Any, expected: Any) -> bool:
         now = self._new.get(id(holder), _ABSENT)
-        if isinstance(holder, EmptySlot):
-            now = holder.of(self._new.get(id(holder.owner), holder.owner))
+        if isinstance(holder, Unbound):
+            now = holder._replace(owner=self._new.get(id(holder.owner), holder.owner))
         elif now is _ABSENT:
             now = holder
             if not self._link(holder, holder):
@@ -217,41 +218,10 @@ def _is_of_parts(kind: Any) -> bool:
     )
 
 
-class EmptySlot:
-    """A slot of an object that held nothing, for guards to watch."""
-
-    def __init__(self, owner: Any, member: types.MemberDescriptorType) -> None:
-        self.owner, self.name, self._member = owner, member.__name__, member
-
-    def of(self, owner: Any) -> EmptySlot:
-        """The slot of another object of the class."""
-        return EmptySlot(owner, self._member)
-
-    @property
-    def is_bound(self) -> bool:
-        """Whether it holds something now. Assigning False empties it."""
-        return self.name in bound_members(self.owner)
-
-    @is_bound.setter
-    def is_bound(self, value: bool) -> None:
-        self._member.__delete__(self.owner)
-
-
 @functools.cache
 def has_slots(kind: Any) -> bool:
     """Whether instances of a user's class hold something in slots."""
     return any("__slots__" in vars(base) for base in kind.__mro__) and _is_of_parts(kind)
-
-
-def bound_members(x: Any) -> frozenset[str]:
-    """The names of the slots of an object that hold something."""
-    names = (
-        name
-        for base in type(x).__mro__
-        for name, member in vars(base).items()
-        if isinstance(member, types.MemberDescriptorType)
-    )
-    return frozenset(name for name in names if hasattr(x, name))
 
 
 @functools.cache

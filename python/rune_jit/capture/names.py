@@ -6,18 +6,37 @@ import builtins
 import dis
 import functools
 import inspect
+import sys
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
+
+from rune_jit.capture.state import Unbound
+
+
+def inner_codes(code: types.CodeType) -> list[types.CodeType]:
+    """The code of the functions and classes that a function defines itself."""
+    return [x for x in code.co_consts if isinstance(x, types.CodeType)]
+
+
+def all_codes(code: types.CodeType) -> list[types.CodeType]:
+    """A function's code and that of all functions and classes in it."""
+    return [code, *(c for x in inner_codes(code) for c in all_codes(x))]
+
+
+def _arguments(code: types.CodeType, operations: Collection[str]) -> frozenset[str]:
+    """What these operations are given in a function's own code: names."""
+    return frozenset(x.argval for x in dis.get_instructions(code) if x.opname in operations)
 
 
 @functools.cache
 def names_in(code: types.CodeType) -> frozenset[str]:
     """Names of globals and attributes in a function's code and the functions in it. Not those that
     an `__init__` assigns only: what else they stand for is not read."""
-    inner = (names_in(x) for x in code.co_consts if isinstance(x, types.CodeType))
-    names = _names_read(code) if code.co_name == "__init__" else code.co_names
-    return frozenset(names).union(*inner)
+    codes = all_codes(code)
+    return frozenset().union(
+        *(_names_read(x) if x.co_name == "__init__" else x.co_names for x in codes)
+    )
 
 
 def _names_read(code: types.CodeType) -> set[str]:
@@ -38,36 +57,27 @@ def _names_read(code: types.CodeType) -> set[str]:
 @functools.cache
 def _globals_in(code: types.CodeType) -> frozenset[str]:
     """Names of globals that a function's code and the functions in it read or delete."""
-    inner = (_globals_in(x) for x in code.co_consts if isinstance(x, types.CodeType))
-    own = (x.argval for x in dis.get_instructions(code) if x.opname in _OF_GLOBALS)
-    return frozenset(own).union(*inner)
+    return frozenset().union(*(_arguments(x, _OF_GLOBALS) for x in all_codes(code)))
 
 
 @functools.cache
 def assigns_globals(code: types.CodeType) -> bool:
     """Whether a function's code, or a function in it, may assign or delete globals."""
-    inner = (x for x in code.co_consts if isinstance(x, types.CodeType))
-    operations = {x.opname for x in dis.get_instructions(code)}
-    is_own = "globals" in code.co_names or not operations.isdisjoint(_TO_GLOBALS)
-    return is_own or any(map(assigns_globals, inner))
+    return any("globals" in x.co_names or _arguments(x, _TO_GLOBALS) for x in all_codes(code))
 
 
 @functools.cache
 def _assigned_within(code: types.CodeType) -> frozenset[str]:
     """Names of variables of outer functions that functions defined in a function's code assign."""
-    found: set[str] = set()
-    for inner in (x for x in code.co_consts if isinstance(x, types.CodeType)):
-        found |= _assigned_within(inner)
-        stored = {x.argval for x in dis.get_instructions(inner) if x.opname in _TO_CELLS}
-        found |= stored.intersection(inner.co_freevars)
-    return frozenset(found)
+    inner = all_codes(code)[1:]
+    return frozenset().union(*(_arguments(x, _TO_CELLS).intersection(x.co_freevars) for x in inner))
 
 
 @functools.cache
 def _read_in_classes(code: types.CodeType, is_in_class: bool = False) -> frozenset[str]:
     """Names of variables of outer functions that methods of classes in a function's code use."""
     found: set[str] = set()
-    for inner in (x for x in code.co_consts if isinstance(x, types.CodeType)):
+    for inner in inner_codes(code):
         is_class = not inner.co_flags & inspect.CO_OPTIMIZED
         found |= _read_in_classes(inner, is_in_class or is_class)
         if is_in_class:
@@ -107,32 +117,12 @@ _TO_CELLS = ("STORE_DEREF", "DELETE_DEREF")
 _OF_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "DELETE_GLOBAL")
 
 
-class UnboundNames:
-    """Globals that code reads and that do not exist, for guards to watch."""
-
-    name = None
-
-    def __init__(self, code: types.CodeType, names: dict[str, Any]) -> None:
-        self._globals = names
-        self.names = _globals_in(code) - names.keys() - vars(builtins).keys()
-
-    @property
-    def are_bound(self) -> bool:
-        """Whether one exists now. Assigning False removes them."""
-        return not self.names.isdisjoint(self._globals)
-
-    @are_bound.setter
-    def are_bound(self, value: bool) -> None:
-        for name in self.names:
-            self._globals.pop(name, None)
-
-
 def guards_on_absence(function: types.FunctionType) -> Iterator[tuple[str, Any, Any, Any]]:
     """Guards on the globals that a function reads and that do not exist."""
     held = function.__globals__
-    unbound = UnboundNames(function.__code__, held)
-    if unbound.names:
-        yield "attribute", unbound, "are_bound", False
+    unbound = _globals_in(function.__code__) - held.keys() - vars(builtins).keys()
+    if unbound:
+        yield "attribute", Unbound(held, unbound), "are_bound", False
     if "globals" in names_in(function.__code__):
         yield "keys", held, None, tuple(held)
 
@@ -140,11 +130,30 @@ def guards_on_absence(function: types.FunctionType) -> Iterator[tuple[str, Any, 
 def names_in_classes(code: types.CodeType) -> frozenset[str]:
     """Names in the bodies of the classes that a function defines."""
     names: frozenset[str] = frozenset()
-    for inner in code.co_consts:
-        if isinstance(inner, types.CodeType):
-            is_function = inner.co_flags & inspect.CO_OPTIMIZED
-            names |= names_in_classes(inner) if is_function else names_in(inner)
+    for inner in inner_codes(code):
+        is_function = inner.co_flags & inspect.CO_OPTIMIZED
+        names |= names_in_classes(inner) if is_function else names_in(inner)
     return names
+
+
+@functools.cache
+def values_in(code: types.CodeType) -> tuple[frozenset[str], ...]:
+    """The names of globals, of variables of outer functions, and of attributes, that code reads
+    otherwise than to call them."""
+    found: tuple[set[str], ...] = set(), set(), set()
+    instructions = [x for own in all_codes(code) for x in dis.get_instructions(own)]
+    for i, x in enumerate(instructions):
+        at = i + 1 if sys.version_info >= (3, 13) else i - 1
+        is_called = 0 <= at < len(instructions) and instructions[at].opname == "PUSH_NULL"
+        if x.opname == "LOAD_GLOBAL" and sys.version_info >= (3, 11):
+            is_called = bool((x.arg or 0) & 1)
+        elif x.opname == "LOAD_ATTR" and sys.version_info >= (3, 12):
+            is_called |= bool((x.arg or 0) & 1)
+        kinds = (("LOAD_GLOBAL", "LOAD_NAME"), ("LOAD_DEREF",), ("LOAD_ATTR",))
+        for kind, operations in zip(found, kinds, strict=True):
+            if not is_called and x.opname in operations:
+                kind.add(x.argval)
+    return tuple(map(frozenset, found))
 
 
 class Names:

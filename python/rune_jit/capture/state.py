@@ -47,6 +47,53 @@ class Slot(NamedTuple):
             self.holder[self.name] = value
 
 
+def watched_place(kind: str, holder: Any, name: Any, value: Any) -> Slot | None:
+    """The place that a guard watches, if it is one that can be assigned."""
+    if kind == "items":
+        return Slot("content", holder) if type(holder) in (list, dict) else None
+    return Slot(kind, holder, name) if kind in ("item", "cell") else None
+
+
+def bound_members(x: Any) -> frozenset[str]:
+    """The names of the slots of an object that hold something."""
+    names = (
+        name
+        for base in type(x).__mro__
+        for name, member in vars(base).items()
+        if isinstance(member, types.MemberDescriptorType)
+    )
+    return frozenset(name for name in names if hasattr(x, name))
+
+
+class Unbound(NamedTuple):
+    """Globals that did not exist or slots of an object that held nothing, for guards to watch."""
+
+    owner: Any
+    names: frozenset[str]
+
+    def _bound(self) -> frozenset[str]:
+        is_globals = type(self.owner) is dict
+        return self.names.intersection(self.owner if is_globals else bound_members(self.owner))
+
+    @property
+    def bound_slot(self) -> str | None:
+        """The name of a slot that holds something now."""
+        return None if type(self.owner) is dict else min(self._bound(), default=None)
+
+    @property
+    def are_bound(self) -> bool:
+        """Whether one exists now. Assigning False removes them."""
+        return bool(self._bound())
+
+    @are_bound.setter
+    def are_bound(self, value: bool) -> None:
+        for name in self._bound():
+            if type(self.owner) is dict:
+                del self.owner[name]
+            else:
+                object.__delattr__(self.owner, name)
+
+
 class FunctionAttributes:
     """The attributes of a function and of its copy in a trace. They are the same, unless there are
     functions among them: the copy then has copies of these, which see what the trace assigns."""

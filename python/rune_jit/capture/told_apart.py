@@ -3,16 +3,14 @@ elements of a list of which the trace has no copy. They run as they are."""
 
 from __future__ import annotations
 
-import dis
-import functools
 import gc
-import sys
 import types
 import weakref
 from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
+from rune_jit.capture.names import values_in
 from rune_jit.errors import UnsupportedOpError
 
 # Those that traces have both copied and found in containers.
@@ -44,7 +42,7 @@ class ToldApart:
     def note_code(self, function: types.FunctionType) -> None:
         """Looks for functions that a function's code hands on, and for the lists, tuples and sets
         that it names: of a trace in segments, where nothing notes what code reads."""
-        held, (names, variables, attributes) = function.__globals__, _values_in(function.__code__)
+        held, (names, variables, attributes) = function.__globals__, values_in(function.__code__)
         values = [held.get(name) for name in names]
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         values += [c.cell_contents for n, c in cells if n in variables and c != types.CellType()]
@@ -76,34 +74,6 @@ class ToldApart:
 
 _SEQUENCES = (list, tuple, deque, set, frozenset)
 _CONTAINERS = (*_SEQUENCES, dict, weakref.WeakKeyDictionary, weakref.WeakSet)
-
-
-@functools.cache
-def _values_in(code: types.CodeType) -> tuple[frozenset[str], ...]:
-    """The names of globals, of variables of outer functions, and of attributes, that code reads
-    otherwise than to call them."""
-    names, variables, attributes = set(), set(), set()
-    instructions = [*dis.get_instructions(code)]
-    for i, x in enumerate(instructions):
-        at = i + 1 if sys.version_info >= (3, 13) else i - 1
-        is_called = 0 <= at < len(instructions) and instructions[at].opname == "PUSH_NULL"
-        if x.opname == "LOAD_GLOBAL" and sys.version_info >= (3, 11):
-            is_called = bool((x.arg or 0) & 1)
-        elif x.opname == "LOAD_ATTR" and sys.version_info >= (3, 12):
-            is_called |= bool((x.arg or 0) & 1)
-        if not is_called and x.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            names.add(x.argval)
-        elif not is_called and x.opname == "LOAD_DEREF":
-            variables.add(x.argval)
-        elif not is_called and x.opname == "LOAD_ATTR":
-            attributes.add(x.argval)
-    for inner in code.co_consts:
-        if isinstance(inner, types.CodeType):
-            more = _values_in(inner)
-            names |= more[0]
-            variables |= more[1]
-            attributes |= more[2]
-    return frozenset(names), frozenset(variables), frozenset(attributes)
 
 
 def _is_key(function: types.FunctionType) -> bool:

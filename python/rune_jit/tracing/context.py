@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import functools
 import os
+import traceback
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -84,10 +85,7 @@ def active(trace: Trace) -> Iterator[None]:
 def user_site_of(error: BaseException) -> tuple[str, int] | None:
     """The user's file and line in the traceback of an error: the last frame outside rune_jit."""
     site = None
-    traceback = error.__traceback__
-    while traceback is not None:
-        filename = traceback.tb_frame.f_code.co_filename
-        if not filename.startswith(_OWN_FOLDERS):
-            site = (filename, traceback.tb_lineno)
-        traceback = traceback.tb_next
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if not frame.f_code.co_filename.startswith(_OWN_FOLDERS):
+            site = frame.f_code.co_filename, line
     return site

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from rune_jit import _core
-from rune_jit.tracing.context import is_own
+from rune_jit.tracing.context import is_own, may_handle_errors
 
 
 def callers(end: types.CodeType) -> Iterator[types.FrameType]:
@@ -55,3 +55,13 @@ def replace_locals(frame: types.FrameType, replace: Callable[[Any], Any]) -> Non
 
 
 _HAS_FAST_LOCALS = 1  # inspect.CO_OPTIMIZED
+
+
+def is_handler_active() -> bool:
+    """Whether a function between here and the call in segments handles exceptions."""
+    frame = user_frame()
+    while frame is not None and not is_own(frame.f_code.co_filename):
+        if may_handle_errors(frame.f_code):
+            return True
+        frame = frame.f_back
+    return False

@@ -17,8 +17,8 @@ import numpy as np
 
 from rune_jit import _core, recording
 from rune_jit.errors import UnsupportedOpError
-from rune_jit.tracing.context import is_own, may_handle_errors, user_site
-from rune_jit.tracing.frames import callers, replace_locals, user_frame
+from rune_jit.tracing.context import user_site
+from rune_jit.tracing.frames import callers, is_handler_active, replace_locals, user_frame
 from rune_jit.tracing.programs import Programs
 from rune_jit.tracing.storage import Step, Storage, base_laid_out_now
 from rune_jit.tracing.trace import Trace
@@ -264,7 +264,7 @@ class SegmentedTrace(Trace):
         """Cuts where a check waits whose error the function may handle, and in long loops: at the
         place where the segment began, so that the segments of a loop are alike."""
         has_checks = self.has_checks
-        if has_checks and _is_handler_active():
+        if has_checks and is_handler_active():
             self.values([])
             has_checks = self.has_checks
         pending = len(self.builder) - self._cut_at
@@ -302,16 +302,8 @@ class SegmentedTrace(Trace):
         # Variables of functions that run have NumPy's arrays and numbers from now on. Traced arrays
         # elsewhere give NumPy's at the next operation.
         frames = [] if self.until is None else list(callers(self.until))
-        by_id: dict[int, Any] = {}
-
-        def collect(x: Any) -> Any:
-            if type(x) is Tracer:
-                by_id[id(x)] = x
-            return x
-
-        for frame in frames:
-            replace_locals(frame, collect)
-        by_id = dict(zip(by_id, self.finish(list(by_id.values())), strict=True))
+        held = [x for frame in frames for x in frame.f_locals.values() if type(x) is Tracer]
+        by_id = dict(zip(map(id, held), self.finish(held), strict=True))
         for frame in frames:
             replace_locals(frame, lambda x: by_id.get(id(x), x) if type(x) is Tracer else x)
 
@@ -322,7 +314,7 @@ class SegmentedTrace(Trace):
     def take_back(self, storage: Storage) -> None:
         """Lets segments read again the array that `expose` has given a storage."""
         memory: Any = storage.array
-        owner = next((array for known, array in self._owners if known is storage), None)
+        owner = self._owned(storage)
         if owner is not None and not isinstance(owner, np.ndarray):
             storage.touched()  # an Array of a device
             return
@@ -387,7 +379,7 @@ class SegmentedTrace(Trace):
         if storage.array is not None:
             storage.is_exposed = True
             return
-        owner = next((array for known, array in self._owners if known is storage), None)
+        owner = self._owned(storage)
         memory = getattr(owner, "_memory", owner)
         if isinstance(memory, np.ndarray):
             self.flush()
@@ -498,16 +490,6 @@ def as_number(value: Any, found: Any) -> Any:
 
 def _user_line() -> str:
     return "{}:{}".format(*user_site())
-
-
-def _is_handler_active() -> bool:
-    """Whether a function between here and the call in segments handles exceptions."""
-    frame = user_frame()
-    while frame is not None and not is_own(frame.f_code.co_filename):
-        if may_handle_errors(frame.f_code):
-            return True
-        frame = frame.f_back
-    return False
 
 
 def _is_written(storage: Storage) -> bool:

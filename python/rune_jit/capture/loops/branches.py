@@ -30,7 +30,8 @@ from rune_jit.capture.loops.structures import are_alike, is_mutable, made_like, 
 from rune_jit.capture.loops.syntax import Branch
 from rune_jit.tracing.conditions import decide
 from rune_jit.tracing.context import current_trace, require_trace
-from rune_jit.tracing.loops import LoopRefused, Loops
+from rune_jit.tracing.loop_plans import LoopRefused
+from rune_jit.tracing.loops import Loops
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer

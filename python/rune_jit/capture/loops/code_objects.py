@@ -9,6 +9,8 @@ import types
 import warnings
 from typing import Any
 
+from rune_jit.capture.names import inner_codes
+
 _FUTURE = 0
 for _name in __future__.all_feature_names:
     _FUTURE |= getattr(__future__, _name).compiler_flag
@@ -72,8 +74,8 @@ def inner(
     line = None
     if definition is not None:
         line = min([definition.lineno, *(x.lineno for x in definition.decorator_list)])
-    for x in code.co_consts:
-        if isinstance(x, types.CodeType) and x.co_name == name and line in (None, x.co_firstlineno):
+    for x in inner_codes(code):
+        if x.co_name == name and line in (None, x.co_firstlineno):
             return x
     raise ValueError(name)
 
@@ -117,8 +119,3 @@ def _instructions(code: types.CodeType) -> list[tuple[str, Any]]:
 
 _ONLY_FOR_CALLS = ("PUSH_NULL", "PRECALL", "CACHE", "EXTENDED_ARG")
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
-
-
-def all_codes(code: types.CodeType) -> list[types.CodeType]:
-    inner = [x for x in code.co_consts if isinstance(x, types.CodeType)]
-    return [code, *(c for x in inner for c in all_codes(x))]

@@ -25,7 +25,7 @@ import numpy as np
 from rune_jit.capture.loops.nodes import at, call
 from rune_jit.errors import RuneJitError, UnsupportedOpError
 from rune_jit.tracing.context import ValuesNeeded, current_trace, is_library_file, is_own_file
-from rune_jit.tracing.loops import LoopRefused
+from rune_jit.tracing.loop_plans import LoopRefused
 from rune_jit.tracing.tracer import contains_tracer
 
 # The names of what is called for the exceptions that no handler of the function gets, and with what

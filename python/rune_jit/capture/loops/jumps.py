@@ -17,7 +17,7 @@ exceptions keep theirs: they run only where the loop's iterations are traced one
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rune_jit.capture.loops.handlers import (
@@ -28,7 +28,7 @@ from rune_jit.capture.loops.handlers import (
     may_jump,
 )
 from rune_jit.capture.loops.liveness import stored
-from rune_jit.capture.loops.nodes import assign, at, load
+from rune_jit.capture.loops.nodes import SCOPES, assign, at, load, within
 from rune_jit.capture.loops.raises import Raises
 
 # What the names of flags begin with. Names in source text cannot begin so.
@@ -37,7 +37,6 @@ STOP, SKIP, RETURNED, RESULT = ".stop", ".skip", ".returned", ".result"
 UNSET = ".unset"
 
 _Loop = (ast.For, ast.While)
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _JUMPS = (ast.Break, ast.Continue, ast.Return)
 _LOOPS_AND_JUMPS = (*_Loop, *_JUMPS)
 
@@ -176,8 +175,8 @@ def _is_kept(s: ast.For | ast.While, is_outermost: bool) -> bool:
         return True
     if s.orelse and any(map(may_jump, handlers_of(s))):  # it sets no flag
         return True
-    for x in _within(s.body):
-        if isinstance(x, (ast.If, *_LOOPS_AND_JUMPS, *_SCOPES)):
+    for x in within(s.body):
+        if isinstance(x, (ast.If, *_LOOPS_AND_JUMPS, *SCOPES)):
             continue
         if is_transparent(x):
             if any(map(jumps_out, blocks(x))):
@@ -191,7 +190,7 @@ def _has_jumps_of(statements: Sequence[ast.stmt]) -> bool:
     own = any(
         isinstance(x, _JUMPS) or (isinstance(x, ast.If) and _has_jumps(x)) for x in statements
     )
-    return own or any(isinstance(x, ast.Return) for x in _within(statements))
+    return own or any(isinstance(x, ast.Return) for x in within(statements))
 
 
 def _has_jumps(s: ast.If) -> bool:
@@ -199,7 +198,7 @@ def _has_jumps(s: ast.If) -> bool:
     for x in (*s.body, *s.orelse):
         if isinstance(x, _JUMPS) or (isinstance(x, ast.If) and _has_jumps(x)):
             return True
-        if any(isinstance(y, ast.Return) for y in _within([x])):
+        if any(isinstance(y, ast.Return) for y in within([x])):
             return True
     return False
 
@@ -214,18 +213,6 @@ def _ends(body: Sequence[ast.stmt]) -> bool:
     )
 
 
-def _within(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """All statements, those in others too; not those of functions."""
-    for s in body:
-        yield s
-        if not isinstance(s, _SCOPES):
-            for x in ast.iter_child_nodes(s):
-                if isinstance(x, ast.stmt):
-                    yield from _within([x])
-                elif isinstance(x, (ast.ExceptHandler, ast.match_case)):
-                    yield from _within(x.body)
-
-
 # Counters.
 
 
@@ -234,7 +221,7 @@ def _steps(body: Sequence[ast.stmt]) -> dict[str, int]:
     where that is all that assigns the name."""
     found: dict[str, int] = {}
     for s in body:
-        if any(isinstance(x, ast.Continue) for x in _within([s])):
+        if any(isinstance(x, ast.Continue) for x in within([s])):
             break
         name, value = _step_of(s)
         if name is not None and sum(name in stored([x]) for x in body) == 1:

@@ -17,7 +17,8 @@ import numpy as np
 from rune_jit.capture.loops.effects import Refused, StandIn
 from rune_jit.capture.loops.kinds import kind_of, unsure_pair
 from rune_jit.tracing.context import current_trace
-from rune_jit.tracing.loops import LoopRefused, Loops
+from rune_jit.tracing.loop_plans import LoopRefused
+from rune_jit.tracing.loops import Loops
 from rune_jit.tracing.rows import Run, row, runs_of
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace

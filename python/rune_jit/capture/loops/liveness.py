@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from rune_jit.capture.loops.handlers import is_errstate, is_try
-from rune_jit.capture.loops.nodes import walk
+from rune_jit.capture.loops.nodes import blocks_of, walk
 
 Names = frozenset[str]
 _NONE: Names = frozenset()
@@ -161,7 +161,7 @@ class _Finder:
             # Any part of it may run, or none, and what it holds is live throughout.
             live = exits.any | loaded([s])
             for _ in range(2):  # loops in it: what one reads may be read after another
-                for block in _blocks(s):
+                for block in blocks_of(s):
                     self.of_block(block, _Exits(live, live, live, live))
             return live
         return after | loaded([s])
@@ -207,14 +207,3 @@ def _names_of(targets: Iterable[ast.expr]) -> Names:
 
 def _is_try_star(s: ast.stmt) -> bool:
     return type(s).__name__ == "TryStar"
-
-
-def _blocks(s: ast.stmt) -> Iterable[Sequence[ast.stmt]]:
-    """The blocks of statements in a statement."""
-    for _, value in ast.iter_fields(s):
-        if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
-            yield value
-        elif isinstance(value, list):
-            for item in value:
-                if isinstance(item, ast.AST) and not isinstance(item, ast.expr):
-                    yield from _blocks(item)  # type: ignore[arg-type]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 _Node = TypeVar("_Node", bound=ast.AST)
@@ -23,6 +23,29 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
             elif isinstance(value, ast.AST):
                 found.append(value)
         yield x
+
+
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def blocks_of(s: ast.AST) -> Iterator[list[ast.stmt]]:
+    """The blocks of statements in a statement, those of its handlers and cases too."""
+    for _, value in ast.iter_fields(s):
+        if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
+            yield value
+        elif isinstance(value, list):
+            for item in value:
+                if isinstance(item, (ast.ExceptHandler, ast.match_case)):
+                    yield item.body
+
+
+def within(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """All statements, those in others too; not those of functions and classes."""
+    for s in body:
+        yield s
+        if not isinstance(s, SCOPES):
+            for block in blocks_of(s):
+                yield from within(block)
 
 
 def path_of(x: ast.AST) -> tuple[str, ...]:

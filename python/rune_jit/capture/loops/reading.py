@@ -26,7 +26,7 @@ from rune_jit.capture.loops.lists import are_unsure
 from rune_jit.capture.loops.unfold import ITEM, LENGTH, POPPED, PUT
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import current_trace
-from rune_jit.tracing.loops import LoopRefused
+from rune_jit.tracing.loop_plans import LoopRefused
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace

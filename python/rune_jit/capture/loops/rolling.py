@@ -28,7 +28,7 @@ from rune_jit.capture.loops.streams import streams_of
 from rune_jit.capture.loops.syntax import Loop
 from rune_jit.errors import ConcretizationError
 from rune_jit.tracing.context import current_trace
-from rune_jit.tracing.loops import LoopRefused
+from rune_jit.tracing.loop_plans import LoopRefused
 from rune_jit.tracing.trace import Trace
 
 # A loop of at most this many iterations, without loops in it, is unrolled.

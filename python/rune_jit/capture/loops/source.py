@@ -34,7 +34,6 @@ from typing import Any, NamedTuple
 from rune_jit.capture.loops.calls_apart import Apart, keep_loops, place_of
 from rune_jit.capture.loops.classes import Classes, OuterClasses, calls_classes
 from rune_jit.capture.loops.code_objects import (
-    all_codes,
     compiled,
     compiled_alone,
     inner,
@@ -48,7 +47,7 @@ from rune_jit.capture.loops.handlers import Guards, as_traced, is_transparent
 from rune_jit.capture.loops.jumps import RESULT, Jumps, is_flag, limit_of
 from rune_jit.capture.loops.lambdas import lambda_of, lambda_with_classes
 from rune_jit.capture.loops.liveness import LiveIf, live_names, loaded, stored
-from rune_jit.capture.loops.nodes import assign, at, attribute, call, load, store
+from rune_jit.capture.loops.nodes import assign, at, attribute, call, load, store, within
 from rune_jit.capture.loops.optionals import Optionals
 from rune_jit.capture.loops.raises import RAISES, Raises, wanted
 from rune_jit.capture.loops.reports import Reports, is_hidden
@@ -67,6 +66,7 @@ from rune_jit.capture.loops.syntax import (
     without_returns,
 )
 from rune_jit.capture.loops.unfold import CONVERSIONS, METHODS, Unfolder
+from rune_jit.capture.names import all_codes
 from rune_jit.tracing.conditions import SIDE
 from rune_jit.tracing.context import may_handle_errors
 
@@ -386,15 +386,7 @@ class _Transformer:
 
 def _own(function: ast.FunctionDef, kind: type[ast.Global] | type[ast.Nonlocal]) -> frozenset[str]:
     """The names that a function declares global or nonlocal, not functions in it."""
-    open_: list[ast.AST] = list(function.body)
-    found: set[str] = set()
-    while open_:
-        s = open_.pop()
-        if isinstance(s, kind):
-            found.update(s.names)
-        elif not isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            open_ += ast.iter_child_nodes(s)
-    return frozenset(found)
+    return frozenset(x for s in within(function.body) if isinstance(s, kind) for x in s.names)
 
 
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")

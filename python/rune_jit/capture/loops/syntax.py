@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rune_jit.capture.loops.handlers import as_traced, handlers_of, may_jump
 from rune_jit.capture.loops.jumps import is_flag, limit_of
 from rune_jit.capture.loops.liveness import Live, loaded, stored
-from rune_jit.capture.loops.nodes import assign, at, load, path_of, walk
+from rune_jit.capture.loops.nodes import assign, at, load, path_of, walk, within
 from rune_jit.capture.loops.unfold import (
     APPEND,
     APPENDED,
@@ -168,19 +168,19 @@ def make_loop(
     stop = loop.body[-1] if is_left_by_flag(loop) else None
     updated = {
         s.target.id
-        for s in _within(body)
+        for s in within(body)
         if isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name)
     }
     others = {
         x.id
-        for s in _within(body)
+        for s in within(body)
         for x in ast.walk(s)
         if isinstance(x, ast.Name)
         and isinstance(x.ctx, ast.Store)
         and not (isinstance(s, ast.AugAssign) and x is s.target)
         and not isinstance(s, (ast.If, ast.For, ast.While))
     }
-    inner = {name for s in _within(body) if isinstance(s, ast.For) for name in stored([s.target])}
+    inner = {name for s in within(body) if isinstance(s, ast.For) for name in stored([s.target])}
     return Loop(
         number,
         where,
@@ -195,9 +195,7 @@ def make_loop(
             globals=assigns_globals
         ),
         refusal,
-        any(
-            isinstance(s, (ast.For, ast.While)) and not _is_comprehension(s) for s in _within(body)
-        ),
+        any(isinstance(s, (ast.For, ast.While)) and not _is_comprehension(s) for s in within(body)),
         _is_comprehension(loop),
         _limit(*limit) if limit else None,
         stop.test.id if stop is not None else None,  # type: ignore[attr-defined]
@@ -219,7 +217,7 @@ def is_branch(s: ast.If) -> bool:
     if any(map(may_jump, handlers_of(s))):
         return False
     bodies = as_traced(s.body), as_traced(s.orelse)
-    sides = [x for body in bodies for x in _within(body)]
+    sides = [x for body in bodies for x in within(body)]
     own = [x for body in bodies for x in _own(body)]
     jumps = (ast.Break, ast.Continue)
     return all(
@@ -256,7 +254,7 @@ def _assigning(body: list[ast.stmt], name: str) -> list[ast.stmt] | None:
             if then is None or other is None:
                 return None
             return [*body[:i], ast.copy_location(ast.If(s.test, then, other), s)]
-        if any(isinstance(x, ast.Return) for x in _within([s])):
+        if any(isinstance(x, ast.Return) for x in within([s])):
             return None
     return None
 
@@ -379,7 +377,7 @@ def _is_items(x: ast.expr) -> bool:
 
 
 def _refusal(body: Sequence[ast.stmt], allowed: tuple[type, ...]) -> str | None:
-    for s in _within(body):
+    for s in within(body):
         if isinstance(s, ast.FunctionDef) and not s.decorator_list:
             # Names that stand for it are no others' in the next iteration, nor after the loop.
             if reason := function_refusal(s.body):
@@ -432,20 +430,8 @@ def _keyword(s: ast.stmt) -> str:
     }.get(type(s), f"it has a {type(s).__name__.lower()} statement")
 
 
-def _within(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """All statements, those in others too; not those of functions."""
-    for s in body:
-        yield s
-        if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            continue
-        for block in ("body", "orelse", "finalbody"):
-            yield from _within(getattr(s, block, ()))
-        for handler in (*getattr(s, "handlers", ()), *getattr(s, "cases", ())):
-            yield from _within(handler.body)
-
-
 def _own(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """The same, but for the bodies of loops in them, where a break is the inner loop's."""
+    """As `within`, but for the bodies of loops in them, where a break is the inner loop's."""
     for s in body:
         yield s
         if isinstance(s, (ast.For, ast.While)):
