@@ -18,7 +18,6 @@ from rune_jit.capture.loops.reading import STACKS
 from rune_jit.capture.loops.rolling import begin, begin_while
 from rune_jit.capture.loops.source import BRANCH_ENTRY, ENTRY, ITERABLE, WHILE_ENTRY
 from rune_jit.capture.loops.tables import TABLES
-from rune_jit.capture.made_objects import MADE_OBJECTS
 from rune_jit.capture.shim import BUILTINS
 from rune_jit.capture.state import ABSENT
 
@@ -36,7 +35,6 @@ _CALLED_BY_LOOPS = {
     **EXTREMES,
     **GRIDS,
     **APPENDS,
-    **MADE_OBJECTS,
     **HANDLERS,
     **STACKS,
     **TABLES,

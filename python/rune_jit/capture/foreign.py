@@ -79,9 +79,16 @@ def is_compiled(x: Any) -> bool:
     return isinstance(module, str) and not is_library(module)
 
 
+@functools.cache
+def has_stand_in(kind: type) -> bool:
+    """Whether something may stand for a function or class of this type."""
+    return kind in _FUNCTIONS or kind.__name__ in (*_COMPILED, _OF_F2PY)
+
+
 # The types of functions that Cython and numba compile.
 _COMPILED = ("cython_function_or_method", "fused_cython_function", "CPUDispatcher")
 _OF_F2PY = "fortran"
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, np.ufunc, type(np.sum), type)
 _DATA = (np.ndarray, np.generic, int, float, complex, str, bytes, Tracer, type(None))
 
 

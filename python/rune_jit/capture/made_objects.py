@@ -8,12 +8,10 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from rune_jit.capture.loops.classes import MADE, TYPE
 from rune_jit.capture.loops.members import NOT_CALLED, Copied, can_be_made, is_made
-from rune_jit.capture.loops.structures import class_of, is_named_tuple
+from rune_jit.capture.loops.structures import is_named_tuple
 from rune_jit.capture.objects import is_library
 from rune_jit.errors import UnsupportedOpError
-from rune_jit.tracing.context import current_trace
 
 _set_class = vars(object)["__class__"].__set__
 
@@ -147,25 +145,3 @@ def _is_copied(x: Any) -> bool:
 def _can_be_subclassed(kind: Any) -> bool:
     is_plain = can_be_made(kind) and not is_named_tuple(kind)
     return is_plain and not any("__init_subclass__" in vars(base) for base in kind.__mro__[:-1])
-
-
-def _made(x: Any) -> Any:
-    """The stand-in for a callee: for a class, one that makes objects with copied methods."""
-    if type(x) is not type:
-        return x
-    trace = current_trace()
-    if trace is None or trace.rebind is None:
-        return x
-    if trace.loops is None and not trace.is_segmented:
-        return x
-    return trace.rebind.class_for(x)
-
-
-def _type(kind_of: Any, x: Any) -> Any:
-    """type(x); `kind_of` is what stands for `type`."""
-    kind = kind_of(x)
-    return class_of(x) if kind is type(x) else kind
-
-
-# What the inserted calls call, by name.
-MADE_OBJECTS = {MADE: _made, TYPE: _type}

@@ -21,5 +21,8 @@ class Unwatched(Watch):
 
     guard = guard_item = learn = look = _note  # type: ignore[assignment]
 
+    def knows(self, x: Any) -> bool:
+        return False
+
     def guard_function(self, function: types.FunctionType, is_copied: bool = True) -> list[Any]:
         return []

@@ -479,7 +479,7 @@ def _function(
     definition = at(last, ast.FunctionDef(name, arguments, body, []))
     stacks = frozenset(name for name, size in lists.items() if size is not None)
     definition.stacks = stacks  # type: ignore[attr-defined]
-    made = types.FunctionType(code_of(definition, code), module, name)
+    made = types.FunctionType(code_of(definition, code, module), module, name)
     made.__kwdefaults__ = functions or None
     made.__qualname__ = f"{code.co_name}.<loop>"
     return made

@@ -1,4 +1,4 @@
-"""The source of lambdas, and their code with calls around the classes that they call."""
+"""The source of lambdas, and their code that asks for what it calls."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import functools
 import linecache
 import types
 
-from rune_jit.capture.loops.classes import Classes, calls_classes
+from rune_jit.capture.loops.callees import Callees, asked, calls_others, modules_of
 from rune_jit.capture.loops.code_objects import compiled, is_same, parsed
 
 
@@ -29,14 +29,14 @@ def _module(filename: str, text: str) -> ast.Module:
     return parsed(text, filename)
 
 
-def lambda_with_classes(function: types.FunctionType) -> types.CodeType:
-    """The code of a lambda with calls around the classes that it calls."""
+def lambda_with_callees(function: types.FunctionType) -> types.CodeType:
+    """The code of a lambda that asks for what it calls."""
     code = function.__code__
-    x = lambda_of(function) if calls_classes(function) else None
+    x = lambda_of(function) if calls_others(function) else None
     if x is None:
         return code
     x = copy.deepcopy(x)
-    x.body = Classes().visit(x.body)
+    x.body = Callees(modules_of(function.__globals__)).visit(x.body)
     definition = ast.fix_missing_locations(ast.copy_location(ast.Expr(x), x))
-    made = compiled(definition, code, function.__qualname__)
+    made = asked(compiled(definition, code, function.__qualname__))
     return made if made.co_freevars == code.co_freevars else code

@@ -31,8 +31,8 @@ import tokenize
 import types
 from typing import Any, NamedTuple
 
+from rune_jit.capture.loops.callees import Callees, asked, calls_others, modules_of
 from rune_jit.capture.loops.calls_apart import Apart, keep_loops, place_of
-from rune_jit.capture.loops.classes import Classes, OuterClasses, calls_classes
 from rune_jit.capture.loops.code_objects import (
     compiled,
     compiled_alone,
@@ -45,7 +45,7 @@ from rune_jit.capture.loops.filters import Filters
 from rune_jit.capture.loops.grids import Grids
 from rune_jit.capture.loops.handlers import Guards, as_traced, is_transparent
 from rune_jit.capture.loops.jumps import RESULT, Jumps, is_flag, limit_of
-from rune_jit.capture.loops.lambdas import lambda_of, lambda_with_classes
+from rune_jit.capture.loops.lambdas import lambda_of, lambda_with_callees
 from rune_jit.capture.loops.liveness import LiveIf, live_names, loaded, stored
 from rune_jit.capture.loops.nodes import assign, at, attribute, call, load, store, within
 from rune_jit.capture.loops.optionals import Optionals
@@ -95,7 +95,7 @@ _sources: dict[types.CodeType, Source] = {}
 def with_loops(function: types.FunctionType) -> types.CodeType:
     """The function's code with calls around its loops, or its code as it is."""
     code = function.__code__
-    is_read = any(map(_is_of_interest, all_codes(code))) or calls_classes(function)
+    is_read = any(map(_is_of_interest, all_codes(code))) or calls_others(function)
     return _read(function) if is_read else code
 
 
@@ -137,11 +137,9 @@ def _read(function: types.FunctionType) -> types.CodeType:
     if code not in _codes:
         _codes[code] = code
         with contextlib.suppress(*_UNREADABLE):
-            if code.co_name == "<lambda>":
-                made = _codes[code] = lambda_with_classes(function)
-                _codes[made] = made
-            else:
-                _codes[code] = _transformed(function)
+            is_lambda = code.co_name == "<lambda>"
+            made = lambda_with_callees(function) if is_lambda else _transformed(function)
+            _codes[code] = _codes[made] = made
     return _codes[code]
 
 
@@ -167,40 +165,58 @@ def _transformed(function: types.FunctionType, is_apart: bool = False) -> types.
     tree = _parse(inspect.getblock(lines[code.co_firstlineno - 1 :]), code)
     if tree is None or not is_same(code, compiled(tree, code, function.__qualname__)):
         return code
+    callees = Callees(modules_of(function.__globals__))
     if any(isinstance(x, (ast.Yield, ast.YieldFrom, ast.Await)) for x in ast.walk(tree)):
-        return code
+        return _with_callees(tree, code, function.__qualname__, callees)
     Filters().visit(tree)
     calls = _with_apart if is_apart else _with_calls
-    return calls(tree, code, function.__qualname__, tree.body)
+    return calls(tree, code, function.__qualname__, tree.body, callees)
 
 
-def code_of(definition: ast.FunctionDef, like: types.CodeType) -> types.CodeType:
+def code_of(
+    definition: ast.FunctionDef, like: types.CodeType, names: dict[str, Any]
+) -> types.CodeType:
     """The code of a definition of one loop that uses no variables of outer functions, as if it
-    stood in the file of `like`."""
-    code = compiled_alone(definition, like)
+    stood in the file of `like`, with globals of these `names`."""
+    code, callees = compiled_alone(definition, like), Callees(modules_of(names))
     for codes, calls in ((_codes, _with_calls), (_apart, _with_apart)):
         tree = copy.deepcopy(definition)
         loops = [s for s in tree.body if isinstance(s, (ast.For, ast.While))]
         within = [x for s in loops for x in s.body]
-        codes[code] = calls(tree, code, definition.name, within)
+        codes[code] = calls(tree, code, definition.name, within, callees)
     return code
 
 
+def _with_callees(
+    tree: ast.FunctionDef, code: types.CodeType, qualname: str, callees: Callees
+) -> types.CodeType:
+    """The code of a definition that asks for what it calls."""
+    tree.body = [callees.visit(s) for s in tree.body]
+    ast.fix_missing_locations(tree)
+    made = asked(compiled(tree, code, qualname))
+    return made if made.co_freevars == code.co_freevars else code
+
+
 def _with_apart(
-    tree: ast.FunctionDef, code: types.CodeType, qualname: str, within: list[ast.stmt]
+    tree: ast.FunctionDef,
+    code: types.CodeType,
+    qualname: str,
+    within: list[ast.stmt],
+    callees: Callees,
 ) -> types.CodeType:
     """The code of a definition in which the loops of the statements `within` run apart."""
     known = {place_of(x.original): x for x in LOOPS if x.original is not None and not x.refusal}
     apart = Apart(code.co_filename, known, within)
     apart.visit(tree)
-    tree.body = [OuterClasses().visit(s) for s in tree.body]
-    ast.fix_missing_locations(tree)
-    made = compiled(tree, code, qualname)
-    return made if made.co_freevars == code.co_freevars else code
+    return _with_callees(tree, code, qualname, callees)
 
 
 def _with_calls(
-    tree: ast.FunctionDef, code: types.CodeType, qualname: str, within: list[ast.stmt]
+    tree: ast.FunctionDef,
+    code: types.CodeType,
+    qualname: str,
+    within: list[ast.stmt],
+    callees: Callees,
 ) -> types.CodeType:
     """The code of a definition with calls around its loops, if that can be. Those of the
     statements `within` are kept as they are, too."""
@@ -218,11 +234,9 @@ def _with_calls(
     raises.show()
     reports.show()
     Guards().visit(tree)
-    Classes().visit(tree)
     tree.body = [Values().visit(s) for s in tree.body]
-    ast.fix_missing_locations(tree)
-    made = compiled(tree, code, qualname)
-    if made.co_freevars != code.co_freevars:
+    made = _with_callees(tree, code, qualname, callees)
+    if made is code:
         return code
     for old in all_codes(code):
         _note(old, by_place)

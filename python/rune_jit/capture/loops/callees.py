@@ -1,0 +1,134 @@
+"""Calls, which ask the trace first what is called: functions have copies in a trace, and classes
+have others that make its objects.
+
+y = layers[0](x)                    y = (CALLEE @ layers[0])(x)
+ys = map(ops["f"], xs)              ys = map(CALLEE @ ops["f"], xs)
+kind = type(x)                      kind = CALLEE.kind_of(type, x)
+
+CALLEE is a constant of the code: functions that outlive the trace call it, too."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import dis
+import functools
+import math
+import types
+from typing import Any
+
+import numpy as np
+
+from rune_jit.capture.loops.nodes import at
+from rune_jit.capture.loops.structures import class_of
+from rune_jit.capture.names import all_codes
+from rune_jit.capture.objects import is_library
+from rune_jit.tracing.context import current_trace
+
+
+class _Callee:
+    """Finds what is called in the place of something."""
+
+    def __matmul__(self, x: Any) -> Any:
+        trace = current_trace()
+        return x if trace is None or trace.rebind is None else trace.rebind.callee(x)
+
+    def kind_of(self, kind_of: Any, x: Any) -> Any:
+        """type(x); `kind_of` is what stands for `type`."""
+        kind = kind_of(x)
+        return class_of(x) if kind is type(x) else kind
+
+
+CALLEE = _Callee()
+# Stands for it in syntax trees. (Python takes constants of its own types only.)
+_PLACE = "\0callee"
+
+
+def asked(code: types.CodeType) -> types.CodeType:
+    """Compiled code with CALLEE in its place."""
+    consts = (
+        asked(x) if isinstance(x, types.CodeType) else CALLEE if x == _PLACE else x
+        for x in code.co_consts
+    )
+    return code.replace(co_consts=(*consts,))
+
+
+class Callees(ast.NodeTransformer):
+    """Asks for callees, but for functions of `modules`, names of NumPy and its kind."""
+
+    def __init__(self, modules: frozenset[str] = frozenset()) -> None:
+        self._modules = modules
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        self.generic_visit(node)
+        f = node.func
+        name = f.id if isinstance(f, ast.Name) else f.attr if isinstance(f, ast.Attribute) else ""
+        if isinstance(f, ast.Name) and name == "type" and len(node.args) == 1:
+            kind_of = ast.Attribute(ast.Constant(_PLACE), "kind_of", ast.Load())
+            return at(node, ast.Call(kind_of, [f, *node.args], []))
+        if self._is_asked(f):
+            node.func = _asked(f)
+        if name in _CALLING and node.args and not isinstance(node.args[0], ast.Starred):
+            node.args[0] = _asked(node.args[0])
+        for keyword in node.keywords:
+            if keyword.arg == "key":
+                keyword.value = _asked(keyword.value)
+        return node
+
+    def _is_asked(self, f: ast.expr) -> bool:
+        if isinstance(f, ast.Name):
+            return not f.id.startswith(".") and not hasattr(builtins, f.id)
+        root = f
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        is_known = isinstance(root, ast.Name) and (root.id[0] == "." or root.id in self._modules)
+        return not is_known and not isinstance(root, ast.Constant)
+
+
+# Functions in C that call what they are given first.
+_CALLING = ("map", "filter", "reduce")
+
+
+def _asked(x: ast.expr) -> ast.expr:
+    if isinstance(x, (ast.Lambda, ast.Constant)):
+        return x
+    return at(x, ast.BinOp(ast.Constant(_PLACE), ast.MatMult(), x))
+
+
+def modules_of(names: dict[str, Any]) -> frozenset[str]:
+    """The names of modules of NumPy and Python among these."""
+    modules = ((name, x) for name, x in names.items() if isinstance(x, types.ModuleType))
+    return frozenset(name for name, x in modules if is_library(x.__name__))
+
+
+def calls_others(function: types.FunctionType) -> bool:
+    """Whether a function may call others than functions of modules and methods of arrays, as far as
+    its names tell."""
+    return any(_calls_others(x, function) for x in all_codes(function.__code__))
+
+
+def _calls_others(code: types.CodeType, function: types.FunctionType) -> bool:
+    names = function.__globals__
+    operations = {dis.opname[x] for x in code.co_code[::2]}
+    if not operations.isdisjoint(_OF_OTHERS):
+        return True
+    for name in code.co_names:
+        value = dict.get(names, name, vars(builtins).get(name))
+        if value is None:
+            if name not in _numpys():
+                return True
+        elif not isinstance(value, (*_COPIED_BY_NAME, *_NOT_CALLED)):
+            return True
+    return False
+
+
+# Operations by which code calls local variables, items and results of calls, or makes a class.
+_OF_OTHERS = ("PUSH_NULL", "CALL_FUNCTION", "CALL_FUNCTION_KW", "LOAD_BUILD_CLASS")
+_COPIED_BY_NAME = (types.FunctionType, types.BuiltinFunctionType, np.ufunc, type(np.sum))
+_NOT_CALLED = (types.ModuleType, np.ndarray, np.generic, int, float, complex, str, bytes)
+
+
+@functools.cache
+def _numpys() -> frozenset[str]:
+    """Names of attributes of NumPy's."""
+    return frozenset(x for held in (np, np.ndarray, np.linalg, np.random, math) for x in dir(held))
