@@ -269,3 +269,19 @@ def test_an_array_begins_in_the_results_memory() -> None:
         jitted(x)
     assert "loops" in str(profile)
     assert "copy for loops" not in str(profile)
+
+
+def test_few_iterations_that_stay_in_registers_are_expanded() -> None:
+    def escape(x, y):
+        re, im, count = x, y, np.zeros_like(x)
+        for _ in range(24):
+            a, b = re * re, im * im
+            inside = a + b < 4.0
+            count = count + np.where(inside, np.float64(1), 0)
+            im, re = np.where(inside, 2 * re * im + y, im), np.where(inside, a - b + x, re)
+        return count
+
+    x, y = rows(300, 300), rows(300, 300, seed=1)
+    program = rune_jit.jit(escape, device="cpu").lower(x, y)
+    assert "loop" not in str(program.graph) and len(program.kernels) == 1
+    np.testing.assert_array_equal(rune_jit.jit(escape, fallback="error")(x, y), escape(x, y))

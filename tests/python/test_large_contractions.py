@@ -36,10 +36,9 @@ def product(a: Any, b: Any) -> Any:
 # Rows, reduced, columns: multiples of every tile, one more, one less, long and thin.
 SIZES = [
     (256, 256, 256),
-    (197, 131, 193),
-    (15 * 14 + 1, 97, 33 * 4 - 1),
+    (197, 131, 213),
+    (15 * 14 + 1, 97, 33 * 8 - 1),
     (40, 33, 2500),
-    (2600, 40, 70),
 ]
 
 
@@ -49,6 +48,28 @@ def test_sizes(dtype: Any) -> None:
         a, b = _array(m, k, dtype=dtype), _array(k, n, dtype=dtype)
         _check(product, a, b)
         assert _is_packed(product, a, b)
+
+
+def _copied(function: Callable[..., Any], *arguments: np.ndarray) -> int:
+    return str(rune_jit.jit(function, device="cpu").lower(*arguments).schedule).count(" scratch %")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64])
+def test_operands_of_few_columns_are_read_where_they_are(dtype: Any) -> None:
+    for m, k, n in ((2600, 40, 70), (197, 131, 113), (211, 97, 127)):
+        a, b = _array(m, k, dtype=dtype), _array(k, n, dtype=dtype)
+        _check(product, a, b)
+        assert _copied(product, a, b) == 0
+        for function in (lambda a, b: a @ b.T, lambda a, b: np.maximum(a @ b.T + 1, 0)):
+            _check(function, a, b.T.copy())
+            assert _copied(function, a, b.T.copy()) == 1
+        _check(lambda a, b: a.T @ b, a.T.copy(), b)
+        assert _copied(lambda a, b: a.T @ b, a.T.copy(), b) == 1
+        _check(lambda a, b: a @ b[::-1] + a[:, :1], a, b)
+    # Rows that fall into the same sets of the first-level cache are copied.
+    a, b = _array(150, 4096, dtype=dtype), _array(4096, 70, dtype=dtype)
+    _check(product, a, b)
+    assert _copied(product, a, b) == 1
 
 
 def _tiles_of_terms(function: Callable[..., Any], *arguments: np.ndarray) -> list[str]:
@@ -96,7 +117,7 @@ def test_long_sums_of_several_products() -> None:
 
 
 def test_sums_have_the_same_bits_however_they_are_divided() -> None:
-    a, b = _rng.random((200, 20011)), _rng.random((20011, 67))
+    a, b = _rng.random((200, 20011)), _rng.random((20011, 267))
     assert _tiles_of_terms(product, a, b) != _tiles_of_terms(product, a[:28], b)
     compiled = rune_jit.jit(product)
     parts = [compiled(a[i : i + 28], b) for i in range(0, 196, 28)]

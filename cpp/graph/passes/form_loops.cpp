@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "graph/attribute_dims.h"
 #include "graph/loops.h"
-#include "graph/parallel_work.h"
 #include "graph/passes/iterations.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/rewrite.h"
@@ -29,10 +28,8 @@ Value select(Builder& b, Value target, Value part, const std::vector<Dim>& offse
   return b.alu(AluOp::Where, {inside, b.pad(part, around), target});
 }
 
-// From so many elements in an iteration on, its operations are better compiled one by one, for all
-// cores, if those of all iterations are no more than so many.
-constexpr double kLargeIteration = 1 << 16;
-constexpr double kMostExpandedNodes = 400;
+// Elements of an array from which on it begins in memory.
+constexpr double kLargeArray = 1 << 16;
 constexpr double kMostNodes = 30000;
 
 class Former {
@@ -129,20 +126,9 @@ class Former {
     if (has_condition || has_sizes) return true;  // which are not known before the program runs
     const auto& range = *graph_[end].as<End_Loop>();
     if (!range.start.is_constant() || !range.stop.is_constant()) return true;
-    const double nodes = expanded_nodes(graph_, tree_, loop);
-    if (caps_.model != ExecutionModel::Cores) return nodes > caps_.max_expanded_nodes;
-    return has_inner || nodes > kMostExpandedNodes || elements_of(loop) < kLargeIteration;
-  }
-
-  // That an iteration computes.
-  double elements_of(const LoopTree::Loop& loop) const {
-    double elements = 0;
-    for (const uint32_t id : loop.members) {
-      const Node& node = graph_.nodes[id];
-      if (is_movement(node.kind()) || node.as<Carry>() || node.as<Update>()) continue;
-      elements += static_cast<double>(max_elements(node.shape())) * reduced_elements(graph_, node);
-    }
-    return elements;
+    if (caps_.model != ExecutionModel::Cores)
+      return expanded_nodes(graph_, tree_, loop) > caps_.max_expanded_nodes;
+    return has_inner || !expands_on_cores(graph_, tree_, loop);
   }
 
   bool can_be_nested(const Node& node) const {
@@ -225,7 +211,7 @@ class Former {
     const std::vector<Value>& ends = graph_[end].inputs;
     for (size_t k = 1 + num_carried(graph_[end]); k < ends.size(); ++k) {
       const Node& initial = graph_[ends[k]];
-      if (max_elements(initial.shape()) < kLargeIteration || inside.contains(ends[k].id)) continue;
+      if (max_elements(initial.shape()) < kLargeArray || inside.contains(ends[k].id)) continue;
       operands.push_back(map_[ends[k].id]);
       inside[ends[k].id] = nest.placeholder(initial.dtype(), initial.shape());
     }

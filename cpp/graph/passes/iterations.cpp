@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/math.h"
+#include "graph/parallel_work.h"
 #include "graph/passes/rewrite.h"
 
 namespace rune::graph {
@@ -233,17 +234,37 @@ bool have_own_parts(const Graph& graph, const LoopTree& tree, const LoopTree::Lo
   return true;
 }
 
+namespace {
+
+// What a loop has at most and an iteration at least to be expanded on cores.
+constexpr double kMostExpandedNodes = 400;
+constexpr double kLargeIteration = 1 << 16;
+
+}  // namespace
+
 double expanded_nodes(const Graph& graph, const LoopTree& tree, const LoopTree::Loop& loop) {
   double nodes = 0;
   for (const uint32_t id : loop.members) {
     const Node& node = graph.nodes[id];
     if (node.as<End_Loop>()) nodes += expanded_nodes(graph, tree, tree.ended_by({id}));
-    if (!is_movement(node.kind()) && !node.as<Carry>() && !node.as<Loop_Result>()) ++nodes;
+    if (!is_movement(node.kind()) && !node.as<Carry>() && !node.as<Loop_Result>() &&
+        !node.as<Const_Scalar>() && !node.as<Loop_Counter>())
+      ++nodes;
   }
   const auto& range = *graph[loop.end].as<End_Loop>();
   const Dim span = range.step > 0 ? range.stop - range.start : range.start - range.stop;
   return nodes * std::max(0.0, static_cast<double>(span.bound()) /
                                    static_cast<double>(std::abs(range.step)));
+}
+
+bool expands_on_cores(const Graph& graph, const LoopTree& tree, const LoopTree::Loop& loop) {
+  double elements = 0;  // that an iteration computes
+  for (const uint32_t id : loop.members) {
+    const Node& node = graph.nodes[id];
+    if (is_movement(node.kind()) || node.as<Carry>() || node.as<Update>()) continue;
+    elements += static_cast<double>(max_elements(node.shape())) * reduced_elements(graph, node);
+  }
+  return elements >= kLargeIteration && expanded_nodes(graph, tree, loop) <= kMostExpandedNodes;
 }
 
 }  // namespace rune::graph

@@ -100,7 +100,8 @@ class CoreChooser : Chooser {
     if (work_ < kLeastWork || trip_ < 2 ||
         std::any_of(
             axes_.body().begin(), axes_.body().end(),
-            [&](uint32_t id) { return is_large_contraction(id); }))
+            [&](uint32_t id) { return is_large_contraction(id); }) ||
+        stays_in_registers())
       return std::nullopt;
     std::optional<BlockChoice> best;
     size_t least_position = 0;
@@ -123,6 +124,29 @@ class CoreChooser : Chooser {
   bool is_large_contraction(uint32_t id) const {
     const Node& node = graph_.nodes[id];
     return node.as<Contract>() && operations_of(node) >= kLargeContraction;
+  }
+
+  // Whether the loop is going to be expanded, and its iterations compute each element from this
+  // element alone: one kernel then keeps in registers what they carry.
+  bool stays_in_registers() const {
+    const auto& range = *graph_[loop_.end].as<End_Loop>();
+    const bool is_known = !range.goes_on && range.start.is_constant() && range.stop.is_constant();
+    return is_known && expands_on_cores(graph_, tree_, loop_) &&
+           std::all_of(axes_.body().begin(), axes_.body().end(), [&](uint32_t id) {
+             switch (graph_.nodes[id].kind()) {
+               case NodeKind::Unary:
+               case NodeKind::Binop:
+               case NodeKind::Ternary:
+               case NodeKind::Cast:
+               case NodeKind::Bitcast:
+               case NodeKind::Const_Scalar:
+               case NodeKind::Reshape:
+               case NodeKind::Expand:
+               case NodeKind::Carry:
+               case NodeKind::Loop_Counter: return true;
+               default: return Value{id} == loop_.end;
+             }
+           });
   }
 
   // That reading the value takes: movement has no memory of its own.

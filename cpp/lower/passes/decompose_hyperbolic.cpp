@@ -55,15 +55,23 @@ Value cosh(Operands x) {
 
 namespace {
 
-// Near 0 a polynomial, beyond 1 - 2 / (e^2x + 1), for x >= 0.
+// tanh(n ln 2 / 2 + r) for x >= 0, from t = tanh(r), a polynomial, and p = 2^n:
+//   (t (p + 1) + p - 1) / (t (p - 1) + p + 1), which for results above 1/2 is
+//   1 - 2 (1 - t) / (t (p - 1) + p + 1).
+// A single division, which takes as long as half of the rest.
 Value tanh_of_float32(Value size) {
-  static constexpr double kTanh[] = {-0.00624599261, 0.0210524723, -0.0538478494, 0.133325458,
-                                     -0.333333164};
+  constexpr double kTanh[] = {-0.0522193784, 0.133290473, -0.333333034};
+  // n is 0 or 1 up to 0.55, beyond which results are above 1/2.
+  constexpr double kPerHalfLn2 = 2.885390082, kShift = -0.095, kHalfLn2 = 0.34657359;
   const Value bounded = where(less(10.0, size), 10.0, size);
-  const ScaledExp e = exp_scaled(bounded + bounded);
-  const Value large =
-      1.0 - 2.0 / mulacc(e.factor, power_of_two(e.power.integer, size.dtype()), 1.0);
-  return where(less(size, 0.55), odd_polynomial(size, kTanh), large);
+  const Rounded n = round_number(mulacc(bounded, kPerHalfLn2, kShift));
+  const Value p = power_of_two(n.integer, size.dtype());
+  const Value t = odd_polynomial(mulacc(n.number, -kHalfLn2, bounded), kTanh);
+  const Value below = p - 1.0, above = p + 1.0;
+  const Value is_small = less(n.number, 1.5);
+  const Value top = where(is_small, mulacc(t, above, below), mulacc(t, 2.0, -2.0));
+  const Value ratio = top / mulacc(t, below, above);
+  return where(is_small, ratio, ratio + 1.0);
 }
 
 // Near 0 m / (m + 2) with m = e^2x - 1, the rounding errors of sum and quotient carried along. A

@@ -242,7 +242,7 @@ class CoreMapper {
       else
         s_.unroll(vec.front(), evenly(vec.front(), registers - 8));
       const int64_t most = shared ? most_tile_rows(s_.caps) : registers / 4 / copies(vec.front());
-      if (!rows.empty()) s_.unroll(rows.back(), fitting(rows.back(), most));
+      if (!rows.empty()) s_.unroll(rows.back(), evenly(rows.back(), most));
       return;
     }
     // Lanes along the contracted axis: a tile of dot products, of few of them with several

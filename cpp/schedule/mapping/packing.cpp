@@ -1,7 +1,9 @@
 #include "schedule/mapping/packing.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -27,9 +29,16 @@ constexpr int64_t kLeastKeptTerms = 192;
 constexpr double kLeastWidened = 1 << 15;
 // Multiply-adds in the time that copying an operand's element takes.
 constexpr double kCopyMultiplies = 25;
+// An operand whose elements are multiplied less often is not worth a copy.
+constexpr int64_t kFewUses = 200;
+// Rows of a matrix that lie as close together as those of a copy.
+constexpr int64_t kShortRowBytes = 1024;
+// Addresses that fall into one set of the first-level cache are a multiple of this apart; so many
+// of them it holds in any case.
+constexpr int64_t kSetPeriodBytes = 4096, kMostInSet = 4;
 // Copies of columns fill the second-level cache, not memory further away, unless these are fewer
 // columns.
-constexpr int64_t kLeastMostColumns = 256;
+constexpr int64_t kLeastMostColumns = 384;
 // The time that a core may be late, in workgroups: another thread has it for a while. Of products
 // of which half is computed also since workgroups differ in work.
 constexpr double kLate = 0.5, kMirroredLate = 1;
@@ -57,7 +66,9 @@ class Packer {
   bool run() {
     if (!find_operands() || !choose_axes()) return false;
     mirrored_ = is_symmetric();
-    if (!choose_tiles()) return false;
+    copies_rows_ = !reads_rows_in_place();
+    copies_columns_ = !reads_columns_in_place();
+    if (!(copies_rows_ || copies_columns_) || !choose_tiles()) return false;
     const auto row_weights = weights(rows_), column_weights = weights(columns_);
     if (!row_weights || !column_weights) return false;
     // Runs of a register tile's width must lie along one dimension.
@@ -65,8 +76,8 @@ class Packer {
                       [&](const Weight& w) { return w.axis == columns_.axis; }) != 1)
       return false;
     map();
-    keep_rows(*row_weights);
-    keep_columns(*column_weights);
+    if (copies_rows_) keep_rows(*row_weights);
+    if (copies_columns_) keep_columns(*column_weights);
     if (mirrored_) std::get<Staged>(kernel_.body).mirror = Mirror{rows_.axis, columns_.axis};
     return true;
   }
@@ -184,6 +195,34 @@ class Packer {
            follows(stored.value, stages[0].values[0].value);
   }
 
+  // Whether a register tile can read an operand where it is.
+  bool is_in_memory(const Operand& operand) const {
+    return !around_ && !mirrored_ && contains(kernel_.inputs, operand.value);
+  }
+
+  // Of few columns, if a row's elements follow one another and the rows of a tile fall into
+  // different sets of the first-level cache.
+  bool reads_rows_in_place() const {
+    if (around_) return around_->scratch_of(rows_.value) != nullptr;
+    if (!is_in_memory(rows_) || stride(rows_, reduced_) != 1 || extent(columns_.axis) >= kFewUses)
+      return false;
+    const int64_t row = std::abs(stride(rows_, rows_.axis).value_or(0)) * bytes(rows_.value);
+    std::map<int64_t, int64_t> in_set;
+    for (int64_t i = 0; i < row_tile_; ++i)
+      if (++in_set[i * row % kSetPeriodBytes / kCacheLineBytes] > kMostInSet) return false;
+    return true;
+  }
+
+  // Of a matrix of short rows that a cache holds, or of which it holds the terms that the sums are
+  // divided into.
+  bool reads_columns_in_place() const {
+    const std::optional<int64_t> row = stride(columns_, reduced_);
+    if (!is_in_memory(columns_) || stride(columns_, columns_.axis) != 1 || !row) return false;
+    const int64_t row_bytes = std::abs(*row) * bytes(columns_.value);
+    return row_bytes <= kShortRowBytes && (row_bytes * extent(reduced_) <= caps_.l2_bytes / 2 ||
+                                           (copies_rows_ && extent(rows_.axis) < kFewUses));
+  }
+
   bool choose_tiles() {
     int64_t widest = bytes(kernel_.stages()[0].values[0].value);
     for (const Value v : kernel_.ops)
@@ -210,16 +249,22 @@ class Packer {
     }
     const int64_t row_tiles = ceil_div(rows, row_tile_);
     if (can_carry())
-      for (int64_t parts = 2; fitting_tiles() < std::min(row_tiles, kLeastRowTiles) &&
-                              reduced / parts >= kLeastKeptTerms;
-           ++parts)
+      for (int64_t parts = 2; !fits_cache(row_tiles) && reduced / parts >= kLeastKeptTerms; ++parts)
         kept_terms_ = round_up(ceil_div(reduced, parts), lanes_);
     const int64_t column_bytes = kept_terms_ * bytes(columns_.value);
-    const int64_t blocks = ceil_div(row_tiles, std::max<int64_t>(1, fitting_tiles()));
+    const int64_t blocks =
+        copies_rows_ ? ceil_div(row_tiles, std::max<int64_t>(1, fitting_tiles())) : row_tiles;
     row_block_ = ceil_div(row_tiles, blocks) * row_tile_;
     const int64_t most_columns = std::max(kLeastMostColumns, caps_.l2_bytes / column_bytes);
     split_between_groups(rows, columns, most_columns);
     return true;
+  }
+
+  // Whether the second-level cache holds a block of rows that is worth its panels; of few columns
+  // for which rows are not copied, all panels, since they run past each register tile.
+  bool fits_cache(int64_t row_tiles) const {
+    if (copies_rows_) return fitting_tiles() >= std::min(row_tiles, kLeastRowTiles);
+    return kept_terms_ * bytes(columns_.value) * extent(columns_.axis) <= caps_.l2_bytes / 2;
   }
 
   // Register tiles of a block of rows which, with the panel of columns that runs past it, stays in
@@ -329,18 +374,18 @@ class Packer {
       mapping.serial.push_back(axis);
     // Copied are vectors, along the reduced axis of rows. Where these are not adjacent, squares of
     // them are transposed.
-    keep(columns_, depth, 1, stride(columns_, reduced_) == 1 ? lanes_ : 1);
+    if (copies_columns_) keep(columns_, depth, 1, stride(columns_, reduced_) == 1 ? lanes_ : 1);
     const bool by_vectors = stride(rows_, reduced_) == 1 || stride(rows_, rows_.axis) == 1;
-    if (!rows_in_scratch()) keep(rows_, depth + 1, by_vectors ? lanes_ : 1, 1);
+    if (copies_rows_) keep(rows_, depth + 1, by_vectors ? lanes_ : 1, 1);
     for (Stage& stage : kernel_.mutable_stages()) {
       if (stage.kind != StageKind::Reduce) continue;
-      stage.takes = {columns_.value};
-      if (!rows_in_scratch()) stage.takes->insert(stage.takes->begin(), rows_.value);
+      stage.takes.emplace();
+      if (copies_rows_) stage.takes->push_back(rows_.value);
+      if (copies_columns_) stage.takes->push_back(columns_.value);
     }
   }
 
   bool carries() const { return kept_terms_ < extent(reduced_); }
-  bool rows_in_scratch() const { return around_ && around_->scratch_of(rows_.value); }
   int64_t num_shared() const { return static_cast<int64_t>(around_->iter.axes.size()); }
 
   // A stage that copies an operand's tile, with an axis of its own for the reduced one, of which it
@@ -386,7 +431,6 @@ class Packer {
   }
 
   void keep_rows(const std::vector<Weight>& weights) {
-    if (rows_in_scratch()) return;
     // An odd number of cache lines: elements of a tile's rows then fall into different cache sets.
     const int64_t line = kCacheLineBytes / bytes(rows_.value);
     const int64_t row = (ceil_div(kept_terms_, line) | 1) * line;
@@ -413,6 +457,7 @@ class Packer {
   Ints others_;  // outer axes that are neither rows nor columns
   int64_t reduced_ = -1;
   bool mirrored_ = false;
+  bool copies_rows_ = true, copies_columns_ = true;
   int64_t lanes_ = 1;
   const int64_t row_tile_;  // of the registers
   int64_t column_tile_ = 1;
