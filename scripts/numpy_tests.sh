@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the tests of the installed NumPy, first as they are, then with each call of one of NumPy's
-# functions traced and run as a program (tests/numpy_suite/jitted_calls.py). Writes the section
-# "NumPy's own tests" of docs/conformance.md.
+# Runs the tests of the installed NumPy, first as they are, then with NumPy's functions jitted
+# (tests/numpy_suite/jitted_calls.py). Renews the results of these files in the section "NumPy's own
+# tests" of docs/conformance.md.
 #
 #   scripts/numpy_tests.sh [FILE...]    such as lib/tests/test_shape_base.py; default: all below
 #
@@ -24,7 +24,7 @@ if [ ${#files[@]} -eq 0 ]; then
   files+=(linalg/tests/test_linalg.py)
 fi
 
-rm -rf "$reports" && mkdir -p "$reports"
+mkdir -p "$reports"
 export PYTHONPATH=$root/tests/numpy_suite${PYTHONPATH:+:$PYTHONPATH} PYTHONWARNINGS=ignore
 export NPY_AVAILABLE_MEM="1 GB"  # tests of huge arrays are skipped
 for file in "${files[@]}"; do
@@ -34,6 +34,6 @@ for file in "${files[@]}"; do
       "$python" -m pytest -q -p no:cacheprovider -p jitted_calls --disable-warnings \
       "$numpy/$file" >"$reports/$name.txt" 2>&1
   done
-  echo "$file: $(tail -1 "$reports/jitted-$(echo "$file" | tr / -).txt")"
+  echo "$file"
+  "$python" "$root/tests/numpy_suite/report.py" "$reports" "$root/docs/conformance.md" "$file"
 done
-"$python" "$root/tests/numpy_suite/report.py" "$reports" "$root/docs/conformance.md" "${files[@]}"

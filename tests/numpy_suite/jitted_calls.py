@@ -1,15 +1,17 @@
-"""A pytest plugin under which the modules of NumPy's own tests see NumPy's functions wrapped in
-`rune_jit.jit`: each call traces the function for its arguments and compiles a program.
+"""A pytest plugin under which test modules see the functions of a library wrapped in `rune_jit.jit`
+with default settings: each call that has an array among its arguments is a call of a jitted
+function. So are operators, indexing and methods of arrays (operations.py).
 
-A call that has no array among its arguments, or that cannot be traced, runs on NumPy itself.
 RUNE_JIT_SUITE_REPORT names the file for the report (JSON): the outcome of each test, and how many
-calls of each function were compiled or not, and why. Unless RUNE_JIT_SUITE_RUN is "jitted", the
-functions are NumPy's own."""
+calls of each function ran as a program, in segments or on NumPy, and why. RUNE_JIT_SUITE_MODULES
+names the library's modules. Unless RUNE_JIT_SUITE_RUN is "jitted", the functions
+are the library's own."""
 
 from __future__ import annotations
 
 import collections
 import functools
+import importlib
 import json
 import os
 import types
@@ -19,6 +21,7 @@ from typing import Any
 import numpy as np
 import optree
 import pytest
+from operations import with_operations
 
 import rune_jit
 
@@ -26,17 +29,34 @@ _JITTED = os.environ.get("RUNE_JIT_SUITE_RUN") == "jitted"
 # An interpreter starts a program sooner than a compiler makes one, and these run once.
 _DEVICE = "interpreter"
 _MOST_ELEMENTS = 20_000  # of the arguments: what the interpreter computes in a moment
+_MOST_PROGRAMS = 2000  # that are kept
 _outcomes: dict[str, str] = {}
 _reasons: dict[str, str] = {}  # of failures
-_compiled: collections.Counter[str] = collections.Counter()
-_refused: collections.Counter[str] = collections.Counter()
+_calls: collections.Counter[str] = collections.Counter()  # by how they ran
+_uncompiled: collections.Counter[str] = collections.Counter()  # by function and reason
 
-_MODULES = {np: "numpy", np.linalg: "numpy.linalg"}
+# The ways a call can run, by the first word of explain() about it.
+_WAYS = {"as": "program", "in": "segments", "on": "NumPy"}
+_MODULES = [
+    importlib.import_module(name)
+    for name in os.environ.get("RUNE_JIT_SUITE_MODULES", "numpy numpy.linalg").split()
+]
+_programs: dict[Any, Callable[..., Any]] = {}
 
 
-@functools.cache
-def _program(function: Callable[..., Any]) -> Callable[..., Any]:
-    return rune_jit.jit(function, fallback="error", device=_DEVICE)
+def _program(function: Callable[..., Any], leaves: list[Any], structure: Any) -> Any:
+    """The jitted function for such calls. Calls with other arguments have another one, because
+    NumPy runs a function that gets another signature at each call."""
+    kinds = [
+        (x.dtype, x.shape) if _is_traced(x) else x if isinstance(x, (str, type)) else type(x)
+        for x in leaves
+    ]
+    key = function, structure, *kinds
+    if key not in _programs:
+        if len(_programs) >= _MOST_PROGRAMS:
+            _programs.clear()
+        _programs[key] = rune_jit.jit(function, fallback="silent", device=_DEVICE)
+    return _programs[key]
 
 
 def _is_traced(x: Any) -> bool:
@@ -44,25 +64,26 @@ def _is_traced(x: Any) -> bool:
 
 
 class Jitted:
-    """A function of NumPy, each call of which is traced and run as a program."""
+    """A function of the library, each call of which is traced and run as a program."""
 
     def __init__(self, real: Any, name: str) -> None:
         self._real, self._name = real, name
         self.__wrapped__ = real
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        leaves: list[Any] = optree.tree_leaves((args, kwargs))  # type: ignore[arg-type]
+        leaves: list[Any]
+        leaves, structure = optree.tree_flatten((args, kwargs), none_is_leaf=True)  # type: ignore[arg-type]
         arrays = [x for x in leaves if _is_traced(x)]
         size = sum(x.size for x in arrays)
         if not arrays or size > _MOST_ELEMENTS or len(leaves) > 100:
             return self._real(*args, **kwargs)
-        try:
-            result = _program(self._real)(*args, **kwargs)
-        except (rune_jit.RuneJitError, NotImplementedError) as error:
-            first = str(error).splitlines()[0] if str(error) else type(error).__name__
-            _refused[f"{self._name}: {type(error).__name__}: {first}"[:160]] += 1
-            return self._real(*args, **kwargs)
-        _compiled[self._name] += 1
+        program = _program(self._real, leaves, structure)
+        result = program(*args, **kwargs)
+        way = program.explain().partition("\n")[0].partition(": ")[2]
+        if way:  # there is none if a trace of another call makes this one
+            _calls[_WAYS[way[:2]]] += 1
+        if way[:2] not in ("", "as"):
+            _uncompiled[f"{self._name}: {way}"[:200]] += 1
         return result
 
     def __getattr__(self, name: str) -> Any:
@@ -84,8 +105,12 @@ class Jitted:
         return repr(self._real)
 
 
+def _operation(name: str, function: Any, args: Any, kwargs: Any) -> Any:
+    return Jitted(function, name)(*args, **kwargs)
+
+
 class _View(types.ModuleType):
-    """A module of NumPy with wrapped functions."""
+    """A module of the library with wrapped functions."""
 
     def __init__(self, module: types.ModuleType) -> None:
         super().__init__(module.__name__, module.__doc__)
@@ -102,11 +127,11 @@ _LEFT = {"set_array_function_like_doc", "frompyfunc", "vectorize", "shares_memor
 @functools.cache
 def _functions() -> dict[int, Any]:
     found: dict[int, Any] = {}
-    for module, prefix in _MODULES.items():
+    for module in _MODULES:
         for name, value in vars(module).items():
-            is_function = isinstance(value, (np.ufunc, type(np.sum)))
+            is_function = isinstance(value, (np.ufunc, type(np.sum), types.FunctionType))
             if is_function and name not in _LEFT and name[:1] != "_":
-                found.setdefault(id(value), Jitted(value, f"{prefix}.{name}"))
+                found.setdefault(id(value), Jitted(value, f"{module.__name__}.{name}"))
     return found
 
 
@@ -126,6 +151,9 @@ def pytest_pycollect_makemodule(module_path: Any, parent: Any) -> Any:
     if not _JITTED or collector is None:
         return
     module = collector.obj  # imported now
+    with_operations(
+        module, lambda name, f, args, kwargs: Jitted(f, name)(*args, **kwargs), _is_traced
+    )
     for name, value in list(vars(module).items()):
         setattr(module, name, _wrapped_in(value, module.__name__))
 
@@ -168,8 +196,8 @@ def pytest_sessionfinish() -> None:
     found = {
         "outcomes": _outcomes,
         "reasons": _reasons,
-        "compiled": _compiled,
-        "refused": dict(_refused.most_common()),
+        "calls": _calls,
+        "uncompiled": dict(_uncompiled.most_common()),
     }
     with open(os.environ["RUNE_JIT_SUITE_REPORT"], "w") as file:
         json.dump(found, file)

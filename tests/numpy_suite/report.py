@@ -1,5 +1,5 @@
-"""Writes the section "NumPy's own tests" of docs/conformance.md from the reports of
-scripts/numpy_tests.sh.
+"""Writes the section "NumPy's own tests" of docs/conformance.md. results.json holds the results of
+all files; the reports of scripts/numpy_tests.sh replace those of the files that it ran.
 
 report.py REPORTS_FOLDER OUTPUT FILE...
 """
@@ -20,23 +20,25 @@ HEADING = "# NumPy's own tests"
 _HEAD = """{heading}
 
 These are the results of NumPy's own tests (NumPy {numpy}, Python {python}). While they run, each
-call of one of NumPy's functions that has an array among its arguments is traced by itself and run
-as a program, on the interpreter (tests/numpy_suite/jitted_calls.py). NumPy runs the calls that
-cannot be traced: those on arrays of objects, text, dates and records, and those whose results have
-shapes that depend on data. This command writes this part of the file:
+call of one of NumPy's functions that has an array among its arguments is a call of that function
+jitted with default settings, on the interpreter; so are operators, indexing and methods of arrays
+(tests/numpy_suite). This command runs the tests, all or those in the files named, and writes this
+part of the file:
 
-    scripts/numpy_tests.sh
+    scripts/numpy_tests.sh [FILE...]
 
-Of the {passed} tests that pass without rune_jit, {percent:.2f} % pass with it. In these tests
-{compiled} calls were compiled, and NumPy ran {refused} calls.
+Of the {passed} tests that pass without rune_jit, {percent:.2f} % pass with it. The last three
+columns say how the calls ran: as a program, in segments, or on NumPy.
 
-| file | tests that pass with NumPy | of these, fail with `jit` |
-|---|---|---|
+| file | tests that pass with NumPy | of these, fail with `jit` | program | segments | NumPy |
+|---|---|---|---|---|---|
 {rows}
 
 ## What does not pass
 
 """
+_RESULTS = Path(__file__).with_name("results.json")
+_WAYS = ("program", "segments", "NumPy")
 
 
 def _reasons(path: Path) -> list[tuple[str, list[str]]]:
@@ -53,29 +55,41 @@ def _reasons(path: Path) -> list[tuple[str, list[str]]]:
 
 
 def _short(test: str) -> str:
-    return re.sub(r"\[.*", "", test.split("::", 1)[1])
+    return test.partition("[")[0]
+
+
+def _result(folder: str, file: str) -> dict[str, Any]:
+    """The counts of a test file, and its tests that fail only with jit, with their messages."""
+    name = f"{file.replace('/', '-')}.json"
+    plain, jitted = (
+        json.loads((Path(folder) / f"{run}-{name}").read_text()) for run in ("plain", "jitted")
+    )
+    good = [test for test, outcome in plain["outcomes"].items() if outcome == "passed"]
+    bad = [test for test in good if jitted["outcomes"].get(test) != "passed"]
+    return {
+        "passed": len(good),
+        "calls": {way: jitted["calls"].get(way, 0) for way in _WAYS},
+        "failing": {
+            test.split("::", 1)[1]: jitted["reasons"].get(test, "did not run") for test in bad
+        },
+    }
 
 
 def main(folder: str, output: str, *files: str) -> None:
-    reports: dict[tuple[str, str], Any] = {}
-    for file in files:
-        for run in ("plain", "jitted"):
-            path = Path(folder) / f"{run}-{file.replace('/', '-')}.json"
-            reports[run, file] = json.loads(path.read_text())
-    rows, failing = [], {}
-    passed = compiled = refused = 0
-    for file in files:
-        plain, jitted = reports["plain", file], reports["jitted", file]
-        good = [test for test, outcome in plain["outcomes"].items() if outcome == "passed"]
-        bad = [test for test in good if jitted["outcomes"].get(test) != "passed"]
-        failing |= {test: jitted["reasons"].get(test, "did not run") for test in bad}
-        rows.append(f"| {file} | {len(good)} | {len(bad)} |")
-        passed += len(good)
-        compiled += sum(jitted["compiled"].values())
-        refused += sum(jitted["refused"].values())
+    results = json.loads(_RESULTS.read_text()) if _RESULTS.exists() else {}
+    results |= {file: _result(folder, file) for file in files}
+    results = dict(sorted(results.items()))
+    _RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    failing: list[tuple[str, str]] = []
+    rows = []
+    for file, result in results.items():
+        failing += result["failing"].items()
+        cells = [file, result["passed"], len(result["failing"]), *result["calls"].values()]
+        rows.append(f"| {' | '.join(map(str, cells))} |")
+    passed = sum(result["passed"] for result in results.values())
     groups: dict[str, Counter[str]] = {}
     reasons = _reasons(Path(__file__).with_name("reasons.txt"))
-    for test, message in failing.items():
+    for test, message in failing:
         text = f"{test}: {message}"
         found = next((r for r, ps in reasons if any(re.search(p, text, re.S) for p in ps)), None)
         groups.setdefault(found or "Other reasons.", Counter())[_short(test)] += 1
@@ -85,8 +99,6 @@ def main(folder: str, output: str, *files: str) -> None:
         python=platform.python_version(),
         percent=100 * (1 - len(failing) / passed),
         passed=passed,
-        compiled=compiled,
-        refused=refused,
         rows="\n".join(rows),
     )
     sections = []
@@ -99,6 +111,7 @@ def main(folder: str, output: str, *files: str) -> None:
         sections.append(f"- {reason} {sum(tests.values())} tests: {', '.join(names)}")
     path = Path(output)
     before = path.read_text().split(f"\n{HEADING}\n")[0].rstrip() if path.exists() else ""
+    print(f"{len(failing)} of {passed} tests of all files fail")
     path.write_text(f"{before}\n\n{head}" + "\n".join(sections) + "\n")
 
 

@@ -340,3 +340,21 @@ BELOW_ONE = 1 - 2.0**-52
 )
 def test_isclose_of_pythons_numbers(x: Any, y: Any, tolerance: dict[str, Any]) -> None:
     check(lambda a, b: (np.isclose(a, b, **tolerance), np.allclose(a, b, **tolerance)), x, y)
+
+
+@pytest.mark.parametrize("function", [np.mean, np.nanmean, np.var, np.std, np.nanvar, np.nanstd])
+def test_too_few_elements_warn_at_each_call(function: Callable[..., Any]) -> None:
+    jitted, few = rune_jit.jit(function, fallback="error"), np.zeros((0, 3))
+    for _ in range(2):
+        with pytest.warns(RuntimeWarning, match="Mean of empty|Degrees of freedom"):
+            np.testing.assert_array_equal(jitted(few, axis=0), [np.nan] * 3)
+    if function not in (np.mean, np.nanmean):
+        with pytest.warns(RuntimeWarning, match="Degrees of freedom"):
+            rune_jit.jit(function, fallback="error")(X, axis=0, ddof=4)
+
+
+@pytest.mark.parametrize("dtype", ["O", "U5", "longdouble"])
+def test_casts_of_numbers_that_only_numpy_makes(dtype: str) -> None:
+    x = np.int64(3)
+    found = rune_jit.jit(lambda x: x.astype(dtype), fallback="silent")(x)
+    assert type(found) is type(x.astype(dtype)) and found == x.astype(dtype)

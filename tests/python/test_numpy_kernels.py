@@ -55,7 +55,7 @@ def test_nan_is_ignored(dtype: str) -> None:
         for f in (np.nanargmin, np.nanargmax):
             results += [f(x), f(x[1:], axis=1, keepdims=True), f(x, axis=0)]
         for f in (np.nanvar, np.nanstd):
-            results += [f(x, axis=1, ddof=1), f(x, ddof=99), f(x, axis=0, correction=1.5)]
+            results += [f(x, axis=1, ddof=1), f(x, axis=0, correction=1.5)]
             results.append(f(x, axis=1, mean=np.full((4, 1), 0.5)))
         for f in (np.fmin, np.fmax):
             results += [f.reduce(x), f.accumulate(x, axis=1), f.reduce(x, axis=1, initial=0)]
@@ -65,8 +65,9 @@ def test_nan_is_ignored(dtype: str) -> None:
     check(functions, x, holes(dtype, 3, 4, 5), mask, ulps=64)
 
 
-def test_nan_alone() -> None:
-    x = np.array([[np.nan, np.nan], [1, np.nan]])
+@pytest.mark.parametrize("dtype", ["float64", "complex64", "complex128"])
+def test_nan_alone(dtype: str) -> None:
+    x = np.array([[np.nan, np.nan], [1, np.nan]], dtype)
     for f in (np.nanargmin, np.nanargmax):
         jitted = rune_jit.jit(lambda x, f=f: f(x, axis=1), fallback="error")
         with pytest.raises(ValueError, match="All-NaN slice encountered"):
@@ -74,6 +75,8 @@ def test_nan_alone() -> None:
         x[0, 1] = 3
         np.testing.assert_array_equal(jitted(x), [1, 0])
         x[0, 1] = np.nan
+    if x.dtype.kind == "c":
+        return
     for bad in (
         lambda x: np.nanmin(x[:0]),
         lambda x: np.nanmax(x, axis=1, where=x > 0),

@@ -446,6 +446,15 @@ def _function_of(self: Tracer, func: Any, types: Any, args: Any, kwargs: Any) ->
     return func, args, kwargs
 
 
+def _by_name(name: str) -> Callable[..., Any]:
+    """The method of arrays and of NumPy's scalars."""
+
+    def call(x: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(x, name)(*args, **kwargs)
+
+    return call
+
+
 def _operation_or_numpy(name: str) -> Callable[[tuple[Any, ...]], Any]:
     function = divmod if name == "divmod" else getattr(op, f"__{name}__")
     return host.or_numpy(_operation(name), lambda operands: (function, operands, {}))
@@ -477,9 +486,9 @@ for _name, _method in {
     ),
     "__getitem__": _core.shorten_getitem(host.or_numpy(getitem, host.given(op.getitem))),
     "__setitem__": _core.shorten_setitem(_set_item),
-    "astype": _core.shorten_astype(host.or_numpy(_astype, host.given(np.ndarray.astype))),
-    "copy": host.or_numpy(_copy, host.given(np.ndarray.copy)),
-    "view": host.or_numpy(_view, host.given(np.ndarray.view)),
+    "astype": _core.shorten_astype(host.or_numpy(_astype, host.given(_by_name("astype")))),
+    "copy": host.or_numpy(_copy, host.given(_by_name("copy"))),
+    "view": host.or_numpy(_view, host.given(_by_name("view"))),
     "flat": property(Flat, _set_flat),
     "conj": _conjugate,
     "conjugate": _conjugate,

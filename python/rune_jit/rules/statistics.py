@@ -66,6 +66,13 @@ def _count_along(shape: tuple[Any, ...], axes: list[int] | None) -> Any:
     return math.prod(shape)
 
 
+def _refuse_few(x: Any, axes: list[int] | None, removed: Any = 0) -> None:
+    """Leaves means and variances of too few elements to NumPy, which warns."""
+    count = _count_along(x.shape, axes)
+    is_known = type(count) is int and isinstance(removed, (int, float))
+    refuse_unless(not (is_known and count <= removed), "mean or variance of too few elements")
+
+
 def _ratio(trace: Trace, total: Any, count: Any) -> Any:
     """The value of total / count in the dtype of the total."""
     dtype = total.dtype if is_inexact(total.dtype) else np.dtype(np.float64)
@@ -87,6 +94,7 @@ def _mean_of(
     trace = require_trace()
     builder, x = trace.builder, trace.array(a)
     axes, keepdims = as_axes(axis), as_flag(keepdims)
+    _refuse_few(x, axes)
     result, compute = _compute_dtype(x, dtype)
     x = builder.astype(x, compute)
     if where is NO_VALUE or where is True:
@@ -111,6 +119,7 @@ def variance_of(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, root: b
     trace = require_trace()
     builder, x = trace.builder, trace.array(a)
     axes, keepdims = as_axes(axis), as_flag(keepdims)
+    _refuse_few(x, axes, ddof)
     result, compute = _compute_dtype(x, dtype)
     refuse_unless(is_float(result), f"var in {result}")
 
@@ -179,7 +188,7 @@ def _nan_arg(
     function: Any, worst: float, a: Any, axis: Any = None, *, keepdims: Any = NO_VALUE
 ) -> Any:
     a = traced(a)
-    if a.dtype.kind == "f" and a.size:
+    if a.dtype.kind in "fc" and a.size:
         a, missing = without_nan(a, worst)
         none_left = np.any(np.all(missing, axis=axis))
         trace = require_trace()
@@ -211,6 +220,7 @@ def _nanmean(
     present = _present(a, dtype, where)
     if present is None:
         return np.mean(a, axis=axis, dtype=dtype, keepdims=keepdims, **_given(where=where))
+    _refuse_few(a, as_axes(axis))
     return _mean(a, present, axis, dtype, keepdims)
 
 
@@ -232,6 +242,7 @@ def _nanvar(
         options = _given(where=where, mean=mean, correction=correction)
         return np.var(a, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, **options)
     ddof = degrees_removed(ddof, correction)
+    _refuse_few(a, as_axes(axis), ddof)
     if mean is NO_VALUE:
         mean = _mean(a, present, axis, dtype, True)
     squares = _squared((a - mean).astype(a.dtype))
