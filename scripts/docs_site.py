@@ -3,29 +3,19 @@
 - Pages outside of docs/ become pages of the site (`OUTSIDE`), and links are rewritten, so that they
   work both in the repository and on the site.
 - The programs of examples/gallery run; each has a page with its picture, output and source.
-- The table of functions of rune_jit.numpy is written.
-
-RUNE_DOCS_GALLERY names a folder in which a gallery's pictures are kept for the next build."""
+- The table of functions of rune_jit.numpy is written."""
 
 from __future__ import annotations
 
 import ast
-import hashlib
 import html
-import os
 import posixpath
 import re
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from gallery import GALLERY, ROOT, kept, programs
 from mkdocs.structure.files import File
-
-ROOT = Path(__file__).resolve().parents[1]
-GALLERY = ROOT / "examples/gallery"
-KEPT = Path(os.environ.get("RUNE_DOCS_GALLERY", ROOT / "build/gallery"))
 
 # By path in the repository: the path on the site.
 OUTSIDE = {
@@ -50,13 +40,6 @@ _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 _CODE = re.compile(r"^```.*?^```|`[^`\n]+`(?!\])", re.MULTILINE | re.DOTALL)
 
 
-def programs() -> Iterator[Path]:
-    """The gallery's programs, in the order of examples/gallery/ORDER, which gives their themes."""
-    for line in (GALLERY / "ORDER").read_text().splitlines():
-        if line and not line.startswith("#"):
-            yield GALLERY / f"{line}.py"
-
-
 def theme_of(program: Path) -> str:
     """The last heading above a program's name in examples/gallery/ORDER."""
     theme = ""
@@ -73,27 +56,6 @@ def described(program: Path) -> tuple[str, str]:
     doc = ast.get_docstring(ast.parse(program.read_text())) or ""
     title, _, rest = doc.partition("\n")
     return title.rstrip("."), rest.strip()
-
-
-def run(program: Path) -> tuple[Path, str]:
-    """Runs a program, or finds what the same program left: its picture and its output."""
-    sources = program.read_bytes() + (GALLERY / "show.py").read_bytes()
-    folder = KEPT / hashlib.sha256(sources).hexdigest()[:16]
-    picture, output = folder / f"{program.stem}.png", folder / "output.txt"
-    if not output.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        path = os.pathsep.join(p for p in sys.path if p)
-        result = subprocess.run(
-            [sys.executable, str(program), "--out", str(folder)],
-            capture_output=True,
-            text=True,
-            env={**os.environ, "PYTHONPATH": path},
-        )
-        if result.returncode:
-            raise RuntimeError(f"{program.name} failed:\n{result.stderr}")
-        lines = result.stdout.splitlines(keepends=True)
-        output.write_text("".join(line for line in lines if not line.startswith("wrote ")))
-    return picture, output.read_text()
 
 
 def page_of(program: Path, output: str) -> str:
@@ -159,7 +121,7 @@ def on_files(files: Any, config: Any) -> Any:
         if files.get_file_from_path(name) is None:
             files.append(File.generated(config, name, abs_src_path=str(ROOT / path)))
     for program in programs():
-        picture, output = run(program)
+        picture, output = kept(program)
         name = f"gallery/{program.stem}"
         files.append(File.generated(config, f"{name}.png", abs_src_path=str(picture)))
         files.append(File.generated(config, f"{name}.md", content=page_of(program, output)))

@@ -7,8 +7,8 @@
 #   --fix    format the sources, mend what ruff can mend and write python/rune_jit/_core.pyi
 #   --full   run clang-tidy over all C++ files (minutes) instead of at most 24 that differ from main
 #
-# Environment: BUILD (a CMake tree with compile_commands.json, default build/test; clang-tidy is
-# skipped without one), JOBS (default: number of cores).
+# Environment: BUILD (a CMake tree with compile_commands.json, for clang-tidy; default: one that is
+# configured in build/lint), JOBS (default: number of cores).
 set -u -o pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,7 +18,7 @@ case "$mode" in
   -h | --help) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 0 ;;
   *) echo "lint.sh: cannot understand \`$mode\`" >&2; exit 2 ;;
 esac
-build=${BUILD:-build/test}
+build=${BUILD:-}
 jobs=${JOBS:-$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)}
 most_tidied=24  # files, without --full: some five seconds each
 failed=()
@@ -55,6 +55,11 @@ tidy() {
   local files
   if [[ $mode == --full ]]; then files=$(sources 'cpp/*.cpp'); else files=$(changed_cpp | head -n "$most_tidied"); fi
   [[ -n $files ]] || return 0
+  if [[ -z $build ]]; then  # where each file is compiled alone
+    build=build/lint
+    cmake -S . -B $build -G Ninja -D CMAKE_EXPORT_COMPILE_COMMANDS=ON -D RUNE_BUILD_TOOLS=ON \
+      -D Python_EXECUTABLE="$(command -v python)" -D pybind11_DIR="$(python -m pybind11 --cmakedir)" || return
+  fi
   # xargs fails if any run does. clang-tidy counts suppressed warnings on stderr.
   xargs -P "$jobs" -n 1 clang-tidy -p "$build" --quiet <<<"$files" 2>/dev/null
 }
@@ -73,11 +78,7 @@ check "clang-format" format_cpp --dry-run -Werror
 check "import-linter" lint-imports --no-cache
 check "_core.pyi" python scripts/core_stub.py
 check "mypy" mypy --no-error-summary
-if [[ -e $build/compile_commands.json ]]; then
-  check "clang-tidy" tidy
-else
-  echo "skipped clang-tidy: no $build/compile_commands.json"
-fi
+check "clang-tidy" tidy
 
 if ((${#failed[@]})); then
   echo "lint.sh: failed: ${failed[*]}. \`scripts/lint.sh --fix\` mends formatting and the stub" >&2

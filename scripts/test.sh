@@ -135,7 +135,6 @@ install_package() {
   options+=($set=cmake.define.CMAKE_CXX_FLAGS_RELEASE="-O2")
   options+=($set=cmake.define.RUNE_BUILD_TOOLS=ON $set=cmake.define.RUNE_WARNINGS_AS_ERRORS="$strict")
   options+=($set=cmake.define.RUNE_BUILD_TESTS="$1" $set=cmake.define.RUNE_METAL_EMULATOR="$2")
-  options+=($set=cmake.define.CMAKE_EXPORT_COMPILE_COMMANDS=ON)  # for clang-tidy
   "$venv/bin/pip" install -q --disable-pip-version-check \
     'scikit-build-core>=0.10' 'pybind11>=2.13' 'cmake>=3.22' ninja &&
     PATH=$venv/bin:$PATH CMAKE_BUILD_PARALLEL_LEVEL=$jobs "$venv/bin/pip" install -q \
@@ -153,7 +152,7 @@ run_ctest() {
 run_lint() {
   local options=()
   ((full)) && options+=(--full)
-  PATH=$venv/bin:$PATH BUILD=$tree JOBS=$jobs scripts/lint.sh ${options[@]+"${options[@]}"}
+  PATH=$venv/bin:$PATH JOBS=$jobs scripts/lint.sh ${options[@]+"${options[@]}"}
 }
 
 run_lit() {
@@ -162,7 +161,7 @@ run_lit() {
 }
 
 run_pytest() {
-  local options=(-n "$jobs" -r s)
+  local options=(-n "$jobs" --dist worksteal -r s)
   ((full)) && options+=(--full)
   RUNE_OPT=$tree/rune-opt "$venv/bin/pytest" "${options[@]}" tests/python tests/fuzz
 }
@@ -176,7 +175,7 @@ build_site() {
 # A sample of the tests that run on other devices, with --full all of them (tests/conftest.py). Linux
 # uses the extension that runs Metal on the emulator, macOS the installed one.
 run_on_metal() {
-  local options=(-n "$jobs" -r s)
+  local options=(-n "$jobs" --dist worksteal -r s)
   ((full)) && options+=(--full)
   if [[ $emulator == ON ]]; then
     options+=(--sample 25)
@@ -191,9 +190,9 @@ run_on_metal() {
 run_on_cuda() {
   local -x RUNE_JIT_CUDA_DRIVER=$tree/cuda_fake.so RUNE_JIT_NVRTC=$tree/cuda_fake.so
   local -x RUNE_JIT_CUBLAS=off RUNE_FAKE_EMULATE=1 RUNE_TEST_DEVICE=cuda
-  local options=(-n "$jobs" -r s --sample 1) files=(tests/python tests/fuzz)
+  local options=(-n "$jobs" --dist worksteal -r s --sample 1) files=(tests/python tests/fuzz)
   if ((full)); then
-    options=(-n "$jobs" -r s --sample 2)
+    options=(-n "$jobs" --dist worksteal -r s --sample 2)
   else
     files=(tests/python/test_{nodes,kernels,grid_mappings,scalar_ops,ops,movement,narrow_contractions}.py)
     files+=(tests/python/test_{shared_panels,batched_loops,host_callbacks,corners,float_contract}.py)

@@ -32,7 +32,7 @@ ArrayObject* as_array(py::handle object) {
   return reinterpret_cast<ArrayObject*>(object.ptr());
 }
 
-void dealloc(PyObject* self) {
+void free_array(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   Py_XDECREF(as_array(self)->memory);
   Py_XDECREF(as_array(self)->device);
@@ -75,7 +75,7 @@ PyTypeObject* make_base() {
       {"_device", T_OBJECT_EX, offsetof(ArrayObject, device), READONLY, nullptr},
       {"_views", T_OBJECT, offsetof(ArrayObject, views), 0, nullptr},
       {nullptr, 0, 0, 0, nullptr}};
-  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&dealloc)},
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&free_array)},
                          {Py_tp_members, members},
                          {Py_tp_new, reinterpret_cast<void*>(&refuse_new)},
                          {Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)},

@@ -253,7 +253,7 @@ PyObject* make(PyTypeObject* type, PyObject*, PyObject*) {
   return self;
 }
 
-void dealloc(PyObject* self) {
+void free_dispatcher(PyObject* self) {
   PyTypeObject* const type = Py_TYPE(self);
   delete as_dispatcher(self).dispatcher;
   type->tp_free(self);
@@ -304,7 +304,7 @@ py::object make_dispatcher() {
                                    READONLY, "Calls that ran without a Python frame."},
                                   {nullptr, 0, 0, 0, nullptr}};
   PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&make)},
-                         {Py_tp_dealloc, reinterpret_cast<void*>(&dealloc)},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(&free_dispatcher)},
                          {Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)},
                          {Py_tp_members, members},
                          {0, nullptr}};

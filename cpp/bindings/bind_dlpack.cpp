@@ -140,7 +140,7 @@ Imported to_memory(const dlpack::Tensor& tensor, const std::string& device,
 }
 
 template <class ManagedTensor>
-Imported take(const py::capsule& capsule, const std::string& device, const char* used_name) {
+Imported take_managed(const py::capsule& capsule, const std::string& device, const char* used_name) {
   auto* const managed = capsule.get_pointer<ManagedTensor>();
   // The consumer's after this, whatever happens.
   if (PyCapsule_SetName(capsule.ptr(), used_name) != 0) throw py::error_already_set();
@@ -156,11 +156,11 @@ Imported import_dlpack(const py::capsule& capsule, const std::string& device) {
     if (version.major > 1)
       user_error(ErrorKind::Unsupported, "from_dlpack: cannot read version ", version.major,
                  " of DLPack (1 is known)");
-    return take<dlpack::VersionedManaged>(capsule, device, "used_dltensor_versioned");
+    return take_managed<dlpack::VersionedManaged>(capsule, device, "used_dltensor_versioned");
   }
   if (!PyCapsule_IsValid(capsule.ptr(), kName))
     user_error(ErrorKind::Value, "from_dlpack: cannot use a capsule that was used before");
-  return take<dlpack::Managed>(capsule, device, "used_dltensor");
+  return take_managed<dlpack::Managed>(capsule, device, "used_dltensor");
 }
 
 }  // namespace

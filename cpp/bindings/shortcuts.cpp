@@ -117,7 +117,7 @@ int clear(PyObject*) {
   return 0;  // lives as long as the class whose method it is
 }
 
-void dealloc(PyObject* self) {
+void free_shortcut(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
   Py_CLEAR(as_shortcut(self)->rule);
@@ -139,7 +139,7 @@ PyTypeObject* make_type() {
                                      {nullptr, nullptr, nullptr, nullptr, nullptr}};
   PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)},
                          {Py_tp_descr_get, reinterpret_cast<void*>(&bind)},
-                         {Py_tp_dealloc, reinterpret_cast<void*>(&dealloc)},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(&free_shortcut)},
                          {Py_tp_traverse, reinterpret_cast<void*>(&traverse)},
                          {Py_tp_clear, reinterpret_cast<void*>(&clear)},
                          {Py_tp_members, members},

@@ -62,7 +62,7 @@ int clear(PyObject* self) {
 }
 
 template <class Object>
-void dealloc(PyObject* self) {
+void free_wrapper(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
   for (PyObject*& field : as<Object>(self)->fields) Py_CLEAR(field);
@@ -223,7 +223,7 @@ PyTypeObject* make_type(const char* name, const char* const (&names)[n], newfunc
                   nullptr};
   PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(make)},
                          {Py_tp_init, reinterpret_cast<void*>(init)},
-                         {Py_tp_dealloc, reinterpret_cast<void*>(&dealloc<Object>)},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(&free_wrapper<Object>)},
                          {Py_tp_traverse, reinterpret_cast<void*>(&traverse<Object>)},
                          {Py_tp_clear, reinterpret_cast<void*>(&clear<Object>)},
                          {Py_tp_members, members},

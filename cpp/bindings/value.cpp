@@ -29,7 +29,7 @@ ValueObject* as_value(PyObject* object) {
   return reinterpret_cast<ValueObject*>(object);
 }
 
-void dealloc(PyObject* self) {
+void free_value(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   ValueObject* value = as_value(self);
   Py_DECREF(value->shape);
@@ -63,7 +63,7 @@ PyTypeObject* make_type() {
   static PyGetSetDef properties[] = {{"ndim", &get_ndim, nullptr, nullptr, nullptr},
                                      {"id", &get_id, nullptr, nullptr, nullptr},
                                      {nullptr, nullptr, nullptr, nullptr, nullptr}};
-  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&dealloc)},
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&free_value)},
                          {Py_tp_members, members},
                          {Py_tp_getset, properties},
                          {Py_tp_doc, const_cast<char*>("A value of a graph.")},

@@ -13,31 +13,6 @@ namespace rune::runtime {
 
 namespace {
 
-// Memory for the temporaries of one run, on each device.
-class Arenas {
- public:
-  Arenas(Device& device, const std::vector<std::shared_ptr<Device>>& peers, size_t bytes)
-      : device_(device), bytes_(static_cast<int64_t>(bytes)), first_(device.allocator(), bytes) {
-    for (const std::shared_ptr<Device>& peer : peers)
-      others_.push_back(std::make_unique<ScopedMemory>(peer->allocator(), bytes));
-    if (bytes_) note_device_memory(device_, bytes_);
-  }
-  ~Arenas() {
-    if (bytes_) note_device_memory(device_, -bytes_);
-  }
-  Arenas(const Arenas&) = delete;
-  void* at(int device, int64_t offset) const {
-    const ScopedMemory& arena = device == 0 ? first_ : *others_[device - 1];
-    return static_cast<char*>(arena.get()) + offset;
-  }
-
- private:
-  const Device& device_;
-  const int64_t bytes_;
-  const ScopedMemory first_;
-  std::vector<std::unique_ptr<ScopedMemory>> others_;
-};
-
 std::shared_ptr<void> copy_to_device(const std::shared_ptr<Device>& device,
                                      std::span<const uint8_t> bytes) {
   void* const memory = device->allocator().allocate(bytes.size());
@@ -67,10 +42,6 @@ size_t count(const Repeat& loop) {
   for (const Repeat::Turn& turn : loop.turns) result += count(turn.end->steps);
   return result;
 }
-
-}  // namespace
-
-namespace {
 
 // Whether a step, or one that it consists of, meets a condition.
 bool any_step(const std::vector<Step>& steps, const auto& condition) {
@@ -111,6 +82,31 @@ bool Executable::calls_host() const {
   return any_step(steps,
                   [](const Step& step) { return std::holds_alternative<Host_Callback>(step); });
 }
+
+// Memory for the temporaries of one run, on each device.
+class Executable::Arenas {
+ public:
+  Arenas(Device& device, const std::vector<std::shared_ptr<Device>>& peers, size_t bytes)
+      : device_(device), bytes_(static_cast<int64_t>(bytes)), first_(device.allocator(), bytes) {
+    for (const std::shared_ptr<Device>& peer : peers)
+      others_.push_back(std::make_unique<ScopedMemory>(peer->allocator(), bytes));
+    if (bytes_) note_device_memory(device_, bytes_);
+  }
+  ~Arenas() {
+    if (bytes_) note_device_memory(device_, -bytes_);
+  }
+  Arenas(const Arenas&) = delete;
+  void* at(int device, int64_t offset) const {
+    const ScopedMemory& arena = device == 0 ? first_ : *others_[device - 1];
+    return static_cast<char*>(arena.get()) + offset;
+  }
+
+ private:
+  const Device& device_;
+  const int64_t bytes_;
+  const ScopedMemory first_;
+  std::vector<std::unique_ptr<ScopedMemory>> others_;
+};
 
 struct Executable::Run {
   const Executable& executable;

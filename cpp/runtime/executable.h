@@ -139,6 +139,7 @@ class Executable {
   void synchronize() const;
   std::vector<Step> join_steps(std::vector<Step> steps) const;
 
+  class Arenas;
   struct Run;
   size_t run_profiled(const Run& run, const std::vector<Step>& steps, size_t number) const;
   std::vector<std::vector<std::shared_ptr<void>>> device_constants_;  // by device, by index

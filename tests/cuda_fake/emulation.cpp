@@ -105,12 +105,12 @@ class Translator : public gpu_emulator::Translator {
 };
 
 // Products and sums stay apart (--fmad=false).
-constexpr const char* kFlags = "-ffp-contract=off -include cuda_builtins.h";
+constexpr const char* kFlags = "-ffp-contract=off";
 
 }  // namespace
 
 gpu_emulator::Language language() {
-  return {"kernel.cu", kFlags, RUNE_CUDA_INCLUDE,
+  return {"kernel.cu", kFlags, RUNE_CUDA_INCLUDE, "cuda_builtins.h",
           [](const std::string& text) { return Translator(text).run(); }};
 }
 

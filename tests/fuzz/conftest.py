@@ -16,8 +16,8 @@ _COMMON = {
     "suppress_health_check": list(HealthCheck),
 }
 _FEWER = 20 if os.environ.get("RUNE_TEST_DEVICE") else 1
-settings.register_profile("quick", max_examples=1500 // _FEWER, derandomize=True, **_COMMON)
-settings.register_profile("full", max_examples=15000 // _FEWER, print_blob=True, **_COMMON)
+settings.register_profile("quick", max_examples=500 // _FEWER, derandomize=True, **_COMMON)
+settings.register_profile("full", max_examples=5000 // _FEWER, print_blob=True, **_COMMON)
 
 
 def pytest_configure(config: pytest.Config) -> None:

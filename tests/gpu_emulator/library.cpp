@@ -23,7 +23,7 @@ namespace {
 // No excess precision: the float contract of the text. Instrumentation for data races calls back at
 // each access of memory that other threads may see; its own runtime is not linked.
 constexpr const char* kFlags =
-    "-x c++ -std=c++17 -nostdinc -nostdinc++ -fno-exceptions -fno-rtti -fPIC -O1 "
+    "-std=c++17 -nostdinc -nostdinc++ -fno-exceptions -fno-rtti -fPIC -O1 "
     "-fvisibility=hidden "
     "-fsigned-char -fno-fast-math -fno-math-errno "
     "-fno-trapping-math "
@@ -31,12 +31,16 @@ constexpr const char* kFlags =
     "-fno-strict-aliasing -fwrapv "
     "-Wno-unused-command-line-argument -Wno-psabi -fsanitize=thread "
     "-mllvm -tsan-instrument-func-entry-exit=0 -mllvm -tsan-instrument-memintrinsics=1 "
-    "-mllvm -tsan-instrument-atomics=0 -shared -fno-sanitize-link-runtime -Wl,--no-undefined";
+    "-mllvm -tsan-instrument-atomics=0";
+constexpr const char* kLibrary =
+    " -x c++ -shared -nostdlib -fno-sanitize-link-runtime -Wl,--no-undefined ";
+// Of headers that do not change when only their times do.
+constexpr const char* kHeaders = " -x c++-header -Xclang -fno-pch-timestamp ";
 
-const char* compiler() {
+std::string compiler() {
   for (const char* name : {"clang++-19", "clang++-18", "clang++-17"})
     for (const char* folder : {"/usr/bin/", "/usr/local/bin/"})
-      if (fs::exists(std::string(folder) + name)) return name;
+      if (fs::exists(std::string(folder) + name)) return std::string(folder) + name;
   throw std::runtime_error(
       "the emulator of GPUs cannot compile without clang 17 or later (apt-get install clang-19)");
 }
@@ -81,18 +85,18 @@ std::string read_headers(const std::string& folder) {
   return all;
 }
 
-// Writes the shared object for a text, under a name of this process until it is whole.
+// Has clang write a file, under a name of this process until it is whole, from a text that messages
+// call `file`. (With "/dev/null" the text is empty.)
 void build(const std::string& text, const std::string& flags, const std::string& file,
-           const fs::path& object) {
+           const std::string& libraries, const fs::path& object) {
   fs::create_directories(object.parent_path());
   const fs::path folder =
       object.string() + "." + std::to_string(getpid()) + "." + std::to_string(random());
   fs::create_directories(folder);
-  const fs::path source = folder / file, messages = folder / "messages",
-                 result = folder / "kernel.so";
+  const fs::path source = folder / file, messages = folder / "messages", result = folder / "result";
   std::ofstream(source, std::ios::binary) << text;
-  const std::string command = std::string(compiler()) + " " + flags + " " + quote(source) + " -o " +
-                              quote(result) + " -lm 2> " + quote(messages);
+  const std::string command = compiler() + " " + flags + " " + quote(source) + libraries + " -o " +
+                              quote(result) + " 2> " + quote(messages);
   const int status = std::system(command.c_str());
   std::string text_of_messages = read_file(messages);
   if (status == 0) fs::rename(result, object);
@@ -103,16 +107,31 @@ void build(const std::string& text, const std::string& flags, const std::string&
   throw std::runtime_error(text_of_messages);
 }
 
+// The language's header, parsed once, which takes clang longer than most kernels. Its file is that
+// of one version of clang.
+fs::path parsed_header(const Language& language, const std::string& flags, const std::string& key,
+                       const fs::path& cache) {
+  const auto version = fs::last_write_time(compiler()).time_since_epoch().count();
+  const fs::path file = cache / (hash_of(key + std::to_string(version)) + ".pch");
+  if (!fs::exists(file))
+    build("", flags + kHeaders + "-include " + language.header, "/dev/null", "", file);
+  return file;
+}
+
 }  // namespace
 
 std::shared_ptr<Library> Library::compile(const Language& language, const std::string& text,
                                           const std::string& cache) {
   Translation translation = language.translate(text);
   const std::string flags = flags_of(language);
-  const std::string key = hash_of(translation.text + flags + read_headers(language.include) +
-                                  read_headers(RUNE_GPU_INCLUDE));
-  const fs::path object = fs::path(cache) / (key + ".so");
-  if (!fs::exists(object)) build(translation.text, flags, language.file, object);
+  const std::string key =
+      flags + kLibrary + read_headers(language.include) + read_headers(RUNE_GPU_INCLUDE);
+  const fs::path object = fs::path(cache) / (hash_of(translation.text + key) + ".so");
+  if (!fs::exists(object)) {
+    const fs::path header = parsed_header(language, flags, key, cache);
+    build(translation.text, flags + kLibrary + "-include-pch " + quote(header), language.file,
+          " -lm -lc -lgcc", object);
+  }
   const std::shared_ptr<Library> library(new Library);
   library->handle_ = dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library->handle_) throw std::runtime_error(dlerror());

@@ -15,6 +15,7 @@ struct Language {
   std::string file;     // the text's name in messages
   std::string flags;    // of clang, beside those of all languages
   std::string include;  // the folder of its headers
+  std::string header;   // the one that comes before every text
   std::function<Translation(const std::string& text)> translate;
 };
 

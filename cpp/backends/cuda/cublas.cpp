@@ -11,8 +11,6 @@ namespace rune::cuda {
 
 namespace {
 
-using Handle = struct CublasObject*;
-
 // cublas_api.h's numbers.
 constexpr int kAsStored = 0, kTransposed = 1;
 constexpr int kAddInFloat32 = 16;  // partial results of narrow products, too
@@ -45,6 +43,7 @@ struct Stored {
 }  // namespace
 
 struct Cublas::Library {
+  using Handle = struct CublasObject*;
   using Scalar = const void*;
 
   explicit Library(const std::string& file) : next_to_it(beside(file)), library(file) {
@@ -91,9 +90,9 @@ struct Cublas::Library {
 namespace {
 
 // cuBLAS's matrices are the transposes of ours: it computes c' = b' a'.
-class Program : public runtime::Program {
+class Product : public runtime::Program {
  public:
-  Program(const runtime::KernelSource& source, std::shared_ptr<Cublas::Library> library,
+  Product(const runtime::KernelSource& source, std::shared_ptr<Cublas::Library> library,
           Context& context)
       : label_(label_of(source)),
         product_(*source.product),
@@ -175,7 +174,7 @@ std::shared_ptr<runtime::Program> Cublas::program(const runtime::KernelSource& s
       return;
     }
   });
-  return library_ ? std::make_shared<Program>(source, library_, context_) : nullptr;
+  return library_ ? std::make_shared<Product>(source, library_, context_) : nullptr;
 }
 
 }  // namespace rune::cuda

@@ -15,7 +15,7 @@ using ItemKind = IndexItem::Kind;
 constexpr int64_t kNewAxis = -1;
 
 // Elements start, start + step ... of an axis, `count` of them, or these in reversed order.
-struct Range {
+struct Stretch {
   Dim start, count;
   int64_t step = 1;  // > 0
   bool is_reversed = false;
@@ -23,13 +23,13 @@ struct Range {
 
 // What basic items select.
 struct Selection {
-  std::vector<Range> ranges;  // one for each axis
+  std::vector<Stretch> ranges;  // one for each axis
   Ints axes;                  // of the result: each is an axis of the array, or kNewAxis
   std::vector<std::pair<int64_t, Dim>> unsure;  // (axis, integer) that may be out of bounds
 };
 
 // Python's slice.indices.
-Range resolve_slice(const IndexItem& item, const Dim& size) {
+Stretch resolve_slice(const IndexItem& item, const Dim& size) {
   const int64_t step = item.step.value_or(1);
   if (step == 0) user_error(ErrorKind::Value, "slice step cannot be zero");
   const Dim low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;
@@ -73,7 +73,7 @@ Selection resolve(const IndexItems& items, const Shape& whole) {
   const int64_t selected = count_selected(items, rank);
   Selection result;
   const auto next = [&] { return static_cast<int64_t>(result.ranges.size()); };
-  const auto keep = [&](Range range) {
+  const auto keep = [&](Stretch range) {
     result.axes.push_back(next());
     result.ranges.push_back(std::move(range));
   };
@@ -294,7 +294,7 @@ Operand basic_index(TracedGraph& t, Value value, const IndexItems& items) {
   };
   DimPairs limits;  // of all axes that are only cut
   for (int64_t axis = 0; axis < rank; ++axis) {
-    const Range& range = selection.ranges[axis];
+    const Stretch& range = selection.ranges[axis];
     const Dim& size = t.shape(value)[axis];
     const bool is_cut = range.step == 1 && unsure_at(axis) == selection.unsure.end();
     limits.emplace_back(is_cut ? range.start : 0,
@@ -303,7 +303,7 @@ Operand basic_index(TracedGraph& t, Value value, const IndexItems& items) {
   value = t.shrink(value, std::move(limits));
   Ints reversed;
   for (int64_t axis = 0; axis < rank; ++axis) {
-    const Range& range = selection.ranges[axis];
+    const Stretch& range = selection.ranges[axis];
     if (const auto at = unsure_at(axis); at != selection.unsure.end()) {
       Shape one = t.shape(value);
       one[axis] = 1;
@@ -364,7 +364,7 @@ Operand put(TracedGraph& t, const Operand& x, const IndexItems& items, const Ope
   Shape box;
   Ints reversed;
   bool all = true;
-  for (const Range& range : selection.ranges) {
+  for (const Stretch& range : selection.ranges) {
     const auto axis = static_cast<int64_t>(box.size());
     if (range.count == 0) return old;
     if (range.is_reversed) reversed.push_back(axis);
@@ -379,7 +379,7 @@ Operand put(TracedGraph& t, const Operand& x, const IndexItems& items, const Ope
   const auto place = [&](Value v) {
     v = t.pad(v, around);
     for (size_t axis = 0; axis < whole.size(); ++axis) {
-      const Range& range = selection.ranges[axis];
+      const Stretch& range = selection.ranges[axis];
       if (range.step != 1 && range.count != whole[axis])
         v = spread(t, v, static_cast<int64_t>(axis), range.start, range.step, whole[axis]);
     }
@@ -388,9 +388,9 @@ Operand put(TracedGraph& t, const Operand& x, const IndexItems& items, const Ope
   const Value part = t.flip(t.reshape(value_of(t, value), box), reversed);
   if (all) return part;
   if (!t.open_loops.empty() && std::all_of(selection.ranges.begin(), selection.ranges.end(),
-                                           [](const Range& range) { return range.step == 1; })) {
+                                           [](const Stretch& range) { return range.step == 1; })) {
     std::vector<Dim> offsets;
-    for (const Range& range : selection.ranges) offsets.push_back(range.start);
+    for (const Stretch& range : selection.ranges) offsets.push_back(range.start);
     return t.add(Update{std::move(offsets)}, {old, part});
   }
   const Value inside = place(t.full(Scalar::of(DType::Bool, true), box));

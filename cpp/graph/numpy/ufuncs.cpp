@@ -221,14 +221,14 @@ Operands clip_ufunc(TracedGraph& t, const Operands& xs) {
   return {clip(t, xs[0], xs[1], xs[2])};
 }
 
-struct Row {
+struct Ufunc {
   int arity;
   Operands (*function)(TracedGraph&, const Operands&);
 };
 
-const std::unordered_map<std::string_view, Row>& compositions() {
+const std::unordered_map<std::string_view, Ufunc>& compositions() {
   using enum AluOp;
-  static const std::unordered_map<std::string_view, Row> table = {
+  static const std::unordered_map<std::string_view, Ufunc> table = {
       {"square", {1, square}},
       {"positive", {1, positive}},
       {"conjugate", {1, conjugate}},

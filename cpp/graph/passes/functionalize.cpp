@@ -62,19 +62,19 @@ bool move_index(const Node& node, const Shape& from, Ints& index) {
 }
 
 // What is written: `value` where `mask` is true, or everywhere if there is no mask.
-struct Write {
+struct MaskedWrite {
   Value value;
   std::optional<Value> mask;
 };
 
 // All boxes of an Assign as one write to its target; nothing if they are empty.
-std::optional<Write> collect(Builder& b, const Node& assign, const std::vector<Value>& values) {
+std::optional<MaskedWrite> collect(Builder& b, const Node& assign, const std::vector<Value>& values) {
   const Shape& shape = assign.shape();
-  std::optional<Write> write;
+  std::optional<MaskedWrite> write;
   for (size_t i = 0; i < values.size(); ++i) {
     const DimPairs& box = assign.as<Assign>()->boxes[i];
     if (box.empty() || box == whole(shape)) {
-      write = Write{values[i], std::nullopt};
+      write = MaskedWrite{values[i], std::nullopt};
       continue;
     }
     if (max_elements(b.shape(values[i])) == 0) continue;
@@ -82,7 +82,7 @@ std::optional<Write> collect(Builder& b, const Node& assign, const std::vector<V
     const Value inside = b.full(Scalar::of(DType::Bool, true), b.shape(values[i]));
     const Value value = b.pad(values[i], widths), mask = b.pad(inside, widths);
     if (!write) {
-      write = Write{value, mask};
+      write = MaskedWrite{value, mask};
       continue;
     }
     write->value = b.alu(AluOp::Where, {mask, value, write->value});
@@ -92,7 +92,7 @@ std::optional<Write> collect(Builder& b, const Node& assign, const std::vector<V
 }
 
 // Turns a write to the node `through` into one to its operand, of shape `from`.
-void move_down(Builder& b, const Node& through, const Shape& from, Write& write) {
+void move_down(Builder& b, const Node& through, const Shape& from, MaskedWrite& write) {
   const auto both = [&](auto&& move) {
     write.value = move(write.value);
     if (write.mask) write.mask = move(*write.mask);
@@ -219,7 +219,7 @@ class Functionalizer {
     if (const auto* define = graph_.nodes[path.back()].as<Define_Var>())
       user_error(ErrorKind::Value, "assign: cannot write to the variable ", define->var.name);
     Place& place = places_.at(path.back());
-    if (std::optional<Write> write = collect(b, node, values)) {
+    if (std::optional<MaskedWrite> write = collect(b, node, values)) {
       for (size_t i = 0; i + 1 < path.size(); ++i)
         move_down(b, graph_.nodes[path[i]], graph_.nodes[path[i + 1]].shape(), *write);
       place.content = write->mask ? b.alu(AluOp::Where, {*write->mask, write->value, place.content})

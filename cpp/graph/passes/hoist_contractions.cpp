@@ -18,7 +18,7 @@ namespace {
 // With fewer iterations, or where the operand that they share has fewer elements, so that it stays
 // in a core's first cache, the contractions of the iterations are fast enough. So is one of more
 // rows.
-constexpr int64_t kLeastIterations = 8;
+constexpr int64_t kLeastHoisted = 8;
 constexpr int64_t kLeastShared = 4096;
 constexpr int64_t kMostRows = 16;
 // The least part of the results that the iterations must use, and the most results for each
@@ -142,7 +142,7 @@ Graph hoist_contractions(Graph graph) {
     const auto iterations = Iterations::of(graph, tree, loop.end);
     if (!iterations || std::abs(iterations->step) != 1 || !iterations->first.is_constant())
       continue;
-    if (!iterations->count.is_constant() || iterations->count.bound() < kLeastIterations) continue;
+    if (!iterations->count.is_constant() || iterations->count.bound() < kLeastHoisted) continue;
     std::vector<Value> map(graph.size());
     std::optional<Hoister> hoister;
     graph = rewrite(

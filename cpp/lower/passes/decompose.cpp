@@ -8,7 +8,6 @@ namespace rune::lower {
 namespace {
 
 using decomposition::Emitter;
-using decomposition::Value;
 
 // Copies a kernel, replacing each Alu instruction by what `rewrite(emitter, op, operands)` appends.
 template <class Rewrite>
@@ -22,7 +21,7 @@ Kernel rewrite_alu(const Kernel& kernel, const Capabilities& caps, Rewrite rewri
     std::vector<Var> args;
     for (const Var arg : instr.args) args.push_back(moved[arg.id]);
     if (const Alu* alu = instr.as<Alu>()) {
-      std::vector<Value> operands;
+      std::vector<decomposition::Value> operands;
       for (const Var arg : args) operands.push_back(emitter.value(arg));
       moved.push_back(rewrite(emitter, alu->op, operands).var);
     } else {
@@ -41,20 +40,20 @@ bool is_narrow_float(DType dtype) {
 
 Kernel decompose(const Kernel& kernel, const Capabilities& caps) {
   return rewrite_alu(kernel, caps,
-                     [](Emitter& emitter, AluOp op, const std::vector<Value>& operands) {
+                     [](Emitter& emitter, AluOp op, const std::vector<decomposition::Value>& operands) {
                        return emitter.alu(op, operands);
                      });
 }
 
 Kernel widen_narrow_floats(const Kernel& kernel, const Capabilities& caps) {
   // Runs before decompose: here every operation is appended as it is.
-  return rewrite_alu(kernel, caps, [&](Emitter& emitter, AluOp op, std::vector<Value> operands) {
+  return rewrite_alu(kernel, caps, [&](Emitter& emitter, AluOp op, std::vector<decomposition::Value> operands) {
     const DType dtype = operands.back().dtype();
     const bool narrow = caps.has_arithmetic(dtype) && is_native(caps, op, dtype);
     const bool widen = is_narrow_float(dtype) && !narrow && op != AluOp::Where;
     if (widen)
-      for (Value& v : operands) v = emitter.cast(v, DType::Float32);
-    const Value result = emitter.raw(op, operands);
+      for (decomposition::Value& v : operands) v = emitter.cast(v, DType::Float32);
+    const decomposition::Value result = emitter.raw(op, operands);
     return widen && !is_bool(result.dtype()) ? emitter.cast(result, dtype) : result;
   });
 }

@@ -48,14 +48,13 @@ const ExpTable& table_of(Value x) {
   return x.dtype() == DType::Float32 ? kFloat32 : kFloat64;
 }
 
-constexpr double kLog2E = 1.4426950408889634;
-
 struct Reduced {
   Rounded power;  // n
   Value rest;     // r
 };
 
 Reduced reduce(Value x) {
+  constexpr double kLog2E = 1.4426950408889634;
   const ExpTable& t = table_of(x);
   const Rounded n = round_product(x, kLog2E);
   return {n, mulacc(n.number, -t.ln2_low, mulacc(n.number, -t.ln2_high, x))};

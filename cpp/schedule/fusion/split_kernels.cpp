@@ -13,14 +13,14 @@ using graph::Node;
 using graph::NodeKind;
 using graph::Value;
 
-constexpr uint32_t kNone = ~uint32_t{0};
+constexpr uint32_t kNoNode = ~uint32_t{0};
 
 // The dominator tree of the nodes below each root: a node's parent is the nearest node that lies on
 // all paths from it to the root. Users have larger ids, so that parents are found before children.
 class Dominators {
  public:
   Dominators(const Graph& graph, const std::vector<bool>& is_root)
-      : parent_(graph.size(), kNone), jump_(graph.size(), kNone), depth_(graph.size(), 0) {
+      : parent_(graph.size(), kNoNode), jump_(graph.size(), kNoNode), depth_(graph.size(), 0) {
     std::vector<bool> used(graph.size(), false);
     for (uint32_t id = static_cast<uint32_t>(graph.size()); id-- > 0;) {
       if (!is_root[id]) {
@@ -36,27 +36,27 @@ class Dominators {
     }
   }
 
-  // kNone for roots and for nodes that several roots need.
+  // kNoNode for roots and for nodes that several roots need.
   uint32_t parent(uint32_t id) const { return parent_[id]; }
 
  private:
   // Jump pointers make the way up logarithmic (Myers 1983).
   void place(uint32_t id) {
     const uint32_t parent = parent_[id];
-    if (parent == kNone) return;
+    if (parent == kNoNode) return;
     depth_[id] = depth_[parent] + 1;
     const uint32_t jump = jump_[parent];
-    const bool doubles = jump != kNone && jump_[jump] != kNone &&
+    const bool doubles = jump != kNoNode && jump_[jump] != kNoNode &&
                          depth_[parent] - depth_[jump] == depth_[jump] - depth_[jump_[jump]];
     jump_[id] = doubles ? jump_[jump] : parent;
   }
 
   uint32_t common(uint32_t a, uint32_t b) const {
-    if (a == kNone) return kNone;
+    if (a == kNoNode) return kNoNode;
     if (depth_[a] < depth_[b]) std::swap(a, b);
     while (depth_[a] > depth_[b]) a = depth_[jump_[a]] >= depth_[b] ? jump_[a] : parent_[a];
     while (a != b) {
-      if (parent_[a] == kNone || parent_[b] == kNone) return kNone;
+      if (parent_[a] == kNoNode || parent_[b] == kNoNode) return kNoNode;
       const bool far = jump_[a] != jump_[b];
       a = far ? jump_[a] : parent_[a];
       b = far ? jump_[b] : parent_[b];
@@ -86,17 +86,17 @@ class Splitter {
         is_root_(is_root),
         tree_(graph, is_root),
         size_(graph.size(), 1),
-        first_child_(graph.size(), kNone),
-        next_sibling_(graph.size(), kNone) {}
+        first_child_(graph.size(), kNoNode),
+        next_sibling_(graph.size(), kNoNode) {}
 
   // Operands first, so that what lies below a node is as small as can be when it is reached.
   void run() {
     for (uint32_t id = 0; id < graph_.size(); ++id) {
-      for (uint32_t child = first_child_[id]; child != kNone; child = next_sibling_[child])
+      for (uint32_t child = first_child_[id]; child != kNoNode; child = next_sibling_[child])
         size_[id] += size_[child];
       if (size_[id] > kMostNodes && graph_.nodes[id].kind() != NodeKind::Cat) split(id);
       const uint32_t parent = tree_.parent(id);
-      if (parent == kNone) continue;
+      if (parent == kNoNode) continue;
       next_sibling_[id] = first_child_[parent];
       first_child_[parent] = id;
     }
@@ -106,7 +106,7 @@ class Splitter {
   // Ends kernels at the largest parts below the node.
   void split(uint32_t id) {
     std::vector<uint32_t> parts;
-    for (uint32_t child = first_child_[id]; child != kNone; child = next_sibling_[child])
+    for (uint32_t child = first_child_[id]; child != kNoNode; child = next_sibling_[child])
       parts.push_back(child);
     std::sort(parts.begin(), parts.end(),
               [&](uint32_t a, uint32_t b) { return size_[a] > size_[b]; });

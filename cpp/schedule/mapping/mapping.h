@@ -5,6 +5,8 @@
 
 namespace rune::schedule {
 
+inline constexpr int64_t kCacheLineBytes = 64;  // of usual cores
+
 // Whether a kernel computes, or copies in tiles of its operands, as many adjacent points at once as
 // it has lanes. Elements that lie far apart for neighbouring lanes can then be loaded as squares
 // and transposed in registers.

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/math.h"
+#include "schedule/mapping/mapping.h"
 
 namespace rune::schedule {
 
@@ -43,7 +44,6 @@ constexpr int64_t kLeastMostColumns = 384;
 // of which half is computed also since workgroups differ in work.
 constexpr double kLate = 0.5, kMirroredLate = 1;
 constexpr int64_t kMostGroupsPerCore = 16;
-constexpr int64_t kCacheLineBytes = 64;
 
 // An operand as a matrix over one free axis of the kernel and the reduced one.
 struct Operand {

@@ -11,8 +11,7 @@ namespace rune::schedule {
 
 namespace {
 
-constexpr int64_t kGroupsPerCore = 2;
-constexpr int64_t kCacheLineBytes = 64;
+constexpr int64_t kTilesPerCore = 2;
 constexpr int64_t kLongRowLines = 8;
 
 class PhaseMapper {
@@ -47,7 +46,7 @@ class PhaseMapper {
       if (axis != tiled_) points *= extent(axis);
     }
     // What a workgroup needs of the other operands it prepares once for all of its tiles.
-    const int64_t groups = ceil_div(kGroupsPerCore * caps_.num_cores, points);
+    const int64_t groups = ceil_div(kTilesPerCore * caps_.num_cores, points);
     const int64_t piece = ceil_div(size, groups);
     const int64_t tile = round_up(ceil_div(piece, ceil_div(piece, fitting)), unit);
     const int64_t part = round_up(piece, tile);

@@ -20,7 +20,7 @@ constexpr double kIssued = 2;
 // how many registers they need beside their operand's.
 constexpr double kCostlyChain = 0.7;
 constexpr double kCostlyRegisters = 3;
-constexpr double kMostCopies = 4;
+constexpr double kMostJammed = 4;
 // With fewer loads a point, most time goes elsewhere.
 constexpr double kFewestLoads = 4;
 // Of a point's time, what jamming must leave at most.
@@ -165,11 +165,11 @@ std::optional<Block> jammed_block(const Graph& graph, const Kernel& kernel, cons
 }
 
 int64_t interleaved_copies(const PointCost& cost, const Capabilities& caps) {
-  if (cost.operations <= 0) return static_cast<int64_t>(kMostCopies);
+  if (cost.operations <= 0) return static_cast<int64_t>(kMostJammed);
   const double wanted = std::ceil(kLatency * cost.depth / (cost.operations / kIssued));
   const double fitting = std::floor(caps.num_vector_registers / std::max(1.0, cost.registers));
   const double compiled = std::floor(kMostOperations / cost.operations);
-  return static_cast<int64_t>(std::clamp(std::min({wanted, fitting, compiled}), 1.0, kMostCopies));
+  return static_cast<int64_t>(std::clamp(std::min({wanted, fitting, compiled}), 1.0, kMostJammed));
 }
 
 }  // namespace rune::schedule

@@ -6,13 +6,11 @@
 
 #include "base/math.h"
 #include "schedule/analysis/accesses.h"
+#include "schedule/mapping/mapping.h"
 
 namespace rune::schedule {
 
 namespace {
-
-// Elements between rows in scratch beyond a row's own, so that rows fall into different cache sets.
-constexpr int64_t kCacheLineBytes = 64;
 
 class OperandKeeper {
  public:
@@ -134,6 +132,7 @@ class OperandKeeper {
       inner_first.insert(innermost ? inner_first.begin() : inner_first.end(),
                          static_cast<int64_t>(d));
     }
+    // Rows are a cache line apart, so that they fall into different cache sets.
     const int64_t line = kCacheLineBytes / size_of(graph_[v].dtype());
     info.elements = 1;
     for (const int64_t d : inner_first) {

@@ -10,6 +10,7 @@
 #include <limits>
 #include <random>
 
+#include "alu_testing.h"
 #include "special_values.h"
 
 namespace rune {
@@ -17,10 +18,6 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-Scalar apply(AluOp op, std::initializer_list<Scalar> operands) {
-  return evaluate(op, std::span(operands.begin(), operands.size()));
-}
 
 std::vector<double> special_floats(DType dtype) {
   std::vector<double> values;

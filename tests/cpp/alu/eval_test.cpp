@@ -6,16 +6,13 @@
 
 #include <cmath>
 
+#include "alu_testing.h"
 #include "special_values.h"
 
 namespace rune {
 namespace {
 
 using Wide = __int128;
-
-Scalar apply(AluOp op, std::initializer_list<Scalar> operands) {
-  return evaluate(op, std::span(operands.begin(), operands.size()));
-}
 
 // Integers.
 

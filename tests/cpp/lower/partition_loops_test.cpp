@@ -8,7 +8,7 @@ namespace {
 
 constexpr int64_t kLanes = 4;
 
-Capabilities cores() {
+Capabilities any_cores() {
   Capabilities caps;
   caps.model = ExecutionModel::Cores;
   return caps;
@@ -62,7 +62,7 @@ TEST(PartitionLoops, ComputesWhatTheWholeLoopDoes) {
     for (const int64_t dy : {-6, -1, 0, 2, 5})
       for (const int64_t dx : {-40, -5, -4, -1, 0, 1, 3, 4, 7, 40}) {
         const Kernel whole = shifted(5, width, dy, dx);
-        const Kernel split = partition_loops(whole, cores());
+        const Kernel split = partition_loops(whole, any_cores());
         Array in(DType::Float32, 5 * width), a(DType::Float32, 5 * width), b = a;
         for (int64_t i = 0; i < in.size(); ++i) in.set(i, f32(static_cast<double>(i + 1)));
         run(whole, {&in, &a});
@@ -72,7 +72,7 @@ TEST(PartitionLoops, ComputesWhatTheWholeLoopDoes) {
 }
 
 TEST(PartitionLoops, TheMiddleHasNoMasks) {
-  const Kernel split = partition_loops(shifted(100, 398, -1, -1), cores());
+  const Kernel split = partition_loops(shifted(100, 398, -1, -1), any_cores());
   EXPECT_EQ(count_loads(split, 2), 1);
   EXPECT_EQ(count_loads(split, 3), 2);
 }
@@ -80,13 +80,13 @@ TEST(PartitionLoops, TheMiddleHasNoMasks) {
 TEST(PartitionLoops, ContradictingMasksLeaveTheLoop) {
   // Nothing is read from so far to the right.
   const Kernel whole = shifted(100, 400, 0, 400);
-  EXPECT_EQ(partition_loops(whole, cores()), whole);
+  EXPECT_EQ(partition_loops(whole, any_cores()), whole);
 }
 
 TEST(PartitionLoops, ShortLoopsAndGridsStay) {
   const Kernel narrow = shifted(100, 8, 0, 1);
-  EXPECT_EQ(partition_loops(narrow, cores()), narrow);
-  Capabilities grid = cores();
+  EXPECT_EQ(partition_loops(narrow, any_cores()), narrow);
+  Capabilities grid = any_cores();
   grid.model = ExecutionModel::Grid;
   const Kernel wide = shifted(100, 400, 0, 1);
   EXPECT_EQ(partition_loops(wide, grid), wide);
@@ -106,7 +106,7 @@ TEST(PartitionLoops, AccumulatorsKeepTheOrderOfIterations) {
   b.end_range();
   b.store(out, b.constant(number(0)), acc);
   const Kernel whole = b.take();
-  const Kernel split = partition_loops(whole, cores());
+  const Kernel split = partition_loops(whole, any_cores());
   EXPECT_EQ(count_loads(split, 2), 1);
   Array values(DType::Float32, 20), one(DType::Float32, 1), two = one;
   for (int64_t k = 0; k < 20; ++k) values.set(k, f32(static_cast<double>(k * k + 1)));

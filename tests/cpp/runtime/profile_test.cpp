@@ -13,7 +13,7 @@
 namespace rune::runtime {
 namespace {
 
-class FakeDevice : public HostDevice {
+class PlainDevice : public HostDevice {
  public:
   const std::string& name() const override { return name_; }
   const Capabilities& capabilities() const override { return capabilities_; }
@@ -50,7 +50,7 @@ class ProfileTest : public testing::Test {
  protected:
   // Two launches as one command, then a callback: three steps.
   ProfileTest() {
-    executable.device = std::make_shared<FakeDevice>();
+    executable.device = std::make_shared<PlainDevice>();
     executable.num_outputs = 1;
     executable.arena_bytes = 1 << 20;
     executable.steps.emplace_back(Launch_Sequence{

@@ -7,7 +7,6 @@
 namespace rune::schedule {
 namespace {
 
-constexpr int64_t kFloat = 4;  // bytes
 
 // Of the first output of a kernel.
 const Allocation& output_of(const Schedule& s, size_t item) {

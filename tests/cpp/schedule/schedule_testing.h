@@ -22,6 +22,8 @@ namespace rune::schedule {
 
 using graph::Builder;
 
+constexpr int64_t kFloat = 4;  // bytes
+
 // Two cores with vectors of 512 bits.
 Capabilities cores();
 // A GPU of 16 compute units, with groups of up to 1024 threads in SIMD groups of 32.

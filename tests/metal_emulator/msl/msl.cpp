@@ -73,6 +73,8 @@ class Translator : public gpu_emulator::Translator {
  public:
   explicit Translator(const std::string& text) : gpu_emulator::Translator(text, "kernel.metal") {
     const std::string recursive = recursive_function(text);
+    if (text.find("#include <metal_stdlib>") == std::string::npos)
+      fail("the text does not include <metal_stdlib>");
     if (!recursive.empty()) fail("function " + recursive + " is recursive");
   }
 
@@ -171,7 +173,7 @@ constexpr const char* kFlags =
 
 gpu_emulator::Language language(const std::string& include, int version) {
   return {"kernel.metal", kFlags + ("-D__METAL_VERSION__=" + std::to_string(version)), include,
-          [](const std::string& text) { return Translator(text).run(); }};
+          "metal_stdlib", [](const std::string& text) { return Translator(text).run(); }};
 }
 
 }  // namespace rune::msl_emulator
