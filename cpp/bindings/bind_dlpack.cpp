@@ -140,7 +140,8 @@ Imported to_memory(const dlpack::Tensor& tensor, const std::string& device,
 }
 
 template <class ManagedTensor>
-Imported take_managed(const py::capsule& capsule, const std::string& device, const char* used_name) {
+Imported take_managed(const py::capsule& capsule, const std::string& device,
+                      const char* used_name) {
   auto* const managed = capsule.get_pointer<ManagedTensor>();
   // The consumer's after this, whatever happens.
   if (PyCapsule_SetName(capsule.ptr(), used_name) != 0) throw py::error_already_set();

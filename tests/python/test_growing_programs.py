@@ -21,8 +21,9 @@ def test_default_settings(name):
     compare(rune_jit.jit(function), function, arguments)
 
 
-@pytest.mark.parametrize("interprets", [False, True])
-@pytest.mark.parametrize("least", [0, 40, 10_000])
+@pytest.mark.parametrize(
+    ("least", "interprets"), [(0, False), (40, False), (40, True), (10_000, False)]
+)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_compilations(name, least, interprets, monkeypatch):
     """Segments run even where NumPy would be faster, on arrays of so many elements. At most three

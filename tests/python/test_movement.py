@@ -202,8 +202,10 @@ def test_transposes(device: str, dtype: str) -> None:
 
     jitted = rune_jit.jit(run, device=device, fallback="error")
     rng = np.random.default_rng(0)
-    sizes = [(80, 96), (100, 144), (97, 130), (131, 113)]
-    for n, m in sizes if device == "cpu" else [(80, 96)]:
+    sizes = [(80, 96), (97, 130)]
+    if dtype == "float32":
+        sizes += [(100, 144), (131, 113)]
+    for n, m in sizes if device == "cpu" else sizes[:1]:
         x, y = (rng.integers(0, 9, shape).astype(dtype) for shape in ((n, m), (m, n)))
         cube = rng.integers(0, 9, (3, 80, m)).astype(dtype)
         for got, wanted in zip(jitted(x, y, cube), run(x, y, cube), strict=True):

@@ -24,7 +24,7 @@ struct Stretch {
 // What basic items select.
 struct Selection {
   std::vector<Stretch> ranges;  // one for each axis
-  Ints axes;                  // of the result: each is an axis of the array, or kNewAxis
+  Ints axes;                    // of the result: each is an axis of the array, or kNewAxis
   std::vector<std::pair<int64_t, Dim>> unsure;  // (axis, integer) that may be out of bounds
 };
 

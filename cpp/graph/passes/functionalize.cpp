@@ -68,7 +68,8 @@ struct MaskedWrite {
 };
 
 // All boxes of an Assign as one write to its target; nothing if they are empty.
-std::optional<MaskedWrite> collect(Builder& b, const Node& assign, const std::vector<Value>& values) {
+std::optional<MaskedWrite> collect(Builder& b, const Node& assign,
+                                   const std::vector<Value>& values) {
   const Shape& shape = assign.shape();
   std::optional<MaskedWrite> write;
   for (size_t i = 0; i < values.size(); ++i) {

@@ -39,23 +39,25 @@ bool is_narrow_float(DType dtype) {
 }  // namespace
 
 Kernel decompose(const Kernel& kernel, const Capabilities& caps) {
-  return rewrite_alu(kernel, caps,
-                     [](Emitter& emitter, AluOp op, const std::vector<decomposition::Value>& operands) {
-                       return emitter.alu(op, operands);
-                     });
+  return rewrite_alu(
+      kernel, caps,
+      [](Emitter& emitter, AluOp op, const std::vector<decomposition::Value>& operands) {
+        return emitter.alu(op, operands);
+      });
 }
 
 Kernel widen_narrow_floats(const Kernel& kernel, const Capabilities& caps) {
   // Runs before decompose: here every operation is appended as it is.
-  return rewrite_alu(kernel, caps, [&](Emitter& emitter, AluOp op, std::vector<decomposition::Value> operands) {
-    const DType dtype = operands.back().dtype();
-    const bool narrow = caps.has_arithmetic(dtype) && is_native(caps, op, dtype);
-    const bool widen = is_narrow_float(dtype) && !narrow && op != AluOp::Where;
-    if (widen)
-      for (decomposition::Value& v : operands) v = emitter.cast(v, DType::Float32);
-    const decomposition::Value result = emitter.raw(op, operands);
-    return widen && !is_bool(result.dtype()) ? emitter.cast(result, dtype) : result;
-  });
+  return rewrite_alu(
+      kernel, caps, [&](Emitter& emitter, AluOp op, std::vector<decomposition::Value> operands) {
+        const DType dtype = operands.back().dtype();
+        const bool narrow = caps.has_arithmetic(dtype) && is_native(caps, op, dtype);
+        const bool widen = is_narrow_float(dtype) && !narrow && op != AluOp::Where;
+        if (widen)
+          for (decomposition::Value& v : operands) v = emitter.cast(v, DType::Float32);
+        const decomposition::Value result = emitter.raw(op, operands);
+        return widen && !is_bool(result.dtype()) ? emitter.cast(result, dtype) : result;
+      });
 }
 
 }  // namespace rune::lower

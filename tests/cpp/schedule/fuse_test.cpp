@@ -8,7 +8,6 @@
 namespace rune::schedule {
 namespace {
 
-
 // Every schedule of this graph must have `kernels` items and move these bytes.
 void expect_cost(const Schedule& schedule, size_t kernels, int64_t read, int64_t written) {
   EXPECT_EQ(schedule.items.size(), kernels) << print(schedule);

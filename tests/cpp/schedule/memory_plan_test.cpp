@@ -7,7 +7,6 @@
 namespace rune::schedule {
 namespace {
 
-
 // Of the first output of a kernel.
 const Allocation& output_of(const Schedule& s, size_t item) {
   return allocation_of(s, kernel_at(s, item).outputs.at(0));
