@@ -153,6 +153,14 @@ def shape_of_a_view(x):
     return x, y
 
 
+def shapes_without_elements(x):
+    a = np.array([]).reshape(0, 0)
+    a.shape = (0, 0)
+    b = x[:0] * 2
+    b.shape = (3, 0)
+    return a.T, b, x.sum()
+
+
 def size_of_an_argument(x):
     y = x * 2
     x.resize(6, refcheck=False)
@@ -172,6 +180,7 @@ def size_of_an_array(x):
     [
         *(dtype_of_an_argument, dtype_of_an_array, dtype_of_a_view),
         *(shape_of_a_view, size_of_an_argument, size_of_an_array),
+        shapes_without_elements,
     ],
 )
 def test_attributes_that_are_assigned(function: Any, is_read_before: bool) -> None:
@@ -185,3 +194,42 @@ def test_attributes_that_are_assigned(function: Any, is_read_before: bool) -> No
         own, given = (np.arange(4.0).reshape(2, 2) + i for _ in range(2))
         assert_same(jitted(given), f(own))
         assert_same(given, own)
+
+
+MOVED = {
+    "copy": np.copy,
+    "reshape": lambda s: np.reshape(s, ()),
+    "the method reshape": lambda s: s.reshape(()),
+    "reshape to one": lambda s: np.reshape(s, 1),
+    "squeeze": np.squeeze,
+    "transpose": np.transpose,
+    "moveaxis": lambda s: np.moveaxis(s, [], []),
+}
+
+
+@pytest.mark.parametrize("name", MOVED)
+@pytest.mark.parametrize("make", [np.sum, np.float64, float, np.array], ids=lambda f: f.__name__)
+def test_numbers_whose_axes_are_moved(name: str, make: Any) -> None:
+    """NumPy's numbers stay numbers, Python's become arrays."""
+
+    def f(x: Any) -> Any:
+        return MOVED[name](x), x
+
+    if make is float and "method" in name:
+        return
+    jitted = rune_jit.jit(f, fallback="error")
+    for i in range(3):
+        assert_same(jitted(make(i + 0.5)), f(make(i + 0.5)))
+
+
+def arrays_of_arrays(x):
+    made = np.empty((1, 2), dtype=np.ndarray)
+    made[0, 0], made[0, 1] = x * 2, x + 1
+    return made[0, 0] @ made[0, 1], made.dtype
+
+
+def test_ndarray_is_the_dtype_of_objects() -> None:
+    jitted = rune_jit.jit(arrays_of_arrays)
+    for i in range(3):
+        x = np.arange(3.0) + i
+        assert_same(jitted(x), arrays_of_arrays(x))

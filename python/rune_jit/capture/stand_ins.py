@@ -225,6 +225,7 @@ class Ndarray(Class):
 
     def __init__(self, make: Callable[..., Any]) -> None:
         super().__init__(np.ndarray)
+        self.dtype = np.dtype(np.ndarray)  # which numpy.dtype(this) asks for: of objects
         self._make = make
 
     def __call__(self, shape: Any, dtype: Any = float, *args: Any, **kwargs: Any) -> Any:

@@ -78,6 +78,12 @@ def is_axis_of_scalar(a: Any, axis: Any) -> bool:
     return axis is not None and rank(a) == 0 and axis in (0, -1)
 
 
+def is_numpys_number(a: Any) -> bool:
+    """Whether a is a number of NumPy's, whose methods that move axes give numbers. Python's have no
+    such methods, so NumPy's functions make arrays of them."""
+    return type(a) is Tracer and a._storage.scalar and not a._value_in(a._trace).weak
+
+
 def is_float(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "fV"  # bfloat16 has kind V
 

@@ -17,11 +17,13 @@ from rune_jit.rules.coercions import (
     as_shape,
     call_builder,
     is_axis_of_scalar,
+    is_numpys_number,
     laid_out_as,
     make_view,
     rank,
     refuse,
     refuse_unless,
+    traced,
 )
 from rune_jit.rules.host import require_known
 from rune_jit.rules.known import plain, run_known
@@ -53,7 +55,8 @@ from rune_jit.tracing.tracer import Tracer
 
 def _permuted(function: Any, a: Any, *arguments: Any) -> Tracer:
     """A view with the axes in the order of NumPy's function."""
-    return make_view("transpose", permutation(function, rank(a), *arguments), a)
+    axes = permutation(function, rank(a), *arguments)
+    return a if is_numpys_number(a) else make_view("transpose", axes, a)
 
 
 def _reshaped(a: Any, shape: list[int]) -> Any:
@@ -67,7 +70,7 @@ def _reshaped(a: Any, shape: list[int]) -> Any:
         value = (trace := require_trace()).builder.reshape(a._value_in(trace), shape)
         wanted = value.shape
     if same_shape(wanted, a._shape):
-        return a[...]
+        return a if is_numpys_number(a) else a[...]
     if a._trace.is_segmented and base.array is None:
         now = laid_out_now(a)
         if now is None or not is_viewed(now, wanted):
@@ -117,8 +120,8 @@ def _ravel(a: Any, order: str = "C") -> Any:
 
 @implements(np.transpose, np.permute_dims)
 def _transpose(a: Any, axes: Any = None) -> Tracer:
-    axes = range(rank(a))[::-1] if axes is None else as_ints(axes)
-    return make_view("transpose", tuple(axes), a)
+    axes = [*range(rank(a))][::-1] if axes is None else as_ints(axes)
+    return a if not axes and is_numpys_number(a) else make_view("transpose", tuple(axes), a)
 
 
 @implements(np.matrix_transpose, np.linalg.matrix_transpose)
@@ -151,7 +154,7 @@ def _squeeze(a: Any, axis: Any = None) -> Tracer:
                 f"squeeze: cannot squeeze axis {i} of {list(shape)} (size {shape[i]}, not 1)",
                 [shape[i]],
             )
-    if not gone and shape and isinstance(a, Tracer):
+    if not gone and isinstance(a, Tracer) and (shape or is_numpys_number(a)):
         return a  # NumPy, too, returns the array itself
     items = [0 if i in gone else slice(None) for i in range(len(shape))]
     return make_view("index", [*items, Ellipsis], a)
@@ -435,7 +438,8 @@ def _ones_like(a: Any, *args: Any, **kwargs: Any) -> Tracer:
 
 @implements(np.copy)
 def _copy(a: Any, order: str = "K", subok: bool = False) -> Tracer:
-    return a.copy(order)  # type: ignore[no-any-return]
+    made: Tracer = a.copy(order)
+    return traced(made) if made._storage.scalar else made  # an array, also of a number
 
 
 @implements(np.astype)

@@ -176,6 +176,8 @@ class Tracer(ArrayMethods, _core.TracerBase):
             self._shape = array.shape
             return
         view: Any = np.reshape(self, value)
+        if view._storage is not self._storage and 0 in view._shape:
+            self._storage = view._storage  # without elements nothing can be shared
         if view._storage is not self._storage:
             raise AttributeError(
                 "Incompatible shape for in-place modification. Use `.reshape()` to make a copy with"
