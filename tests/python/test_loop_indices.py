@@ -478,3 +478,20 @@ def test_extremes_of_infinities_and_nans():
 
     x = np.array([np.inf, np.inf, np.inf, -np.inf, -np.inf, -np.inf, 1, np.nan, 2, np.nan, 3, 4])
     same_as_numpy(windows, np.zeros((12, 4)), x)
+
+
+def test_the_last_batch_is_shorter():
+    def f(x, order, size):
+        w, count = np.zeros(2), 0
+        for s in range(0, len(x), size):
+            at = order[s : s + size]
+            w = 0.5 * w + x[at].sum(axis=0) / len(at)
+            count += len(order[s : s + size])
+        return w, count
+
+    rng = np.random.default_rng(0)
+    x, order = rng.normal(size=(10, 2)), rng.permutation(10)
+    for size in (2, 3, 4):
+        w, count = rune_jit.jit(f, fallback="error")(x, order, size)
+        np.testing.assert_allclose(w, f(x, order, size)[0], rtol=1e-13)
+        assert count == 10

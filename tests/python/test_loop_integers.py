@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from compare import assert_matches
+from compare import assert_matches, assert_same
 from loop_checks import both, rolled
 
 import rune_jit
@@ -319,3 +319,21 @@ def test_pythons_float_of_a_number_that_may_be_numpys() -> None:
         return s
 
     rolled(f, np.random.default_rng(0).normal(size=40))
+
+
+def test_greatest_common_divisors():
+    def f(x, y):
+        out, g, product = np.zeros(len(x), np.int64), 0, 1
+        for i in range(len(x)):
+            out[i] = math.gcd(int(x[i]), int(y[i]))
+            g = math.gcd(g, x[i], 6)
+            product = math.lcm(product, int(y[i])) % 1000
+        return out, g, product
+
+    jitted = rune_jit.jit(f)
+    for seed in range(4):
+        x, y = np.random.default_rng(seed).integers(-60, 60, (2, 40)) * (1 + seed)
+        assert_same(jitted(x, y), f(x, y))
+    assert "as one program" in jitted.explain()
+    with pytest.raises(TypeError):
+        jitted(x + 0.5, y)

@@ -165,3 +165,16 @@ def test_nested_ranges_of_any_length() -> None:
 
     for count in (0, 3):
         rolled(nest, X, np.array([count]), ulps=8)
+
+
+def test_bounds_that_are_numpy_s_integers():
+    def f(n):
+        s = np.zeros(n)
+        for i in range(np.int64(1), n):
+            s[i] = s[i - 1] + i
+        return s
+
+    jitted = rune_jit.jit(f)
+    for n in (np.int64(30), np.int32(40)):
+        np.testing.assert_array_equal(jitted(n), f(n))
+    assert jitted.explain().count("is a loop of the program") == 2

@@ -4,14 +4,16 @@ program, which is compiled for each value of them."""
 from __future__ import annotations
 
 import collections
+import itertools
 import math
+import operator
 import struct
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from compare import assert_matches
+from compare import assert_matches, assert_same, outcome
 
 import rune_jit
 from rune_jit import ConcretizationError
@@ -272,3 +274,18 @@ def test_the_base_of_a_view_is_the_argument() -> None:
     jitted = rune_jit.jit(based)
     for _ in range(2):
         assert_matches(jitted(X), based(X))
+
+
+def test_python_s_numbers_beside_lists():
+    operators = (operator.mul, operator.add, operator.truediv, operator.lt, operator.eq)
+    values = [1.0, 2.0]
+    for number, apply in itertools.product((0.5, 2, np.float64(2), np.int64(2)), operators):
+        for f in (lambda x: apply(x, values), lambda x: apply(tuple(values), x)):
+            jitted, wanted = rune_jit.jit(f, fallback="silent"), outcome(f, number)
+            for _ in range(2):
+                found = outcome(jitted, number)
+                assert type(found) is type(wanted)
+                if isinstance(wanted, TypeError):
+                    assert str(found) == str(wanted)
+                else:
+                    assert_same(found, wanted)

@@ -5,12 +5,15 @@ They raise where NumPy's functions return NaN or an infinity (rules/python_error
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from rune_jit.capture import integer_functions
+from rune_jit.capture.algorithms import as_users
 from rune_jit.capture.stand_ins import StandIn
 from rune_jit.rules.python_errors import assume_defined
 from rune_jit.tracing.context import current_trace
@@ -27,12 +30,13 @@ _OF_FLOATS = {
     **{"exp2": "exp2", "cbrt": "cbrt"},  # from Python 3.11 on
 }
 _TO_INTEGERS = ("floor", "ceil", "trunc")
+_OF_INTEGERS = ("gcd", "lcm")
 _BINARY = ("atan2", "hypot", "copysign", "fmod", "pow")
 
 
 def functions() -> Iterator[tuple[Any, Any]]:
     """The functions, each with what stands for it."""
-    names = (*_OF_FLOATS, *_TO_INTEGERS, "isnan", "isinf", "isfinite")
+    names = (*_OF_FLOATS, *_TO_INTEGERS, *_OF_INTEGERS, "isnan", "isinf", "isfinite")
     return ((f, _Function(f)) for f in (getattr(math, name, None) for name in names) if f)
 
 
@@ -51,6 +55,9 @@ class _Function(StandIn):
         name = self._real.__name__
         if name == "log" and len(args) == 2:
             return self(args[0]) / self(args[1])
+        if name in _OF_INTEGERS and trace.is_in_loop and all(map(_is_integer, args)):
+            algorithm = trace.rebind(as_users(integer_functions)[name])
+            return functools.reduce(algorithm, args) if len(args) > 1 else self._real(*args)
         if len(args) != 1 + (name in _BINARY) or not all(_is_real(x) for x in args):
             return self._real(*args)  # which raises, or asks for the value
         given = [trace.builder.value(_as_float(trace, x)) for x in args]
@@ -78,6 +85,12 @@ def _is_real(x: Any) -> bool:
     if type(x) is Tracer:
         return x.ndim == 0 and x.dtype.kind in "biuf"
     return isinstance(x, (bool, int, float, Size, np.floating, np.integer, np.bool_))
+
+
+def _is_integer(x: Any) -> bool:
+    if type(x) is Tracer:
+        return x.ndim == 0 and x.dtype.kind in "biu"
+    return isinstance(x, (bool, int, Size, np.integer))
 
 
 def _as_float(trace: Trace, x: Any) -> Any:

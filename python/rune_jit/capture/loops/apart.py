@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import ast
 import copy
-import functools
 import sys
 import time
 import types
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -25,21 +23,31 @@ import numpy as np
 from rune_jit import _core, trees
 from rune_jit.capture.loops.aliases import Aliases, appended_only, assigned_always, is_array
 from rune_jit.capture.loops.calls_apart import LEFT, VALUE, results_of
+from rune_jit.capture.loops.dicts import dicts_of, kind, with_calls
 from rune_jit.capture.loops.drawing import Drawing, Drawn, Parts
 from rune_jit.capture.loops.draws import draws_of
 from rune_jit.capture.loops.effects import Effects, Refused, scope_of
+from rune_jit.capture.loops.given import (
+    Unsuitable,
+    check,
+    check_dict,
+    check_lists,
+    check_stack,
+    fill_again,
+    items_of,
+    settled,
+)
 from rune_jit.capture.loops.growing import Capacity, Lists, fill, filled, growing, growing_lists
 from rune_jit.capture.loops.handlers import is_transparent
 from rune_jit.capture.loops.library import calls_of, functions_of, names_of, replaced
 from rune_jit.capture.loops.liveness import loaded, stored
+from rune_jit.capture.loops.mapping import stack_or_dict
 from rune_jit.capture.loops.nodes import assign, at, call, load
-from rune_jit.capture.loops.reading import stack
 from rune_jit.capture.loops.source import LOOPS, code_of
 from rune_jit.capture.loops.stacks import stacks_of
 from rune_jit.capture.loops.streams import Streams, streams_of
 from rune_jit.capture.loops.syntax import Loop, uses_of
 from rune_jit.errors import RuneJitError
-from rune_jit.rules.indexing.selection import Selection
 from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.segments import SegmentedTrace, as_number
 from rune_jit.tracing.tracer import Tracer
@@ -47,9 +55,6 @@ from rune_jit.tracing.tracer import Tracer
 # Called with a function, a device and a fallback, it makes a jitted function. calls/jit.py sets it.
 compiler: Callable[[types.FunctionType, str, str], Any] | None = None
 
-_NUMBERS = (bool, int, float, complex)
-_ATOMS = (*_NUMBERS, str, type(None), np.generic)
-_MOST_ITEMS = 2500  # of lists
 # An integer that has had this many values becomes an element of an array, so that not each value
 # has a program of its own.
 _MANY = 3
@@ -64,12 +69,7 @@ _MOST_LOOKS = 10
 
 # Names of the parameters that make lists longer.
 _GROWING, _STACK, _FILLED = "_rune_growing", "_rune_stack", "_rune_filled"
-_MOST_INITIAL = 64  # items of a stack before the loop
 _LEAST_ROWS = 256  # for which a stack has room
-
-
-class Unsuitable(Exception):
-    """The value of a name cannot be an argument of such a function."""
 
 
 class LoopApart:
@@ -89,6 +89,7 @@ class LoopApart:
         # Calls that may be of functions of Python's library, and what takes their place.
         self._of_library = calls_of(loop.original) if loop.original is not None else []
         self._called: tuple[str | None, ...] = ()
+        self._dicts: dict[str, type] = {}  # and sets, that the loop makes longer
         self._use(loop)
 
     def _use(self, loop: Loop) -> None:
@@ -132,10 +133,10 @@ class LoopApart:
             self._find_random(held, module)
             if self.is_refused:
                 return None
-        elif self._of_library and names_of(self._of_library, held, module) != self._called:
+        elif self._are_others(held, module):
             return None
         names = {*self._names, *(self._random.names if self._random is not None else ())}
-        given = {name: _settled(held[name]) for name in sorted(names) if name in held}
+        given = {name: settled(held[name]) for name in sorted(names) if name in held}
         if any(x not in given and x not in self._assigned for x in self._loop.results):
             return None
         methods = [] if self._random is None else self._random.methods(held, module)
@@ -144,42 +145,52 @@ class LoopApart:
         try:
             lists = {n: x for n, x in given.items() if n in self._appended and type(x) is list}
             lists |= {n: x for n, x in given.items() if n in self._stacks}
-            _check_lists(lists, given)
+            check_lists(lists, given)
             for name, value in given.items():
-                if name in self._stacks:
-                    _check_stack(trace, value, self._stacks[name])
+                if name in self._dicts:
+                    check_dict(trace, value)
+                elif name in self._stacks:
+                    check_stack(trace, value, self._stacks[name])
                 elif name not in lists:
-                    _check(trace, value)
+                    check(trace, value)
             if self._aliases is None or self._aliases.are_possible(given):
                 return None
             if not self._calls:
-                self._look(given, scope_of(frame, module), module)
+                known = given | dict.fromkeys(self._dicts, ())
+                self._look(known, scope_of(frame, module), module)
         except Unsuitable:
             return None
         except Refused:
             self.is_refused = True
             return None
         growing = {name: (given.pop(name), self._capacities[name]) for name in sorted(lists)}
-        given |= {name: tuple(x) for name, x in sorted(lists.items()) if name in self._stacks}
+        given |= {name: items_of(x) for name, x in sorted(lists.items()) if name in self._stacks}
         with _Memory(trace, given) as memory:
             values, code = memory.values, frame.f_code
             for name in self._stacks.keys() & growing.keys():  # which hold traced numbers, perhaps
-                items = growing[name][0]
-                items.clear()
-                items += values[name]
+                fill_again(growing[name][0], values[name])
             if self._random is None:
                 results = self._call(trace, values, growing, module, code)
                 return memory.inside(results)
             drawn_results = self._call_random(trace, methods, values, growing, module, code)
             return None if drawn_results is None else memory.inside(drawn_results)
 
+    def _are_others(self, held: Any, module: dict[str, Any]) -> bool:
+        """Whether the loop's dicts or functions of Python's library are others than those that have
+        been looked at."""
+        if self._of_library and names_of(self._of_library, held, module) != self._called:
+            return True
+        return any(type(held.get(name)) is not of for name, of in self._dicts.items())
+
     def _find_algorithms(self, held: Any, module: dict[str, Any]) -> None:
         """Finds out which functions of Python's library have others in their place."""
         loop = self._original
         assert loop.original is not None
         self._called = names_of(self._of_library, held, module)
-        if any(self._called):
+        self._dicts = dicts_of(loop.original, held)
+        if any(self._called) or self._dicts:
             made = replaced(loop.original, self._of_library, self._called)
+            made = with_calls(made, frozenset(self._dicts))
             loop = loop._replace(original=made, uses=uses_of([made]))
         self._use(loop)
 
@@ -249,7 +260,7 @@ class LoopApart:
         for _, capacity in lists.values():
             sizes = [x.size for x in given.values() if is_array(x) and type(x.size) is int]
             capacity.likely = max([_LEAST_ROWS, *(2 * size for size in sizes)])
-        learned = tuple([(name, capacity.learned) for name, (_, capacity) in lists.items()])
+        learned = tuple([(n, capacity.learned, kind(x)) for n, (x, capacity) in lists.items()])
         key = (*given, elements, learned, None if drawn is None else drawn.key)
         function = self._functions.get(key)
         if function is None:
@@ -306,56 +317,6 @@ class LoopApart:
             self._misses[id(function)] = info.misses
         if info.size > _MOST_SIGNATURES:
             self.is_refused = True
-
-
-def _settled(x: Any) -> Any:
-    return x.settled() if type(x) is Selection else x
-
-
-def _check(trace: SegmentedTrace, x: Any) -> None:
-    """Raises Unsuitable for what may hold traced values, or is another thing at each call."""
-    if type(x) is Tracer:
-        if x._trace is not trace:
-            raise Unsuitable
-    elif type(x) is tuple:
-        for item in x:
-            _check(trace, item)
-    elif type(x) is list:
-        if len(x) > _MOST_ITEMS or not all(type(item) in _NUMBERS for item in x):
-            raise Unsuitable
-    elif not isinstance(x, _ATOMS) and (type(x) is not np.ndarray or x.dtype.hasobject):
-        raise Unsuitable
-
-
-def _check_stack(trace: SegmentedTrace, x: Any, size: int) -> None:
-    """Raises Unsuitable for what is no list or queue of numbers, or of tuples of `size` numbers."""
-    is_list = type(x) is list or (type(x) is deque and x.maxlen is None)
-    if not is_list or len(x) > _MOST_INITIAL:
-        raise Unsuitable
-    for value in x:
-        if (type(value) is tuple) != bool(size) or (size and len(value) != size):
-            raise Unsuitable
-        for number in value if size else (value,):
-            is_traced = type(number) is Tracer and number._storage.scalar
-            if (
-                not is_traced
-                and type(number) not in _NUMBERS
-                and not isinstance(number, np.generic)
-            ):
-                raise Unsuitable
-            _check(trace, number)
-
-
-def _check_lists(lists: dict[str, Any], given: dict[str, Any]) -> None:
-    """Raises Unsuitable if the loop can read one of the lists under another name."""
-    ids = {id(x) for x in lists.values()}
-    others = [x for name, x in given.items() if name not in lists]
-    if len(ids) < len(lists) or any(map(functools.partial(_holds, ids), others)):
-        raise Unsuitable
-
-
-def _holds(ids: set[int], x: Any) -> bool:
-    return id(x) in ids or (type(x) is tuple and any(_holds(ids, item) for item in x))
 
 
 class _Memory:
@@ -468,7 +429,7 @@ def _function(
         start = [assign(VALUE, ast.Constant(None)), assign(LEFT, ast.Constant(False))]
         body += [at(before, s) for s in start]
     body += [*statements, ast.Return(returned)]
-    of_lists = {_GROWING: growing, _STACK: stack, _FILLED: filled} if lists else {}
+    of_lists = {_GROWING: growing, _STACK: stack_or_dict, _FILLED: filled} if lists else {}
     functions = parts.functions | of_lists | functions_of(*parts.statements)
     own = [ast.arg(name) for name in functions]
     nothing: list[Any] = [ast.Constant(None)] * len(own)

@@ -272,9 +272,14 @@ class Effects:
     def _look_at(self, x: Any) -> None:
         if isinstance(x, (np.ndarray, _core.ArrayBase)):
             self._arrays.append(x)
+        if isinstance(x, enum.Enum):
+            x = type(x)
         if isinstance(x, _ATOMS) or id(x) in self._seen:
             return
         self._seen[id(x)] = x
+        if isinstance(x, enum.EnumMeta):
+            self._look_at_enum(x)
+            return
         if can_be_copied(x) and type(x) not in (list, tuple, dict):
             self._look_at_object(x)
         elif isinstance(x, (list, tuple, dict, set, frozenset, collections.deque)):
@@ -364,6 +369,17 @@ class Effects:
         self._objects.append(kind)
         for name in list(self._attributes):
             self._look_at_member(kind, name)
+
+    def _look_at_enum(self, kind: enum.EnumMeta) -> None:
+        """A class of constants: all its functions, since some run where a member is read, called,
+        or compared."""
+        if type(kind) is not enum.EnumMeta:
+            raise Refused(f"it uses {kind.__name__}")
+        for base in classes_of(kind):
+            for x in vars(base).values():
+                x = getattr(x, "fget", None) or getattr(x, "__func__", x)
+                if isinstance(x, types.FunctionType) and not is_library(x.__module__):
+                    self._look_at_function(x)
 
     def _look_at_class_members(self, kind: Any) -> None:
         """The methods of an object that Python calls by itself."""

@@ -133,9 +133,15 @@ def fill(lists: Lists, found: tuple[Any, ...], is_decided: bool) -> None:
         elif isinstance(new, tuple):
             count, rows, first = new
             capacity.note_program()
-            if capacity.is_stack:
-                items.clear()
-            items += _items(rows, slice(int(first), int(count)))
+            made = _items(rows, slice(int(first), int(count)))
+            if isinstance(items, dict):
+                dict.update(items, made)  # (a Counter would add)
+            elif isinstance(items, set):
+                items.update(made)
+            else:
+                if capacity.is_stack:
+                    items.clear()
+                items += made
         else:
             items += new
 
@@ -173,6 +179,7 @@ class Plan:
         self.structure: Any = None  # of an item
         self.leaves: list[Leaf] | None = None
         self.is_refused = False
+        self.is_guess = False  # whether values of a dict are taken for integers until one is known
 
 
 class Growing:

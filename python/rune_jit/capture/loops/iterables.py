@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from rune_jit.capture.loops.positions import Along
 from rune_jit.capture.loops.ranges import UNLIMITED, Range, range_of
 from rune_jit.tracing.context import require_trace
@@ -42,6 +44,8 @@ def iterable(function: Any, *arguments: Any, **named: Any) -> Any:
     """function(*arguments, **named), or the call that makes it."""
     if not any(function is known for known in _KNOWN):
         return function(*map(made, arguments), **named)
+    if function is range:  # it takes NumPy's integers for Python's
+        arguments = tuple([int(x) if issubclass(type(x), np.integer) else x for x in arguments])
     return Call(function, arguments, named)
 
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import ast
 import copy
-import functools
 import heapq
-import linecache
 import types
 from collections.abc import Mapping
 from typing import Any
 
-from rune_jit.capture.loops import heaps
+from rune_jit.capture.algorithms import as_users
+from rune_jit.capture.loops import hashing, heaps
 from rune_jit.capture.loops.effects import global_value
 from rune_jit.capture.loops.nodes import at, load, path_of
 from rune_jit.capture.loops.unfold import ON_LISTS
@@ -68,10 +67,11 @@ def replaced(loop: ast.stmt, calls: list[ast.Call], names: tuple[str | None, ...
 def functions_of(*statements: ast.stmt) -> dict[str, Any]:
     """What takes the place of functions in statements, by name."""
     names = {x.id for s in statements for x in ast.walk(s) if isinstance(x, ast.Name)}
+    known = as_users(heaps) | as_users(hashing)
     return {
-        name: as_users(heaps)[name.removeprefix(ON_LISTS)]
-        for name, _ in _FUNCTIONS.values()
-        if name in names
+        name: known[name.removeprefix(ON_LISTS)]
+        for name in sorted(names)
+        if name.startswith(ON_LISTS)
     }
 
 
@@ -95,16 +95,3 @@ class _Replacer(ast.NodeTransformer):
         self.generic_visit(node)
         name = self._names.get(id(node))
         return node if name is None else at(node, ast.Call(load(name), node.args, []))
-
-
-@functools.cache
-def as_users(module: types.ModuleType) -> dict[str, Any]:
-    """What a module of algorithms defines, as if it were the user's: loops of the program call its
-    functions like the user's."""
-    file = f"<{module.__name__.rpartition('.')[2]}>"
-    lines = linecache.getlines(str(module.__file__))
-    text = "".join(lines)
-    linecache.cache[file] = (len(text), None, lines, file)
-    made: dict[str, Any] = {"__name__": f"algorithms_of_{file[1:-1]}"}
-    exec(compile(text, file, "exec"), made)
-    return made

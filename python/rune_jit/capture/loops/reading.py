@@ -258,7 +258,7 @@ class Stack(Growing):
         return Filled(self._count, put_together(self._structure, iter(rows)), self._first)
 
 
-def _stack_of(items: Any) -> Any:
+def stack_of(items: Any) -> Any:
     """The Stack that stands for a list, if one does."""
     trace = current_trace()
     loops = trace.loops if trace is not None else None
@@ -267,13 +267,13 @@ def _stack_of(items: Any) -> Any:
 
 def length(items: Any) -> Any:
     """len(items)"""
-    found = _stack_of(items)
+    found = stack_of(items)
     return len(items) if found is None else found.length()
 
 
 def popped(items: Any, is_last: bool) -> Any:
     """items.pop() or items.pop(0)"""
-    found = _stack_of(items)
+    found = stack_of(items)
     if found is not None:
         return found.popped(is_last)
     if is_last:
@@ -283,13 +283,13 @@ def popped(items: Any, is_last: bool) -> Any:
 
 def item(items: Any, position: Any) -> Any:
     """items[position]"""
-    found = _stack_of(items)
+    found = stack_of(items)
     return items[position] if found is None else found.item(position)
 
 
 def put(items: Any, position: Any, value: Any) -> None:
     """items[position] = value"""
-    found = _stack_of(items)
+    found = stack_of(items)
     if found is None:
         items[position] = value
     else:
@@ -301,7 +301,7 @@ def put(items: Any, position: Any, value: Any) -> None:
 
 def are_items(items: Any) -> bool:
     """Whether `items` is the list itself, for which no arrays stand."""
-    return _stack_of(items) is None
+    return stack_of(items) is None
 
 
 def native(name: str, *arguments: Any) -> Any:
@@ -310,12 +310,12 @@ def native(name: str, *arguments: Any) -> Any:
 
 
 def push(items: Any, value: Any) -> None:
-    _stack_of(items).push(value)
+    stack_of(items).push(value)
 
 
 def less(items: Any, a: Any, b: Any) -> Any:
     """a < b, of items of a list."""
-    return _stack_of(items).less(a, b)
+    return stack_of(items).less(a, b)
 
 
 ALLOWED += [length, popped, item, put, are_items, native, push, less]

@@ -47,6 +47,7 @@ from rune_jit.capture.loops.handlers import Guards, as_traced, is_transparent
 from rune_jit.capture.loops.jumps import RESULT, Jumps, is_flag, limit_of
 from rune_jit.capture.loops.lambdas import lambda_of, lambda_with_callees
 from rune_jit.capture.loops.liveness import LiveIf, live_names, loaded, stored
+from rune_jit.capture.loops.matches import Matches
 from rune_jit.capture.loops.nodes import assign, at, attribute, call, load, store, within
 from rune_jit.capture.loops.optionals import Optionals
 from rune_jit.capture.loops.raises import RAISES, Raises, wanted
@@ -168,6 +169,8 @@ def _transformed(function: types.FunctionType, is_apart: bool = False) -> types.
     callees = Callees(modules_of(function.__globals__))
     if any(isinstance(x, (ast.Yield, ast.YieldFrom, ast.Await)) for x in ast.walk(tree)):
         return _with_callees(tree, code, function.__qualname__, callees)
+    if not loaded(tree.body) & REFLECTIVE:
+        Matches().visit(tree)
     Filters().visit(tree)
     calls = _with_apart if is_apart else _with_calls
     return calls(tree, code, function.__qualname__, tree.body, callees)

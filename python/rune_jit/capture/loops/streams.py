@@ -24,11 +24,11 @@ from typing import Any
 
 import numpy as np
 
+from rune_jit.capture.algorithms import as_users
 from rune_jit.capture.loops import samplers
 from rune_jit.capture.loops.aliases import NUMBERS_OF_SAMPLERS
 from rune_jit.capture.loops.drawing import Drawn, Parts
 from rune_jit.capture.loops.draws import generators, is_of_python, method_of
-from rune_jit.capture.loops.library import as_users
 from rune_jit.capture.loops.liveness import stored
 from rune_jit.capture.loops.nodes import at, load, path_of
 

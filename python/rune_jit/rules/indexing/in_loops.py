@@ -37,9 +37,11 @@ def bound_items(
         elif is_data_integer(item) and size:
             item = trace.builder.bind_position(trace.operand(item), axis, size)
         elif type(item) is slice and item.step in (None, 1):
-            item = _slice(trace, loops, item, size)
-            if type(item.stop) is Size and item.stop.high > size:
-                more[axis] = size
+            within = _slice(trace, loops, item, size)
+            if within is not None:
+                item = within
+                if type(item.stop) is Size and item.stop.high > size:
+                    more[axis] = size
         result.append(item)
         axis += x.ndim - consumed if item is Ellipsis else item is not None
     if any(more):
@@ -62,8 +64,9 @@ def _position(trace: Trace, loops: Loops, item: Any, axis: int, size: int) -> An
     return trace.builder.bind_position(trace.operand(item), axis, size)
 
 
-def _slice(trace: Trace, loops: Loops, item: slice, size: int) -> slice:
-    """A slice in terms of counters, or one that data decide."""
+def _slice(trace: Trace, loops: Loops, item: slice, size: int) -> slice | None:
+    """A slice in terms of counters that lies within the axis, or one that data decide. None if it
+    does not in some iterations, which may run apart."""
     bounds = (item.start, item.stop)
     sizes = [b for b in bounds if type(b) is Size]
     by_data = any(map(is_data_integer, bounds))
@@ -74,7 +77,7 @@ def _slice(trace: Trace, loops: Loops, item: slice, size: int) -> slice:
     known = None if by_data else _ordered(loops, item, size)
     if known is None:
         if not by_data and any(map(loops.can_peel, sizes)):
-            return item  # iterations may run apart
+            return None
         first, last = (None if b is None else trace.operand(b) for b in bounds)
         start, count = trace.builder.bind_slice(first, last, size)
         return slice(start, start + count)

@@ -1,0 +1,21 @@
+"""Algorithms in Python that loops of the program run in the place of Python's library."""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import types
+from typing import Any
+
+
+@functools.cache
+def as_users(module: types.ModuleType) -> dict[str, Any]:
+    """What a module of algorithms defines, as if it were the user's: loops of the program call its
+    functions like the user's."""
+    file = f"<{module.__name__.rpartition('.')[2]}>"
+    lines = linecache.getlines(str(module.__file__))
+    text = "".join(lines)
+    linecache.cache[file] = (len(text), None, lines, file)
+    made: dict[str, Any] = {"__name__": f"algorithms_of_{file[1:-1]}"}
+    exec(compile(text, file, "exec"), made)
+    return made

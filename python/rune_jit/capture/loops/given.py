@@ -1,0 +1,106 @@
+"""The values of names with which a loop runs apart (apart.py)."""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from rune_jit.capture.loops.dicts import is_dict
+from rune_jit.rules.indexing.selection import Selection
+from rune_jit.tracing.segments import SegmentedTrace
+from rune_jit.tracing.tracer import Tracer
+
+_NUMBERS = (bool, int, float, complex)
+_ATOMS = (*_NUMBERS, str, type(None), np.generic)
+_MOST_ITEMS = 2500  # of lists
+_MOST_INITIAL = 64  # items of a stack before the loop
+_MOST_INITIAL_OF_DICTS = 4  # and of a dict or set: each is looked up in the trace
+
+
+class Unsuitable(Exception):
+    """The value of a name cannot be an argument of such a function."""
+
+
+def settled(x: Any) -> Any:
+    return x.settled() if type(x) is Selection else x
+
+
+def check(trace: SegmentedTrace, x: Any) -> None:
+    """Raises Unsuitable for what may hold traced values, or is another thing at each call."""
+    if type(x) is Tracer:
+        if x._trace is not trace:
+            raise Unsuitable
+    elif type(x) is tuple:
+        for item in x:
+            check(trace, item)
+    elif type(x) is list:
+        if len(x) > _MOST_ITEMS or not all(type(item) in _NUMBERS for item in x):
+            raise Unsuitable
+    elif not isinstance(x, _ATOMS) and (type(x) is not np.ndarray or x.dtype.hasobject):
+        raise Unsuitable
+
+
+def check_stack(trace: SegmentedTrace, x: Any, size: int) -> None:
+    """Raises Unsuitable for what is no list or queue of numbers, or of tuples of `size` numbers."""
+    is_list = type(x) is list or (type(x) is deque and x.maxlen is None)
+    if not is_list or len(x) > _MOST_INITIAL:
+        raise Unsuitable
+    for value in x:
+        if (type(value) is tuple) != bool(size) or (size and len(value) != size):
+            raise Unsuitable
+        for number in value if size else (value,):
+            is_traced = type(number) is Tracer and number._storage.scalar
+            if (
+                not is_traced
+                and type(number) not in _NUMBERS
+                and not isinstance(number, np.generic)
+            ):
+                raise Unsuitable
+            check(trace, number)
+
+
+def check_dict(trace: SegmentedTrace, x: Any) -> None:
+    """Raises Unsuitable for a dict or set that holds more than a few numbers, or tuples of them,
+    by integers, or by tuples of them."""
+    if not is_dict(x) or len(x) > _MOST_INITIAL_OF_DICTS:
+        raise Unsuitable
+    for key in x:
+        if not all(isinstance(y, (int, np.integer)) for y in _parts_of(key)):
+            raise Unsuitable
+    for value in x.values() if isinstance(x, dict) else ():
+        for y in _parts_of(value):
+            check(trace, y)
+            if type(y) in (str, type(None), list, np.ndarray):
+                raise Unsuitable
+
+
+def _parts_of(x: Any) -> tuple[Any, ...]:
+    return x if type(x) is tuple else (x,)
+
+
+def items_of(x: Any) -> tuple[Any, ...]:
+    return tuple(x.items()) if isinstance(x, dict) else tuple(x)
+
+
+def fill_again(x: Any, items: tuple[Any, ...]) -> None:
+    """Makes a list, queue or dict hold these items, which are equal to those that it holds."""
+    if isinstance(x, dict):
+        dict.update(x, items)
+    elif not isinstance(x, set):  # (of numbers, which hold no traced ones)
+        x.clear()
+        x += items
+
+
+def check_lists(lists: dict[str, Any], given: dict[str, Any]) -> None:
+    """Raises Unsuitable if the loop can read one of the lists under another name."""
+    ids = {id(x) for x in lists.values()}
+    others = [x for name, x in given.items() if name not in lists]
+    if len(ids) < len(lists) or any(map(functools.partial(_holds, ids), others)):
+        raise Unsuitable
+
+
+def _holds(ids: set[int], x: Any) -> bool:
+    return id(x) in ids or (type(x) is tuple and any(_holds(ids, item) for item in x))
