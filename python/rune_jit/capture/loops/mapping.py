@@ -22,7 +22,7 @@ from rune_jit.capture.loops.growing import (
 )
 from rune_jit.capture.loops.reading import Stack, stack, stack_of
 from rune_jit.tracing.context import current_trace
-from rune_jit.tracing.loops import LoopRefused
+from rune_jit.tracing.loop_plans import LoopRefused
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
