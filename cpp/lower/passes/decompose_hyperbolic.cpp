@@ -55,14 +55,14 @@ Value cosh(Operands x) {
 
 namespace {
 
-// tanh(n ln 2 / 2 + r) for x >= 0, from t = tanh(r), a polynomial, and p = 2^n:
-//   (t (p + 1) + p - 1) / (t (p - 1) + p + 1), which for results above 1/2 is
+// Of x = n ln 2 / 2 + r, with t = tanh(r), a polynomial, and p = 2^n:
+//   (t (p + 1) + p - 1) / (t (p - 1) + p + 1), or, where the result is above 1/2,
 //   1 - 2 (1 - t) / (t (p - 1) + p + 1).
-// A single division, which takes as long as half of the rest.
+// A single division, which takes half as long as all the rest.
 Value tanh_of_float32(Value size) {
-  constexpr double kTanh[] = {-0.0522193784, 0.133290473, -0.333333034};
-  // n is 0 or 1 up to 0.55, beyond which results are above 1/2.
-  constexpr double kPerHalfLn2 = 2.885390082, kShift = -0.095, kHalfLn2 = 0.34657359;
+  // With the shift n is 0 up to 0.26, and 1 up to 0.606, beyond which results are above 1/2.
+  constexpr double kPerHalfLn2 = 2.885390082, kShift = -0.25, kHalfLn2 = 0.34657359;
+  static constexpr double kTanh[] = {-0.0511932565, 0.133224424, -0.333332111};
   const Value bounded = where(less(10.0, size), 10.0, size);
   const Rounded n = round_number(mulacc(bounded, kPerHalfLn2, kShift));
   const Value p = power_of_two(n.integer, size.dtype());

@@ -30,16 +30,14 @@ constexpr int64_t kLeastKeptTerms = 192;
 constexpr double kLeastWidened = 1 << 15;
 // Multiply-adds in the time that copying an operand's element takes.
 constexpr double kCopyMultiplies = 25;
-// An operand whose elements are multiplied less often is not worth a copy.
+// Rows whose elements are multiplied less often are not worth a copy.
 constexpr int64_t kFewUses = 200;
-// Rows of a matrix that lie as close together as those of a copy.
-constexpr int64_t kShortRowBytes = 1024;
 // Addresses that fall into one set of the first-level cache are a multiple of this apart; so many
 // of them it holds in any case.
 constexpr int64_t kSetPeriodBytes = 4096, kMostInSet = 4;
 // Copies of columns fill the second-level cache, not memory further away, unless these are fewer
 // columns.
-constexpr int64_t kLeastMostColumns = 384;
+constexpr int64_t kLeastMostColumns = 256;
 // The time that a core may be late, in workgroups: another thread has it for a while. Of products
 // of which half is computed also since workgroups differ in work.
 constexpr double kLate = 0.5, kMirroredLate = 1;
@@ -67,8 +65,7 @@ class Packer {
     if (!find_operands() || !choose_axes()) return false;
     mirrored_ = is_symmetric();
     copies_rows_ = !reads_rows_in_place();
-    copies_columns_ = !reads_columns_in_place();
-    if (!(copies_rows_ || copies_columns_) || !choose_tiles()) return false;
+    if (!choose_tiles()) return false;
     const auto row_weights = weights(rows_), column_weights = weights(columns_);
     if (!row_weights || !column_weights) return false;
     // Runs of a register tile's width must lie along one dimension.
@@ -77,7 +74,7 @@ class Packer {
       return false;
     map();
     if (copies_rows_) keep_rows(*row_weights);
-    if (copies_columns_) keep_columns(*column_weights);
+    keep_columns(*column_weights);
     if (mirrored_) std::get<Staged>(kernel_.body).mirror = Mirror{rows_.axis, columns_.axis};
     return true;
   }
@@ -195,32 +192,19 @@ class Packer {
            follows(stored.value, stages[0].values[0].value);
   }
 
-  // Whether a register tile can read an operand where it is.
-  bool is_in_memory(const Operand& operand) const {
-    return !around_ && !mirrored_ && contains(kernel_.inputs, operand.value);
-  }
-
-  // Of few columns, if a row's elements follow one another and the rows of a tile fall into
+  // Whether rows lie in memory as the register tile reads them, and are used so seldom that a copy
+  // is not worth it: a row's elements must follow one another, and the rows of a tile fall into
   // different sets of the first-level cache.
   bool reads_rows_in_place() const {
     if (around_) return around_->scratch_of(rows_.value) != nullptr;
-    if (!is_in_memory(rows_) || stride(rows_, reduced_) != 1 || extent(columns_.axis) >= kFewUses)
+    if (mirrored_ || extent(columns_.axis) >= kFewUses || stride(rows_, reduced_) != 1 ||
+        !contains(kernel_.inputs, rows_.value))
       return false;
     const int64_t row = std::abs(stride(rows_, rows_.axis).value_or(0)) * bytes(rows_.value);
     std::map<int64_t, int64_t> in_set;
     for (int64_t i = 0; i < row_tile_; ++i)
       if (++in_set[i * row % kSetPeriodBytes / kCacheLineBytes] > kMostInSet) return false;
     return true;
-  }
-
-  // Of a matrix of short rows that a cache holds, or of which it holds the terms that the sums are
-  // divided into.
-  bool reads_columns_in_place() const {
-    const std::optional<int64_t> row = stride(columns_, reduced_);
-    if (!is_in_memory(columns_) || stride(columns_, columns_.axis) != 1 || !row) return false;
-    const int64_t row_bytes = std::abs(*row) * bytes(columns_.value);
-    return row_bytes <= kShortRowBytes && (row_bytes * extent(reduced_) <= caps_.l2_bytes / 2 ||
-                                           (copies_rows_ && extent(rows_.axis) < kFewUses));
   }
 
   bool choose_tiles() {
@@ -374,14 +358,13 @@ class Packer {
       mapping.serial.push_back(axis);
     // Copied are vectors, along the reduced axis of rows. Where these are not adjacent, squares of
     // them are transposed.
-    if (copies_columns_) keep(columns_, depth, 1, stride(columns_, reduced_) == 1 ? lanes_ : 1);
+    keep(columns_, depth, 1, stride(columns_, reduced_) == 1 ? lanes_ : 1);
     const bool by_vectors = stride(rows_, reduced_) == 1 || stride(rows_, rows_.axis) == 1;
     if (copies_rows_) keep(rows_, depth + 1, by_vectors ? lanes_ : 1, 1);
     for (Stage& stage : kernel_.mutable_stages()) {
       if (stage.kind != StageKind::Reduce) continue;
-      stage.takes.emplace();
-      if (copies_rows_) stage.takes->push_back(rows_.value);
-      if (copies_columns_) stage.takes->push_back(columns_.value);
+      stage.takes = {columns_.value};
+      if (copies_rows_) stage.takes->insert(stage.takes->begin(), rows_.value);
     }
   }
 
@@ -457,7 +440,7 @@ class Packer {
   Ints others_;  // outer axes that are neither rows nor columns
   int64_t reduced_ = -1;
   bool mirrored_ = false;
-  bool copies_rows_ = true, copies_columns_ = true;
+  bool copies_rows_ = true;
   int64_t lanes_ = 1;
   const int64_t row_tile_;  // of the registers
   int64_t column_tile_ = 1;

@@ -9,9 +9,9 @@ namespace rune::schedule {
 // Maps a kernel with one large contraction and any elementwise operations to cores, as map_axes
 // does for other kernels. Workgroups cover tiles of the result. Each keeps two copies in scratch
 // memory: the operand of its columns, as panels as wide as the register tile, and a block of rows
-// of the other operand that stays in the second-level cache. An operand that is seldom used is not
-// copied if the register tile can read it where it is. Returns false and changes nothing if the
-// kernel is no such contraction, or if neither copy is worth it.
+// of the other operand that stays in the second-level cache. Rows that few columns use are read
+// where they are. Returns false and changes nothing if the kernel is no such contraction or too
+// small to repay the copies.
 //
 // A phase of the kernel `around`, whose tiles are set, takes its mapping and first tiles from
 // there. The last axis of `around` must be a row axis; the others must belong to both operands or

@@ -72,7 +72,7 @@ const UnaryCase kUnary[] = {
     {AluOp::Cos, std::cos, 1.7, 1.7},     {AluOp::Tan, std::tan, 2.1, 2},
     {AluOp::Asin, std::asin, 1.3, 0},     {AluOp::Acos, std::acos, 1.3, 0},
     {AluOp::Atan, std::atan, 1.4, 0},     {AluOp::Sinh, std::sinh, 1.7, 0},
-    {AluOp::Cosh, std::cosh, 1.5, 0},     {AluOp::Tanh, std::tanh, 1.7, 2},
+    {AluOp::Cosh, std::cosh, 1.5, 0},     {AluOp::Tanh, std::tanh, 1.8, 2},
     {AluOp::Asinh, std::asinh, 1, 0},     {AluOp::Acosh, std::acosh, 1.6, 0},
     {AluOp::Atanh, std::atanh, 1, 0},     {AluOp::Erf, std::erf, 1.1, 0},
     {AluOp::Cbrt, std::cbrt, 0.6, 0},
