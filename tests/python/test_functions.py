@@ -358,3 +358,48 @@ def test_casts_of_numbers_that_only_numpy_makes(dtype: str) -> None:
     x = np.int64(3)
     found = rune_jit.jit(lambda x: x.astype(dtype), fallback="silent")(x)
     assert type(found) is type(x.astype(dtype)) and found == x.astype(dtype)
+
+
+def _calls_that_numpy_may_refuse() -> list[Callable[[Any], Any]]:
+    at = np.array([0, 7, -2])
+    return [
+        lambda x: np.add.reduce(np.full(2, -0.0) * abs(x[0, 0]), initial=None),
+        lambda x: np.add.reduce(x[0, :0], initial=None),
+        lambda x: np.frexp(x, out=(..., ...)),
+        lambda x: np.sum(x, axis=0, keepdims="yes"),
+        lambda x: np.isin(x, [1.0, 2.0], kind="table"),
+        lambda x: np.isin(x.astype(int), np.array([-(2**62), 2**62]), kind="table"),
+        lambda x: np.searchsorted(x[0], x[1], sorter=np.argsort(x[0])),
+        lambda x: np.searchsorted(x[0], x[1], sorter=np.array([0, 1])),
+        lambda x: np.put(x, [0], 1, mode="other"),
+        lambda x: np.take(x, at, mode="wrap"),
+        lambda x: np.take(x, at, axis=1, mode="clip"),
+        lambda x: np.take(x[:, 0], x[:, 0] > 0),
+        lambda x: np.nanargmax(x, axis=0, out=np.zeros(5)),
+        lambda x: np.pad(x, 1, mode="edge", constant_values=1),
+        lambda x: np.pad(x, 1, mode="edge", reflect_type="even"),
+        lambda x: x.T.reshape(20, copy=False),
+        lambda x: x.reshape(20, copy=False),
+        lambda x: np.einsum("ij,kj,kl->il", x, x, x, optimize=["other"]),
+    ]
+
+
+@pytest.mark.parametrize("number", range(18))
+def test_numpy_decides_what_is_an_error(number: int) -> None:
+    function = _calls_that_numpy_may_refuse()[number]
+    results = []
+    for f in (function, rune_jit.jit(function, fallback="silent")):
+        try:
+            results.append((np.asarray(f(X.copy())), type(None)))
+        except Exception as error:
+            results.append((np.zeros(0), type(error)))
+    (wanted, wanted_error), (found, found_error) = results
+    assert found_error is wanted_error
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
+    assert_matches(found, wanted)
+
+
+@pytest.mark.parametrize("mode", ["wrap", "clip"])
+def test_positions_beyond_the_end(mode: Any) -> None:
+    at = np.array([[0, 7, -2], [4, -9, 100]], np.int8)
+    check(lambda x, at: (np.take(x, at, mode=mode), np.take(x, at, 1, mode=mode)), X, at)

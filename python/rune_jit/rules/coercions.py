@@ -94,7 +94,7 @@ def is_inexact(dtype: np.dtype[Any]) -> bool:
 
 
 def as_flag(keepdims: Any) -> bool:
-    return False if keepdims is NO_VALUE else bool(keepdims)
+    return keepdims is not NO_VALUE and op.index(keepdims) != 0
 
 
 def laid_out_as(result: Tracer, operands: Any) -> Tracer:

@@ -216,12 +216,11 @@ _MOST_COUNTED = 32
 def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     if side not in ("left", "right"):
         raise ValueError(f"search side must be 'left' or 'right' (got {side!r})")
+    refuse_unless(sorter is None, "searchsorted with a sorter")
     scalar = np.ndim(v) == 0
     a, v = traced(a), traced(v)
     if a.ndim != 1:
         raise ValueError("object too deep for desired array")
-    if sorter is not None:
-        a = a[sorter]
     dtype = np.result_type(a, v)
     refuse_unless(dtype.kind not in "Vc", f"searchsorted of {dtype}")
     a, v = a.astype(dtype), v.astype(dtype)
@@ -262,6 +261,7 @@ def _isin(
 ) -> Any:
     if kind not in (None, "sort", "table"):
         raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
+    refuse_unless(kind != "table", "isin with a table")  # which is an error for some numbers
     shape = np.shape(element)
     element, known = np.ravel(traced(element)), np.ravel(traced(test_elements))
     dtype = np.result_type(element, known)

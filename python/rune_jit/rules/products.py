@@ -187,6 +187,8 @@ def _parsed(subscripts: str, count: int) -> tuple[list[str], str]:
 def _einsum(subscripts: Any, *operands: Any, optimize: Any = False, **kwargs: Any) -> Any:
     refuse_unless(isinstance(subscripts, str), "einsum with lists of subscripts")
     refuse_unless(not kwargs, "einsum with dtype=, order= or casting=")
+    is_named = optimize in (True, False, "greedy", "optimal")
+    refuse_unless(is_named, "einsum with a path")  # which may be none
     subscripts = "".join(subscripts.split())
     if "..." in subscripts:
         subscripts = _with_letters(subscripts, operands)

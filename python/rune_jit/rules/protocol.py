@@ -202,7 +202,7 @@ def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwa
     if kinds == {type(None)}:
         return ufuncs.call(ufunc, method, inputs, kwargs)
     if type(Ellipsis) in kinds:
-        return _as_arrays(ufuncs.call(ufunc, method, inputs, kwargs))
+        raise TypeError("must use `...` as `out=...` and not per-operand/in a tuple")
     if method != "__call__":
         if kwargs.get("dtype") is None and ufunc in (np.add, np.multiply) and method != "outer":
             kwargs["dtype"] = out[0].dtype
@@ -229,13 +229,6 @@ def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwa
     if len(out) == 1:
         return out[0]
     return tuple(r if o is None else o for o, r in zip(out, results, strict=True))
-
-
-def _as_arrays(result: Any) -> Any:
-    """The results of a ufunc with out=...: 0-d arrays instead of scalars."""
-    for x in result if isinstance(result, tuple) else (result,):
-        x._storage.scalar = False
-    return result
 
 
 def _array_function(
@@ -292,7 +285,7 @@ def _array_function(
         return as_laid_out(func, result, (*args, *kwargs.values()))
     if func in _BROADCAST_TO_OUT:
         result = np.broadcast_to(result, out.shape)
-    if func in (np.argmax, np.argmin):
+    if func in (np.argmax, np.argmin, np.nanargmax, np.nanargmin):
         writes.check_casting(out.dtype, np.dtype(np.intp), "safe")
     casting = _CASTING_OF_OUT.get(func, kwargs.get("casting", "same_kind"))
     return writes.into(func.__name__, out, result, casting)

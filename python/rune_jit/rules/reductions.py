@@ -17,6 +17,7 @@ from rune_jit.rules.coercions import (
     is_axis_of_scalar,
     is_float,
     is_inexact,
+    refuse_unless,
 )
 from rune_jit.rules.statistics import degrees_removed, masked_variance, variance_of
 from rune_jit.rules.table import FUNCTIONS, implements
@@ -47,6 +48,8 @@ def reduce_array(
     where: Any = NO_VALUE,
 ) -> Tracer:
     """numpy.sum and the other reductions of this module's table."""
+    is_without = initial is None and name in ("sum", "prod", "any", "all")
+    refuse_unless(not is_without, f"{name} without its identity")
     if where is not NO_VALUE and where is not True:
         a = _where_else_neutral(name, a, initial, where)
     axes = None if is_axis_of_scalar(a, axis) else as_axes(axis)

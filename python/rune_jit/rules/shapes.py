@@ -96,6 +96,8 @@ def _reshape(a: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> An
     if known_order(a, order) == "F":
         return np.reshape(np.transpose(a), as_shape(shape)[::-1], copy=copy).transpose()
     made = _reshaped(a, as_shape(shape))
+    if copy is False and type(a) is Tracer and made._storage is not a._storage:
+        raise ValueError("Unable to avoid creating a copy while reshaping.")
     return made.copy() if copy else made
 
 
@@ -273,9 +275,10 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> T
     require_known(pad_width, "pad")
     refuse_unless(isinstance(mode, str), "pad with a function as mode")
     refuse_unless(not isinstance(pad_width, dict), "pad with a dict of widths")
-    fill = kwargs.pop("constant_values", 0)
+    fill = kwargs.pop("constant_values", 0) if mode == "constant" else 0
     refuse_unless(issubclass(type(fill), numbers.Number), "pad with an array of constant_values")
-    refuse_unless(not kwargs or kwargs == {"reflect_type": "even"}, f"pad with {', '.join(kwargs)}")
+    is_plain = mode in ("reflect", "symmetric") and kwargs == {"reflect_type": "even"}
+    refuse_unless(not kwargs or is_plain, f"pad in mode {mode} with {', '.join(kwargs)}")
     widths = np.broadcast_to(np.asarray(pad_width), (array.ndim, 2))
     if widths.dtype.kind not in "iu":
         raise TypeError("`pad_width` must be of integral type.")
@@ -364,7 +367,7 @@ def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any =
 
 @implements(np.take)
 def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tracer:
-    refuse_unless(mode == "raise", f"take with mode={mode!r}")
+    refuse_unless(mode in ("raise", "wrap", "clip"), f"take with mode={mode!r}")
     along = None if is_axis_of_scalar(a, axis) else as_axis(axis)
     shape = with_bounds(np.shape(a))
     if along is not None and -len(shape) <= along < len(shape) and 0 in shape[: along % len(shape)]:
@@ -372,6 +375,15 @@ def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tracer
         return call_builder("reshape", a, [*shape[:along], *np.shape(indices), *shape[along + 1 :]])
     if isinstance(indices, (list, tuple)) and len(indices) == 0:  # no floats to NumPy
         indices = np.empty(0, np.intp)
+    indices = traced(indices)
+    if indices.dtype == bool:
+        indices = indices.astype(np.intp)
+    if mode != "raise":
+        refuse_unless(indices.dtype.kind in "iu", f"take of {indices.dtype} positions")
+        size = np.size(a) if along is None else shape[along]
+        refuse_unless(type(size) is int and size > 0, f"take with mode={mode!r}")
+        at = indices.astype(np.intp)
+        indices = np.remainder(at, size) if mode == "wrap" else np.clip(at, 0, size - 1)
     return call_builder("take", a, require_trace().array(indices), along)
 
 

@@ -208,6 +208,8 @@ def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     x = writes.target(a, "put")
     trace = require_trace()
     at = _flat(trace, ind)
+    if mode not in ("raise", "clip", "wrap"):
+        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
     if at.shape[0] == 0 or np.size(v) == 0:
         return
     if mode == "clip":
