@@ -1,6 +1,6 @@
 """Operations of Python's numbers that raise where arrays would give NaN, an infinity, wrapped
-integers or another array. A trace assumes that they do not raise, and the program checks it. If the assumption is
-wrong, the call runs in another way."""
+integers or another array. A trace assumes that they do not raise, and the program checks it. If
+the assumption is wrong, the call runs in another way."""
 
 from __future__ import annotations
 
