@@ -42,7 +42,7 @@ from rune_jit.rules.indexing.write import Flat, ufunc_at
 from rune_jit.rules.known import known, run_known
 from rune_jit.rules.memory import layout_of
 from rune_jit.rules.number_attributes import refuse_attributes_of_arrays
-from rune_jit.rules.python_errors import assume_defined, assume_nonzero
+from rune_jit.rules.python_errors import assume_defined, assume_nonzero, with_sequence
 from rune_jit.rules.table import FUNCTIONS, ON_HOST, VIEWS, named
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.segments import SegmentedTrace
@@ -76,9 +76,9 @@ def operator(ufunc: str, operands: tuple[Any, ...]) -> Any:
         elif issubclass(kind, (list, tuple)):
             number = next(x for x in operands if type(x) is Tracer)
             if number._storage.scalar:
-                result = _with_sequence(ufunc, number, operands)
-                if result is not None:
-                    return result
+                made = with_sequence(require_trace(), ufunc, number, operands)
+                if made is not None:
+                    return made
             is_traced = is_traced or contains_traced(x)
     if not is_traced:  # the operator ** squares bools as int8, and numpy.power as int64
         function = op.pow if ufunc == "power" else getattr(np, ufunc)
@@ -92,21 +92,6 @@ def operator(ufunc: str, operands: tuple[Any, ...]) -> Any:
     except UnsupportedOpError as error:
         return _operator_on_host(ufunc, operands, error)
     return laid_out_as(result, operands)
-
-
-def _with_sequence(ufunc: str, number: Tracer, operands: tuple[Any, ...]) -> Any:
-    """An operator of a number and a list or tuple; None if NumPy makes an array of that."""
-    if ufunc == "multiply":
-        if number.dtype.kind not in "iu":
-            raise TypeError("can't multiply sequence by non-int")
-        return op.mul(*(op.index(x) if x is number else x for x in operands))  # repeats it
-    trace = require_trace()
-    value = trace.operand(number)
-    if trace.builder.unsure_kind(value):
-        raise UnsupportedOpError(f"{ufunc}: cannot trace it with a list and this number")
-    if not value.weak:
-        return None
-    return ufunc == "not_equal" if ufunc in ("equal", "not_equal") else NotImplemented
 
 
 def _operator_on_host(ufunc: str, operands: tuple[Any, ...], error: UnsupportedOpError) -> Any:

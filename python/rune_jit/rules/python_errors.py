@@ -1,16 +1,17 @@
-"""Operations of Python's numbers that raise where arrays would give NaN, an infinity or wrapped
-integers. A trace assumes that they do not raise, and the program checks it. If the assumption is
-wrong, the call runs in another way."""
+"""Operations of Python's numbers that raise where arrays would give NaN, an infinity, wrapped
+integers or another array. A trace assumes that they do not raise, and the program checks it. If
+the assumption is wrong, the call runs in another way."""
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
 
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import is_number, tracers_in
+from rune_jit.tracing.tracer import Tracer, is_number, tracers_in
 
 
 def assume_nonzero(trace: Trace, divisor: Any) -> None:
@@ -79,3 +80,19 @@ def _guess(trace: Trace, otherwise: str) -> None:
     if trace.loops is not None:
         trace.loops.refuse(otherwise)
     raise UnsupportedOpError(f"number: {otherwise}, which raises in Python")
+
+
+def with_sequence(trace: Trace, ufunc: str, number: Tracer, operands: tuple[Any, ...]) -> Any:
+    """An operator of a number and a list or tuple; None if NumPy makes an array of that."""
+    if ufunc == "multiply":
+        if number.dtype.kind not in "iu":
+            raise TypeError("can't multiply sequence by non-int")
+        return operator.mul(
+            *(operator.index(x) if x is number else x for x in operands)
+        )  # repeats it
+    value = trace.operand(number)
+    if trace.builder.unsure_kind(value):
+        raise UnsupportedOpError(f"{ufunc}: cannot trace it with a list and this number")
+    if not value.weak:
+        return None
+    return ufunc == "not_equal" if ufunc in ("equal", "not_equal") else NotImplemented
