@@ -264,8 +264,10 @@ def _is_number(x: Any) -> bool:
 
 
 def _isinstance(x: Any, kinds: Any) -> bool:
-    is_traced = type(x) in (Tracer, Selection)
-    return issubclass(_class_of(x), kinds) if is_traced else isinstance(x, kinds)
+    if type(x) in (Tracer, Selection):
+        kind = _class_of(x)
+        x = np.empty(0) if kind is np.ndarray else kind()  # protocols look at attributes, too
+    return isinstance(x, kinds)
 
 
 def _hasattr(x: Any, name: str) -> bool:
