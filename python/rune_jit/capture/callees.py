@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from rune_jit.capture.foreign import has_stand_in
@@ -21,7 +22,8 @@ class Callees:
     copy, so functions stay what they are to code that compares them."""
 
     def __init__(self, trace: Trace, watch: Watch, rebind: Rebinder) -> None:
-        self._trace, self._watch, self._rebind = trace, watch, rebind
+        self._trace, self._watch = trace, watch
+        self._rebind = weakref.proxy(rebind)  # which holds this: a cycle would keep the trace
         self._known: dict[int, tuple[Any, Any]] = trace.callees
         self._plain_kinds: set[Any] = set()  # whose objects are called as they are
         self._objects: dict[int, Any] = {}  # by id of objects with methods, what stands for them

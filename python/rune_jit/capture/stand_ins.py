@@ -266,7 +266,7 @@ def _is_number(x: Any) -> bool:
 def _isinstance(x: Any, kinds: Any) -> bool:
     if type(x) in (Tracer, Selection):
         kind = _class_of(x)
-        x = np.empty(0) if kind is np.ndarray else kind()  # protocols look at attributes, too
+        x = _ARRAY if kind is np.ndarray else kind()  # protocols look at attributes, too
     return isinstance(x, kinds)
 
 
@@ -283,6 +283,7 @@ def _getattr(x: Any, name: str, *default: Any) -> Any:
 
 
 _EMPTY = 0  # has no attributes that another number lacks
+_ARRAY = np.empty(0)
 
 
 # Python's functions that ask for an object's class, by name. A traced number has the attributes of

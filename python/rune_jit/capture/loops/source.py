@@ -89,6 +89,8 @@ _sources: dict[types.CodeType, Source] = {}
 
 def with_loops(function: types.FunctionType) -> types.CodeType:
     """The function's code with calls around its loops, or its code as it is."""
+    if function.__code__ in _codes:
+        return _codes[function.__code__]
     return _read(function) if _is_of_interest(function) else asking(function)
 
 
@@ -96,11 +98,9 @@ def with_loops_apart(function: types.FunctionType) -> types.CodeType:
     """The code of a function whose calls run in segments: its loops may be programs of their own
     (apart.py)."""
     code = function.__code__
-    if code.co_name == "<lambda>" or not _is_of_interest(function):
-        return asking(function)
     if code not in _apart:
-        _apart[code] = code
-        if _read(function) is not code:
+        _apart[code] = made = with_loops(function)
+        if made is not code and code.co_name != "<lambda>" and _is_of_interest(function):
             with contextlib.suppress(*UNREADABLE):
                 _apart[code] = _transformed(function, is_apart=True)
     return _apart[code]
