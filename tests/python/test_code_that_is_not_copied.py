@@ -74,6 +74,34 @@ def f(x):
     scale = x.sum()
     return first, second, api.apply(x)
 """,
+    "a global that other functions make and delete": """
+class Api:
+    def apply(self, x):
+        try:
+            return x * scale
+        except NameError:
+            return x - 1
+api = Api()
+OPS = [api.apply, Api().apply]
+def make(x):
+    global scale
+    scale = x
+def remove():
+    global scale
+    del scale
+def f(x):
+    first = api.apply(x)
+    make(2.0)
+    second = api.apply(x)
+    make(x.sum())
+    third = OPS[0](x)
+    remove()
+    fourth = OPS[1](x)
+    make(x)
+    fifth = [op(x) for op in OPS]
+    remove()
+    return first, second, third, fourth, fifth
+""",
     "a global through globals()": """
 scale = 1.0
 class Api:

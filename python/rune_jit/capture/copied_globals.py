@@ -63,9 +63,23 @@ class Globals(dict[str, Any]):
             self._read.add(name)
             # The trace has not assigned it, and runs.
             if self._rebinder and name in self._before and value is self._before[name]:
+                if now is ABSENT and name in self._held:
+                    del self[name], self._before[name], self._held[name]
+                    raise KeyError(name)  # which Python makes a NameError
                 self._held[name] = now
                 value = self._rebinder.read(self.real, name, value if now is ABSENT else now)
                 self[name] = self._before[name] = value
+        return value
+
+    def __missing__(self, name: str) -> Any:
+        """A name that code which is not copied has made."""
+        if self._rebinder is None or name in self._before or name not in self.real:
+            raise KeyError(name)
+        self._held[name] = self.real[name]
+        self[name] = self._before[name] = value = self._rebinder.read(
+            self.real, name, self._held[name]
+        )
+        self._read.add(name)
         return value
 
     def _import(self, *args: Any, **kwargs: Any) -> Any:

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit import _core, trees
+from rune_jit import _core
+from rune_jit.capture.callees import Callees
 from rune_jit.capture.copied_globals import Globals
 from rune_jit.capture.creation import refuse_reports
-from rune_jit.capture.foreign import Compiled, OnHost, has_stand_in, is_compiled, public_name
+from rune_jit.capture.foreign import Compiled, OnHost, is_compiled, public_name
 from rune_jit.capture.guards import Watch
-from rune_jit.capture.loops.members import can_be_made
 from rune_jit.capture.loops.source import with_loops, with_loops_apart
 from rune_jit.capture.made_objects import MadeObjects
 from rune_jit.capture.math_functions import is_of_math
@@ -69,7 +69,7 @@ class Rebinder:
         self._copies: dict[int, Any] = {}  # id -> (function or module, what stands for it)
         self._cells: list[tuple[Any, Any, Any]] = []  # (cell, its copy, the content at the start)
         self._named: set[int] = set()  # ids of functions of which the trace has seen the copies
-        self._callees: dict[int, tuple[Any, Any]] = {}  # by id: what is called, and in its place
+        self.callee = Callees(trace, watch, self)
         self._cell_copies: dict[int, tuple[Any, Any]] = {}  # by id of a cell: the cell, its copy
         self._globals: dict[int, Globals] = {}  # by id of the real ones
         self._made_objects = MadeObjects()
@@ -115,66 +115,19 @@ class Rebinder:
             return known[1]
         if not isinstance(function.__globals__, Globals):
             self._trace.need_identity(function)
-        self._note_code(function)
+        if self._trace.is_segmented:
+            self.told_apart.note_code(function)
         if self._copies and self.told_apart.holds(function):
             self._watch.look(function)
             return function
         is_first = not self._copies
         self._named.add(id(function))
-        copy = self._copied(function)
+        copy = self.copied(function)
         if not is_first and copy is not function:
             self.told_apart.note_copy(function)
         return copy
 
-    def callee(self, x: Any) -> Any:
-        """What code calls when it calls x, wherever it has x from. Only the call sees it."""
-        kind: Any = type(x)
-        if kind is types.MethodType:
-            function: Any = x.__func__
-            copy = self._callee(function) if type(function) is types.FunctionType else function
-            return x if copy is function else types.MethodType(copy, self._met(x.__self__))
-        if kind is functools.partial:
-            copy = self.callee(x.func)
-            if not self._watch.knows(x):
-                return x if copy is x.func else functools.partial(copy, *x.args, **x.keywords)
-            kwargs = {name: self.inside(value) for name, value in x.keywords.items()}
-            return functools.partial(copy, *map(self.inside, x.args), **kwargs)
-        if kind is type and can_be_made(x):
-            return self._class_for(x)
-        if has_stand_in(kind):
-            is_method = kind is types.BuiltinFunctionType and not _is_of_module(x)
-            return x if is_method else self._callee(x)
-        if kind.__flags__ & trees.PYTHON_CLASS:
-            call = next((vars(k)["__call__"] for k in kind.__mro__ if "__call__" in vars(k)), None)
-            if type(call) is types.FunctionType and not is_library(call.__module__):
-                return types.MethodType(self._callee(call), self._met(x))
-        return x
-
-    def _callee(self, x: Any) -> Any:
-        """The same of a function or class."""
-        is_function = type(x) is types.FunctionType
-        if is_function and isinstance(x.__globals__, Globals):
-            return x
-        if (known := self._callees.get(id(x))) is not None:
-            return known[1]
-        if not is_function or is_library(x.__module__):
-            made = self._stand_in(x)
-        else:
-            self._trace.need_identity(x)
-            self._note_code(x)
-            made = self._copied(x)
-        self._callees[id(x)] = (x, made)
-        return made
-
-    def _met(self, x: Any) -> Any:
-        """What stands for the object of a method."""
-        return self.inside(x) if self._watch.knows(x) else x
-
-    def _note_code(self, function: types.FunctionType) -> None:
-        if self._trace.is_segmented:
-            self.told_apart.note_code(function)
-
-    def _copied(self, function: types.FunctionType) -> Any:
+    def copied(self, function: types.FunctionType) -> Any:
         """The copy of a function of the user's; in segments the function itself, if it can have
         none."""
         if (known := self._copies.get(id(function))) is not None:
@@ -257,11 +210,8 @@ class Rebinder:
             else:
                 cell.cell_contents = _outside(copied.cell_contents)
 
-    def _class_for(self, kind: Any) -> Any:
+    def class_for(self, kind: Any) -> Any:
         """The class of which an object is in the trace that calls a class."""
-        trace: Any = self._trace
-        if trace.loops is None and not trace.is_segmented:
-            return kind
         return self._made_objects.class_for(kind, self)
 
     def may_handle_errors(self) -> bool:
@@ -280,7 +230,7 @@ class Rebinder:
         copies = self._copies.values()
         functions = [(weakref.ref(x), real) for real, x in copies if type(x) is types.FunctionType]
         self._copies.clear()
-        self._callees.clear()
+        self._trace.callees.clear()
         self._cells.clear()
         self._cell_copies.clear()
         return functions
@@ -292,7 +242,7 @@ class Rebinder:
         if self._watch.is_foreign(names.get("__name__")):
             if not self._trace.is_segmented:
                 refuse_stateful(value, may_change=not self._trace.decides)
-            return self._stand_in(value)
+            return self.stand_in(value)
         self._watch.guard_item(names, name, value)
         return self.inside(value)
 
@@ -306,12 +256,12 @@ class Rebinder:
 
     def inside(self, value: Any) -> Any:
         """The stand-in for a value of a cell, a default argument or a container in the trace."""
-        stand_in = self._stand_in(value)
+        stand_in = self.stand_in(value)
         if stand_in is value:
             self._watch.look(value)
         return stand_in
 
-    def _stand_in(self, value: Any) -> Any:
+    def stand_in(self, value: Any) -> Any:
         trace: Any = self._trace
         if trace.is_segmented and is_of_pandas(value):
             trace.give_up("it uses pandas, which takes traced arrays for lists")
@@ -520,10 +470,6 @@ def _of_numpy(method: Any) -> Any:
         return made.__array__() if isinstance(made, Tracer) else made
 
     return __array__
-
-
-def _is_of_module(function: types.BuiltinFunctionType) -> bool:
-    return function.__self__ is None or isinstance(function.__self__, types.ModuleType)
 
 
 def _outside(value: Any) -> Any:

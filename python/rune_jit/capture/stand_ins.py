@@ -265,8 +265,10 @@ def _is_number(x: Any) -> bool:
 
 
 def _isinstance(x: Any, kinds: Any) -> bool:
-    is_traced = type(x) in (Tracer, Selection)
-    return issubclass(_class_of(x), kinds) if is_traced else isinstance(x, kinds)
+    if type(x) in (Tracer, Selection):
+        kind = _class_of(x)
+        x = _ARRAY if kind is np.ndarray else kind()  # protocols look at attributes, too
+    return isinstance(x, kinds)
 
 
 def _hasattr(x: Any, name: str) -> bool:
@@ -282,6 +284,7 @@ def _getattr(x: Any, name: str, *default: Any) -> Any:
 
 
 _EMPTY = 0  # has no attributes that another number lacks
+_ARRAY = np.empty(0)
 
 
 # Python's functions that ask for an object's class, by name. A traced number has the attributes of

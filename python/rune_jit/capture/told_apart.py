@@ -40,8 +40,8 @@ class ToldApart:
         self._copied.add(id(function))
 
     def note_code(self, function: types.FunctionType) -> None:
-        """Looks for functions that a function's code hands on, and for the lists, tuples and sets
-        that it names: of a trace in segments, where nothing notes what code reads."""
+        """Looks for functions that a function's code hands on, and for the containers that it
+        names: of a trace in segments, where nothing notes what code reads."""
         held, (names, variables, attributes) = function.__globals__, values_in(function.__code__)
         values = [held.get(name) for name in names]
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
@@ -50,7 +50,7 @@ class ToldApart:
         values += [vars(x).get(name) for x in modules for name in attributes]
         functions = (x for x in values if type(x) is types.FunctionType)
         self._held.update((id(f), f) for f in functions if _is_key(f))
-        self.note(x for x in values if type(x) in _SEQUENCES)
+        self.note(x for x in values if type(x) in (*_SEQUENCES, dict))
 
     def note(self, containers: Iterable[Any]) -> None:
         """Notes that code may find in containers what they hold, and no copy of it."""

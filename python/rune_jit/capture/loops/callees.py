@@ -30,8 +30,24 @@ class _Callee:
     """Finds what is called in the place of something."""
 
     def __matmul__(self, x: Any) -> Any:
+        kind = type(x)
+        function: Any = x.__func__ if kind is types.MethodType else x
+        if type(function) is types.FunctionType:
+            if type(function.__globals__) is not dict:  # a copy, or what the trace has made
+                return x
+        elif kind is types.MethodType:
+            return x
+        elif kind is types.BuiltinFunctionType and not isinstance(x.__self__, types.ModuleType):
+            return x  # a method
         trace = current_trace()
-        return x if trace is None or trace.rebind is None else trace.rebind.callee(x)
+        if trace is None or trace.rebind is None:
+            return x
+        known = trace.callees.get(id(function))
+        if known is None:
+            return trace.rebind.callee(x)
+        if function is x:
+            return known[1]
+        return x if known[1] is function else trace.rebind.callee(x)
 
     def kind_of(self, kind_of: Any, x: Any) -> Any:
         """type(x); `kind_of` is what stands for `type`."""
@@ -114,18 +130,19 @@ def _calls_others(code: types.CodeType, function: types.FunctionType) -> bool:
         return True
     for name in code.co_names:
         value = dict.get(names, name, vars(builtins).get(name))
-        if value is None:
-            if name not in _numpys():
-                return True
-        elif not isinstance(value, (*_COPIED_BY_NAME, *_NOT_CALLED)):
+        if value is None and name not in _numpys():
+            return True
+        if not isinstance(value, _AS_THEY_ARE) and not is_library(getattr(value, "__module__", "")):
             return True
     return False
 
 
 # Operations by which code calls local variables, items and results of calls, or makes a class.
 _OF_OTHERS = ("PUSH_NULL", "CALL_FUNCTION", "CALL_FUNCTION_KW", "LOAD_BUILD_CLASS")
-_COPIED_BY_NAME = (types.FunctionType, types.BuiltinFunctionType, np.ufunc, type(np.sum))
-_NOT_CALLED = (types.ModuleType, np.ndarray, np.generic, int, float, complex, str, bytes)
+_AS_THEY_ARE = (
+    *(types.ModuleType, types.BuiltinFunctionType, np.ufunc, np.ndarray, np.generic),
+    *(int, float, complex, str, bytes, type(None)),
+)
 
 
 @functools.cache

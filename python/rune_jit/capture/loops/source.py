@@ -24,28 +24,23 @@ import ast
 import contextlib
 import copy
 import dis
-import inspect
-import linecache
 import os
-import tokenize
 import types
 from typing import Any, NamedTuple
 
-from rune_jit.capture.loops.callees import Callees, asked, calls_others, modules_of
+from rune_jit.capture.loops.asking import asking, callees_of, original, with_callees
+from rune_jit.capture.loops.callees import Callees, modules_of
 from rune_jit.capture.loops.calls_apart import Apart, keep_loops, place_of
 from rune_jit.capture.loops.code_objects import (
-    compiled,
     compiled_alone,
     inner,
-    is_same,
-    parsed,
 )
 from rune_jit.capture.loops.conditions import Values, condition
+from rune_jit.capture.loops.definitions import UNREADABLE, definition_of, lambda_of
 from rune_jit.capture.loops.filters import Filters
 from rune_jit.capture.loops.grids import Grids
 from rune_jit.capture.loops.handlers import Guards, as_traced, is_transparent
 from rune_jit.capture.loops.jumps import RESULT, Jumps, is_flag, limit_of
-from rune_jit.capture.loops.lambdas import lambda_of, lambda_with_callees
 from rune_jit.capture.loops.liveness import LiveIf, live_names, loaded, stored
 from rune_jit.capture.loops.matches import Matches
 from rune_jit.capture.loops.nodes import assign, at, attribute, call, load, store, within
@@ -95,9 +90,9 @@ _sources: dict[types.CodeType, Source] = {}
 
 def with_loops(function: types.FunctionType) -> types.CodeType:
     """The function's code with calls around its loops, or its code as it is."""
-    code = function.__code__
-    is_read = any(map(_is_of_interest, all_codes(code))) or calls_others(function)
-    return _read(function) if is_read else code
+    if function.__code__ in _codes:
+        return _codes[function.__code__]
+    return _read(function) if _is_of_interest(function) else asking(function)
 
 
 def with_loops_apart(function: types.FunctionType) -> types.CodeType:
@@ -105,28 +100,30 @@ def with_loops_apart(function: types.FunctionType) -> types.CodeType:
     (apart.py)."""
     code = function.__code__
     if code not in _apart:
-        _apart[code] = code
-        if (made := with_loops(function)) is not code:
-            if code.co_name == "<lambda>" and len([*all_codes(code)]) == 1:
-                _apart[code] = made
-                return made
-            with contextlib.suppress(*_UNREADABLE):
+        _apart[code] = made = with_loops(function)
+        if made is not code and code.co_name != "<lambda>" and _is_of_interest(function):
+            with contextlib.suppress(*UNREADABLE):
                 _apart[code] = _transformed(function, is_apart=True)
     return _apart[code]
 
 
 def source_of(function: types.FunctionType) -> Source | None:
     """The Source of a function, or of what `with_loops` has made of it."""
+    function = original(function)
     _read(function)
     code = function.__code__
     if code not in _sources and code.co_name == "<lambda>":
-        with contextlib.suppress(*_UNREADABLE):
+        with contextlib.suppress(*UNREADABLE):
             _read_lambda(function)
     return _sources.get(code)
 
 
-def _is_of_interest(code: types.CodeType) -> bool:
-    """Whether code has loops, branches, conversions or handlers."""
+def _is_of_interest(function: types.FunctionType) -> bool:
+    """Whether a function, or one in it, has loops, branches, conversions or handlers."""
+    return any(map(_has_loops, all_codes(function.__code__)))
+
+
+def _has_loops(code: types.CodeType) -> bool:
     if not (CONVERSIONS | METHODS).isdisjoint(code.co_names) or may_handle_errors(code):
         return True
     names = {dis.opname[operation] for operation in code.co_code[::2]}
@@ -135,12 +132,13 @@ def _is_of_interest(code: types.CodeType) -> bool:
 
 def _read(function: types.FunctionType) -> types.CodeType:
     code = function.__code__
+    if code.co_name == "<lambda>":
+        return asking(function)
     if code not in _codes:
         _codes[code] = code
-        with contextlib.suppress(*_UNREADABLE):
-            is_lambda = code.co_name == "<lambda>"
-            made = lambda_with_callees(function) if is_lambda else _transformed(function)
-            _codes[code] = _codes[made] = made
+        with contextlib.suppress(*UNREADABLE):
+            made = _codes[code] = _transformed(function)
+            _codes[made] = made
     return _codes[code]
 
 
@@ -155,20 +153,13 @@ def _read_lambda(function: types.FunctionType) -> None:
         )
 
 
-# What reading a source raises that is no function's.
-_UNREADABLE = (OSError, SyntaxError, ValueError, IndexError, RecursionError, tokenize.TokenError)
-
-
 def _transformed(function: types.FunctionType, is_apart: bool = False) -> types.CodeType:
-    code = function.__code__
-    linecache.checkcache(code.co_filename)  # the file may have been edited
-    lines = linecache.getlines(code.co_filename, function.__globals__)
-    tree = _parse(inspect.getblock(lines[code.co_firstlineno - 1 :]), code)
-    if tree is None or not is_same(code, compiled(tree, code, function.__qualname__)):
+    code, tree = function.__code__, definition_of(function)
+    if tree is None:
         return code
-    callees = Callees(modules_of(function.__globals__))
+    callees = callees_of(function)
     if any(isinstance(x, (ast.Yield, ast.YieldFrom, ast.Await)) for x in ast.walk(tree)):
-        return _with_callees(tree, code, function.__qualname__, callees)
+        return with_callees(tree, code, function.__qualname__, callees)
     if not loaded(tree.body) & REFLECTIVE:
         Matches().visit(tree)
     Filters().visit(tree)
@@ -190,16 +181,6 @@ def code_of(
     return code
 
 
-def _with_callees(
-    tree: ast.FunctionDef, code: types.CodeType, qualname: str, callees: Callees
-) -> types.CodeType:
-    """The code of a definition that asks for what it calls."""
-    tree.body = [callees.visit(s) for s in tree.body]
-    ast.fix_missing_locations(tree)
-    made = asked(compiled(tree, code, qualname))
-    return made if made.co_freevars == code.co_freevars else code
-
-
 def _with_apart(
     tree: ast.FunctionDef,
     code: types.CodeType,
@@ -211,7 +192,7 @@ def _with_apart(
     known = {place_of(x.original): x for x in LOOPS if x.original is not None and not x.refusal}
     apart = Apart(code.co_filename, known, within)
     apart.visit(tree)
-    return _with_callees(tree, code, qualname, callees)
+    return with_callees(tree, code, qualname, callees)
 
 
 def _with_calls(
@@ -238,7 +219,7 @@ def _with_calls(
     reports.show()
     Guards().visit(tree)
     tree.body = [Values().visit(s) for s in tree.body]
-    made = _with_callees(tree, code, qualname, callees)
+    made = with_callees(tree, code, qualname, callees)
     if made is code:
         return code
     for old in all_codes(code):
@@ -247,20 +228,6 @@ def _with_calls(
         _note(new, by_place)
         _codes[new] = new
     return made
-
-
-def _parse(block: list[str], code: types.CodeType) -> ast.FunctionDef | None:
-    """The function's definition, at its lines and columns."""
-    indented = block[0][:1] in (" ", "\t")
-    text = ("if 1:\n" if indented else "") + "".join(block)
-    body: Any = parsed(text).body
-    if indented:
-        body = body[0].body
-    definition = body[0]
-    if not isinstance(definition, ast.FunctionDef) or definition.name != code.co_name:
-        return None
-    ast.increment_lineno(definition, code.co_firstlineno - 1 - indented)
-    return definition
 
 
 def _note(code: types.CodeType, by_place: dict[tuple[str, int], Source]) -> None:

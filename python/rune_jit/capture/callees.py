@@ -1,0 +1,89 @@
+"""What code calls in a trace: copies of the user's functions, and what stands for others."""
+
+from __future__ import annotations
+
+import functools
+import types
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from rune_jit.capture.foreign import has_stand_in
+from rune_jit.capture.guards import Watch
+from rune_jit.capture.loops.members import can_be_made
+from rune_jit.capture.objects import is_library
+from rune_jit.tracing.trace import Trace
+
+if TYPE_CHECKING:
+    from rune_jit.capture.rebinder import Rebinder
+
+
+class Callees:
+    """Finds it, wherever code has the function from: names, lists, attributes. Only the call sees a
+    copy, so functions stay what they are to code that compares them."""
+
+    def __init__(self, trace: Trace, watch: Watch, rebind: Rebinder) -> None:
+        self._trace, self._watch = trace, watch
+        self._rebind = weakref.proxy(rebind)  # which holds this: a cycle would keep the trace
+        self._known: dict[int, tuple[Any, Any]] = trace.callees
+        self._plain_kinds: set[Any] = set()  # whose objects are called as they are
+        self._objects: dict[int, Any] = {}  # by id of objects with methods, what stands for them
+
+    def __call__(self, x: Any) -> Any:
+        """What is called for x."""
+        kind: Any = type(x)
+        if kind in self._plain_kinds:
+            return x
+        if kind is types.MethodType:
+            copy = self._method(x.__func__)
+            return x if copy is x.__func__ else self._bound(copy, x.__self__)
+        if kind is functools.partial:
+            copy, inside = self(x.func), self._rebind.inside
+            if not self._watch.knows(x):
+                return x if copy is x.func else functools.partial(copy, *x.args, **x.keywords)
+            kwargs = {name: inside(value) for name, value in x.keywords.items()}
+            return functools.partial(copy, *map(inside, x.args), **kwargs)
+        if kind is type and can_be_made(x):
+            is_made = self._trace.loops is not None or self._trace.is_segmented
+            return self._rebind.class_for(x) if is_made else x
+        if has_stand_in(kind):
+            return self._function(x)
+        call = next((vars(x)["__call__"] for x in kind.__mro__ if "__call__" in vars(x)), None)
+        if (copy := self._method(call)) is not call:
+            return self._bound(copy, x)
+        if is_library(kind.__module__):
+            self._plain_kinds.add(kind)
+        return x
+
+    def _method(self, function: Any) -> Any:
+        """What is called for the function of a method. (Those of other packages are many, and reach
+        far: reading their sources takes seconds.)"""
+        if type(function) is not types.FunctionType:
+            return function
+        known = self._known.get(id(function))
+        if known is None and self._watch.is_foreign(function.__module__):
+            known = self._known[id(function)] = (function, function)
+        return self._function(function) if known is None else known[1]
+
+    def _function(self, x: Any) -> Any:
+        """What is called for a function or class."""
+        if (known := self._known.get(id(x))) is not None:
+            return known[1]
+        if type(x) is not types.FunctionType or is_library(x.__module__):
+            made = self._rebind.stand_in(x)
+        elif type(x.__globals__) is not dict:
+            return x  # the trace has made it
+        else:
+            self._trace.need_identity(x)
+            if self._trace.is_segmented:
+                self._rebind.told_apart.note_code(x)
+            made = self._rebind.copied(x)
+        self._known[id(x)] = (x, made)
+        return made
+
+    def _bound(self, function: Any, x: Any) -> Any:
+        """A method of what stands for an object."""
+        if self._watch.knows(x):
+            if id(x) not in self._objects:
+                self._objects[id(x)] = self._rebind.inside(x)
+            x = self._objects[id(x)]
+        return types.MethodType(function, x)

@@ -1,0 +1,71 @@
+"""Code that asks the trace what it calls (callees.py), of functions that have no loops."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import copy
+import types
+
+from rune_jit.capture.loops.callees import Callees, asked, calls_others, modules_of
+from rune_jit.capture.loops.code_objects import compiled
+from rune_jit.capture.loops.definitions import UNREADABLE, definition_of, lambda_of
+from rune_jit.capture.names import all_codes
+
+_asks: dict[types.CodeType, types.CodeType] = {}
+_originals: dict[types.CodeType, types.CodeType] = {}  # what these were made from
+
+
+def asking(function: types.FunctionType) -> types.CodeType:
+    """The code of a function without loops that asks for what it calls, or its code as it is."""
+    code = made = function.__code__
+    if code not in _asks:
+        with contextlib.suppress(*UNREADABLE):
+            if not calls_others(function):
+                pass
+            elif code.co_name == "<lambda>":
+                made = _lambda(function)
+            elif (tree := definition_of(function)) is not None:
+                made = with_callees(tree, code, function.__qualname__, callees_of(function))
+        _asks[code] = made
+        if made is not code:
+            _originals.update(zip(all_codes(made), all_codes(code), strict=False))
+    return _asks[code]
+
+
+def original(function: types.FunctionType) -> types.FunctionType:
+    """The function with the code that it had before, if it is one that asks."""
+    code = _originals.get(function.__code__)
+    if code is None:
+        return function
+    name, closure = function.__name__, function.__closure__
+    made = types.FunctionType(code, function.__globals__, name, None, closure)
+    made.__qualname__ = function.__qualname__
+    return made
+
+
+def callees_of(function: types.FunctionType) -> Callees:
+    return Callees(modules_of(function.__globals__))
+
+
+def with_callees(
+    tree: ast.FunctionDef, code: types.CodeType, qualname: str, callees: Callees
+) -> types.CodeType:
+    """The code of a definition that asks for what it calls."""
+    tree.body = [callees.visit(s) for s in tree.body]
+    ast.fix_missing_locations(tree)
+    made = asked(compiled(tree, code, qualname))
+    return made if made.co_freevars == code.co_freevars else code
+
+
+def _lambda(function: types.FunctionType) -> types.CodeType:
+    """The code of a lambda that asks for what it calls."""
+    code = function.__code__
+    x = lambda_of(function)
+    if x is None:
+        return code
+    x = copy.deepcopy(x)
+    x.body = callees_of(function).visit(x.body)
+    definition = ast.fix_missing_locations(ast.copy_location(ast.Expr(x), x))
+    made = asked(compiled(definition, code, function.__qualname__))
+    return made if made.co_freevars == code.co_freevars else code
