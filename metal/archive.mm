@@ -26,7 +26,7 @@ NSURL* to_url(const std::filesystem::path& path) {
   return [NSURL fileURLWithPath:to_ns(path.string())];
 }
 
-constexpr uintmax_t kMaxBytes = uintmax_t{256} << 20;
+constexpr uintmax_t kMostBytes = uintmax_t{256} << 20;
 
 bool keeps_archives(id<MTLDevice> device) {
   return options().cache && [device supportsFamily:MTLGPUFamilyApple7] && !is_paravirtual(device);
@@ -65,7 +65,7 @@ void trim(const std::filesystem::path& folder) {
   std::sort(files.begin(), files.end(),
             [](const File& a, const File& b) { return a.used < b.used; });
   for (const File& file : files) {
-    if (total <= kMaxBytes) return;
+    if (total <= kMostBytes) return;
     fs::remove(file.path, failed);
     total -= file.bytes;
   }
