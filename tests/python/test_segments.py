@@ -86,7 +86,7 @@ def test_cuts_of_known_segments_run_their_programs(monkeypatch):
     def f(x, factor):
         sizes = set()
         for k in range(6):
-            sizes.add(k)
+            sizes.update({k})
             x = x * factor + x[::-1]
             if x.max() > 100:
                 break
@@ -107,7 +107,7 @@ def test_loops_that_never_run_apart_are_looked_at_a_few_times():
     def f(x):
         seen = set()
         for k in range(3):
-            seen.add(k)
+            seen.update({k})
             x = x * 0.5
             if x.max() > 100:
                 break
