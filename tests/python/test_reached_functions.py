@@ -125,7 +125,7 @@ Pair = collections.namedtuple("Pair", "function k")
 STEPS = [f, g]
 PAIR = (f, h)
 OPS: dict[str, Any] = {"f": f, "g": g, "h": h, "numpy": np.zeros_like}
-NESTED = {"a": [f, (g, {"h": h})]}
+NESTED: dict[str, Any] = {"a": [f, (g, {"h": h})]}
 PARTS = [functools.partial(f), functools.partial(h, k=2.0), functools.partial(add, np.ones(4))]
 LAMBDAS = {"square": lambda x: STEPS[0](x) ** 2, "own": lambda x: h(x)}
 LAYER, SUBLAYER, WEIGHTED = Layer(2.0), Sublayer(3.0), Weighted()
@@ -169,7 +169,7 @@ WAYS: dict[str, Callable[..., Any]] = {
     "a tuple": lambda x: in_turn(PAIR, x),
     "a dict": lambda x: OPS["f"](x) + OPS.get("h", f)(x),
     "items of a dict": lambda x: {name: op(x) for name, op in OPS.items() if name != "numpy"},
-    "nested": lambda x: NESTED["a"][1][1]["h"](NESTED["a"][0](x)),  # type: ignore[index]
+    "nested": lambda x: NESTED["a"][1][1]["h"](NESTED["a"][0](x)),
     "partials": lambda x: in_turn(PARTS, x),
     "lambdas": lambda x: LAMBDAS["square"](x) + LAMBDAS["own"](x),
     "methods in a list": lambda x: in_turn(METHODS, x),
@@ -191,7 +191,7 @@ WAYS: dict[str, Callable[..., Any]] = {
     "a dataclass": lambda x: SETTINGS.act(x) * SETTINGS.scale,
     "getattr": lambda x: getattr(SPACE, "f")(x) + getattr(LAYER, "go")(x),  # noqa: B009
     "unpacked": lambda x: [function(x) for function in (*STEPS, *PAIR)],
-    "a choice": lambda x: (f if len(x) > 3 else g)(x) + (STEPS[0] or g)(x),
+    "a choice": lambda x: (f if len(x) > 3 else g)(x) + (g if x is None else STEPS[0])(x),
     "made at run time": lambda x: chain(*STEPS)(x),
     "objects made at run time": lambda x: in_turn([Layer(2.0), Layer(3.0).go], x),
     "a function of NumPy": write_into_new,
