@@ -22,6 +22,7 @@ from rune_jit import _core, recording
 from rune_jit.arrays.conversion import call_numpy
 from rune_jit.calls.trial import FOR_TRIAL, Trial
 from rune_jit.capture import threads, told_apart
+from rune_jit.capture.class_tests import class_test_behind
 from rune_jit.capture.matching import reachable
 from rune_jit.capture.objects import held_arrays, held_containers, is_library, is_replaceable
 from rune_jit.capture.rebinder import Rebinder
@@ -128,10 +129,13 @@ def _call_in_segments(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    trace.rebind = rebinder = Rebinder(trace, Unwatched(function), copies_holders=False)
+    watch = Unwatched(function, trace)
+    trace.rebind = rebinder = Rebinder(trace, watch, copies_holders=False)
     trace.held_arrays = lambda: held_arrays(function, [*args, *kwargs.values()])
     containers = _Containers(trace, lambda: held_containers(function, [*args, *kwargs.values()]))
     try:
+        if (why := class_test_behind(function)) is not None:
+            raise UnsupportedOpError(why)
         inside = rebinder(function)
     except UnsupportedOpError as error:  # of its code
         trace.give_up(str(error))
@@ -139,6 +143,8 @@ def _call_in_segments(
     interrupted, trace.until = False, _call_in_segments.__code__
     with trace.active(), threads.noticed():
         try:
+            for x in (*args, *kwargs.values()):
+                watch.look(x)
             traced_args = tuple(map(containers.inside, args))
             traced_kwargs = {key: containers.inside(value) for key, value in kwargs.items()}
             containers.count()

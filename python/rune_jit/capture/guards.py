@@ -22,6 +22,7 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.capture import effects
+from rune_jit.capture.class_tests import refuse_class_test
 from rune_jit.capture.matching import (
     Met,
     function_of,
@@ -35,7 +36,6 @@ from rune_jit.capture.objects import (
     INSTALLED,
     is_foreign_array,
     is_library,
-    refuse_class_test,
     refuse_stateful,
     refuse_streams,
 )

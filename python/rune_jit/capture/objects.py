@@ -6,7 +6,6 @@ from __future__ import annotations
 import array
 import contextlib
 import datetime
-import dis
 import functools
 import sys
 import sysconfig
@@ -18,7 +17,7 @@ import numpy as np
 
 from rune_jit import _core, trees
 from rune_jit.capture.names import names_in
-from rune_jit.errors import NumPyOnlyError, UnsupportedOpError
+from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import is_library_file
 
 _MOST_HELD = 1000  # objects looked through for arrays
@@ -143,9 +142,9 @@ def _reached(roots: list[Any]) -> Iterator[tuple[Any, list[Any]]]:
         if isinstance(x, types.MethodType):
             inner = [x.__func__, x.__self__]
         elif isinstance(x, types.FunctionType):
-            inner = [] if is_library(x.__module__) else _referred_to(x)
+            inner = [] if is_library(x.__module__) else referred_to(x)
         elif isinstance(x, type):
-            inner = [] if is_library(x.__module__) else _referred_to_by_methods(x)
+            inner = [] if is_library(x.__module__) else [*x.__bases__, *_referred_to_by_methods(x)]
         elif can_be_copied(x):
             inner = _held_by(x)
             open_.append(type(x))
@@ -154,12 +153,15 @@ def _reached(roots: list[Any]) -> Iterator[tuple[Any, list[Any]]]:
 
 
 def _referred_to_by_methods(kind: type) -> list[Any]:
-    found: list[Any] = [*kind.__bases__]
+    return [x for method in methods_of(kind) for x in referred_to(method)]
+
+
+def methods_of(kind: type) -> Iterator[types.FunctionType]:
+    """The functions that a class itself has, also behind decorators and as properties."""
     for raw in vars(kind).values():
         for part in (raw, *(getattr(raw, name, None) for name in ("__func__", "fget", "fset"))):
             if isinstance(part, types.FunctionType):
-                found += _referred_to(part)
-    return found
+                yield part
 
 
 def _is_plain(x: Any) -> bool:
@@ -171,7 +173,8 @@ def _held_by(x: Any) -> list[Any]:
     return list(x if isinstance(x, (list, tuple)) else (x if type(x) is dict else vars(x)).values())
 
 
-def _referred_to(function: types.FunctionType) -> list[Any]:
+def referred_to(function: types.FunctionType) -> list[Any]:
+    """What a function's code names, and its default arguments."""
     found: list[Any] = []
     for cell in function.__closure__ or ():
         with contextlib.suppress(ValueError):  # a variable that has no value yet
@@ -231,26 +234,4 @@ def refuse_streams(function: types.FunctionType) -> None:
         raise UnsupportedOpError(
             f"sys.{min(streams)}: cannot trace its use in a method of an object without arrays\n"
             "hint: use it outside"
-        )
-
-
-@functools.cache
-def _tests_class(code: types.CodeType) -> bool:
-    if "type" not in code.co_names or "ndarray" not in code.co_names:
-        return False
-    last: list[str] = []
-    for instruction in dis.get_instructions(code):
-        if instruction.opname in ("IS_OP", "COMPARE_OP") and {"type", "ndarray"} <= {*last[-12:]}:
-            return True
-        last.append(str(instruction.argval))
-    return False
-
-
-def refuse_class_test(code: types.CodeType) -> None:
-    """Raises NumPyOnlyError for `type(x) is numpy.ndarray` in code that is not copied: it compares
-    the class of a traced array with NumPy's."""
-    if _tests_class(code):
-        raise NumPyOnlyError(
-            f"{code.co_name}: cannot trace a comparison of type(x) with numpy.ndarray in a method"
-            " of an object without arrays\nhint: write isinstance(x, numpy.ndarray)"
         )

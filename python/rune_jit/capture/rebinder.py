@@ -44,7 +44,7 @@ from rune_jit.capture.shim import (
     original,
     replacements,
 )
-from rune_jit.capture.stand_ins import refuse_code
+from rune_jit.capture.stand_ins import refuse_code, refuse_identity_of_arguments
 from rune_jit.capture.state import ABSENT, FunctionAttributes, Slot
 from rune_jit.errors import StateChangedError, UnsupportedOpError
 from rune_jit.rules.on_host import Vectorized
@@ -135,6 +135,8 @@ class Rebinder:
         code = function.__code__
         try:
             refuse_code(code)
+            if not self._trace.is_segmented:
+                refuse_identity_of_arguments(code)
             if self._trace.is_segmented and assigns_globals(code):
                 return function  # objects' methods, which are as they are, see what it assigns
             named = zip(function.__closure__ or (), code.co_freevars, strict=True)

@@ -176,6 +176,28 @@ def _refuse_identity(code: types.CodeType) -> None:
         last.append(instruction)
 
 
+@functools.cache
+def _compares_arguments(code: types.CodeType) -> bool:
+    parameters = {*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]}
+    named: list[Any] = []  # the names that the last instructions read
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "IS_OP" and len(named) > 1 and parameters.issuperset(named[-2:]):
+            return True
+        is_read = instruction.opname.startswith("LOAD_FAST")
+        x = instruction.argval
+        named = [*named, *(x if isinstance(x, tuple) else (x,))] if is_read else []
+    return False
+
+
+def refuse_identity_of_arguments(code: types.CodeType) -> None:
+    """Raises UnsupportedOpError if code asks whether two of its arguments are one object: the
+    arrays of one call may be, and those of the next not."""
+    if _compares_arguments(code):
+        raise UnsupportedOpError(
+            f"{code.co_name}: cannot trace `is` between two arguments (they may be one array)"
+        )
+
+
 class Class(StandIn):
     """Stands for a class."""
 

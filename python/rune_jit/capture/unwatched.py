@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
+from rune_jit.capture.class_tests import class_test
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.told_apart import ToldApart
 
@@ -12,14 +13,19 @@ from rune_jit.capture.told_apart import ToldApart
 class Unwatched(Watch):
     """Notes nothing."""
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Any, trace: Any) -> None:
         self._package = (getattr(function, "__module__", None) or "").split(".")[0]
+        self._trace = trace
         self.told_apart = ToldApart()
 
     def _note(self, *args: Any) -> None:
         pass
 
-    guard = guard_item = learn = look = _note  # type: ignore[assignment]
+    guard = guard_item = learn = _note  # type: ignore[assignment]
+
+    def look(self, x: Any) -> None:
+        if not self._trace.gave_up and (why := class_test(x)) is not None:
+            self._trace.give_up(why)
 
     def knows(self, x: Any) -> bool:
         return False
