@@ -105,8 +105,8 @@ class Program {
 
 struct SequenceLoop;
 
-// A program to launch, or a loop. Without either: a copy of bytes within the device's memory, to the
-// first argument from the second one.
+// A program to launch, or a loop. Without either: a copy of bytes within the device's memory, to
+// the first argument from the second one.
 struct SequencePart {
   std::shared_ptr<Program> program;
   size_t bytes = 0;

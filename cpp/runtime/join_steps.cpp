@@ -52,8 +52,7 @@ class PartsOfSteps {
     size_t turn = 0;
     for (int64_t i = *start; is_added && (loop.step > 0 ? i < *stop : i > *stop); i += loop.step) {
       counters_[loop.counter] = i;
-      is_added = ++iterations_ <= kMostParts &&
-                 add(turn ? *loop.turns[turn - 1].body : *loop.body);
+      is_added = ++iterations_ <= kMostParts && add(turn ? *loop.turns[turn - 1].body : *loop.body);
       turn = turn == loop.turns.size() ? 0 : turn + 1;
     }
     counters_.erase(loop.counter);

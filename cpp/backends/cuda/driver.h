@@ -118,8 +118,8 @@ struct GraphEdge {
   unsigned char reserved[5] = {};
 };
 
-// CUgraphNodeParams, for a node that runs the graph `bodies[0]`, which the driver makes, if or while
-// a condition holds.
+// CUgraphNodeParams, for a node that runs the graph `bodies[0]`, which the driver makes, if or
+// while a condition holds.
 struct ConditionalParameters {
   int node_type = 13;
   int reserved[3] = {};

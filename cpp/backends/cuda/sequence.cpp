@@ -143,8 +143,8 @@ class Graph : public runtime::Sequence {
   void add(End& end, Arguments arguments, Node added) {
     Node& node = nodes_.emplace_back(std::move(added));
     take(node, arguments);
-    const bool overlaps = end.is_kernel && driver().add_graph_edges && node.kernel &&
-                          node.kernel->begins_early;
+    const bool overlaps =
+        end.is_kernel && driver().add_graph_edges && node.kernel && node.kernel->begins_early;
     const GraphNodeHandle* const after = end.last && !overlaps ? &end.last : nullptr;
     if (node.kernel) {
       RUNE_CHECK(node.buffers.size() == node.kernel->num_buffers, "kernel ", *node.kernel->label,
@@ -152,8 +152,7 @@ class Graph : public runtime::Sequence {
       const KernelParameters parameters = kernel_parameters(node);
       check(driver().add_graph_kernel(&node.handle, end.graph, after, after ? 1 : 0, &parameters));
       const GraphEdge edge;
-      if (overlaps)
-        check(driver().add_graph_edges(end.graph, &end.last, &node.handle, &edge, 1));
+      if (overlaps) check(driver().add_graph_edges(end.graph, &end.last, &node.handle, &edge, 1));
     } else {
       const CopyParameters parameters = copy_parameters(node);
       check(driver().add_graph_copy(&node.handle, end.graph, after, after ? 1 : 0, &parameters,
@@ -276,8 +275,8 @@ class Graph : public runtime::Sequence {
 
 }  // namespace
 
-// A loop's state is the number of iterations left and the turn that would be next. The last variable
-// is the most iterations.
+// A loop's state is the number of iterations left and the turn that would be next. The last
+// variable is the most iterations.
 const char* const kLoopKernels = R"(
 template <int N>
 struct rune_vars { long long v[N]; };
