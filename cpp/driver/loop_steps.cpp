@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "base/error.h"
+#include "driver/loop_counter.h"
 #include "driver/loop_exchanges.h"
 #include "driver/loop_kernel.h"
 #include "driver/parallel_iterations.h"
@@ -139,9 +141,59 @@ class StepsLowerer {
     for (const size_t number : exchanges.statements) add(repeat.body[number], result.body);
     --depth_;
     variables_ = variables;
+    if (repeat.goes_on && repeat.start.is_constant()) count_in_memory(repeat, result.body, steps);
     for (size_t turn = 1; turn < exchanges.num_turns; ++turn)
       result.turns.push_back(turn_of(exchanges.cells, turn, result.body));
     steps.emplace_back().action = std::move(result);
+  }
+
+  // Lets the body's kernels read the loop's counter in memory, if any uses it.
+  void count_in_memory(const Repeat& repeat, std::vector<LoopStep>& body,
+                       std::vector<LoopStep>& before) {
+    const std::string& counter = repeat.counter.name;
+    const auto uses = [&](const LoopLaunch& launch) {
+      return std::any_of(launch.variables.begin(), launch.variables.end(),
+                         [&](const SymVar& variable) { return variable.name == counter; });
+    };
+    std::set<size_t> kernels;
+    bool has_room = true;
+    for_each_launch(body, [&](const LoopLaunch& launch) {
+      if (!uses(launch)) return;
+      kernels.insert(launch.kernel);
+      has_room &= launch.memory.size() < static_cast<size_t>(caps_.max_buffers);
+    });
+    if (kernels.empty() || !has_room) return;
+    const Scalar start = Scalar::of(DType::Int64, repeat.start.constant());
+    const size_t first = steps_.memory.size(), memory = first + 1;
+    steps_.memory.push_back({std::nullopt, std::nullopt, {start}, 0, size_of(DType::Int64)});
+    steps_.memory.push_back({std::nullopt, std::nullopt, {}, 0, size_of(DType::Int64)});
+    counters_.push_back(memory);
+    for (const size_t kernel : kernels)
+      steps_.kernels[kernel] = with_counter_in_memory(steps_.kernels[kernel], repeat.counter);
+    for_each_launch(body, [&](LoopLaunch& launch) {
+      if (!uses(launch)) return;
+      std::erase_if(launch.variables,
+                    [&](const SymVar& variable) { return variable.name == counter; });
+      launch.memory.push_back(memory);
+    });
+    LoopLaunch count;
+    count.kernel = steps_.kernels.size();
+    count.operations = 1;
+    count.memory = {memory};
+    steps_.kernels.push_back(counting_kernel(concat(prefix_, "count_", count.kernel), repeat.step));
+    before.emplace_back().action = LoopCopy{memory, first};
+    body.emplace_back().action = std::move(count);
+  }
+
+  template <class F>
+  static void for_each_launch(std::vector<LoopStep>& steps, const F& f) {
+    for (LoopStep& step : steps) {
+      if (auto* launch = std::get_if<LoopLaunch>(&step.action)) f(*launch);
+      if (auto* repeat = std::get_if<LoopRepeat>(&step.action)) {
+        for_each_launch(repeat->body, f);
+        for (LoopTurn& turn : repeat->turns) for_each_launch(turn.body, f);
+      }
+    }
   }
 
   LoopTurn turn_of(const std::vector<Exchange>& exchanges, size_t turn,
@@ -291,13 +343,16 @@ class StepsLowerer {
     constexpr int64_t kAlignment = 256;
     int64_t end = 0;
     const auto align = [&] { end = (end + kAlignment - 1) / kAlignment * kAlignment; };
-    for (const auto& [cell, number] : cells_) {
-      LoopMemory& memory = steps_.memory[number];
-      if (memory.input || memory.output) continue;
+    const auto put = [&](LoopMemory& memory) {
       align();
       memory.offset = end;
       end += memory.bytes;
+    };
+    for (const auto& [cell, number] : cells_) {
+      LoopMemory& memory = steps_.memory[number];
+      if (!memory.input && !memory.output) put(memory);
     }
+    for (const size_t number : counters_) put(steps_.memory[number]);
     align();
     for (const size_t number : temporaries_) steps_.memory[number].offset += end;
     steps_.arena_bytes = end + temporary_bytes_;
@@ -310,7 +365,8 @@ class StepsLowerer {
   size_t depth_ = 0;               // loops around
   LoopSteps steps_;
   std::map<size_t, size_t> cells_;   // by cell: its memory
-  std::vector<size_t> temporaries_;  // numbers of memories
+  std::vector<size_t> counters_;     // numbers of memories
+  std::vector<size_t> temporaries_;  // likewise
   int64_t temporary_bytes_ = 0;      // of the Compute that needs the most
 };
 

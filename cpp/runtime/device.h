@@ -103,11 +103,25 @@ class Program {
   virtual bool joins_sequences() const { return false; }
 };
 
-// A program to launch. Without a program: a copy of bytes within the device's memory, to the first
-// argument from the second one.
+struct SequenceLoop;
+
+// A program to launch, or a loop. Without either: a copy of bytes within the device's memory, to
+// the first argument from the second one.
 struct SequencePart {
   std::shared_ptr<Program> program;
   size_t bytes = 0;
+  std::shared_ptr<const SequenceLoop> loop = nullptr;
+};
+
+// Iterations run the bodies of the turns, one after the other and again. The loop's argument is a
+// bool and its variable the most iterations: the loop ends before an iteration if the bool is false
+// or if so many have run. Then it runs `end` of the turn that would be next. The arguments of the
+// parts of each turn follow those of the loop.
+struct SequenceLoop {
+  struct Turn {
+    std::vector<SequencePart> body, end;
+  };
+  std::vector<Turn> turns;
 };
 
 // Parts that a device runs together, in order, with fewer commands than one for each part.
@@ -154,6 +168,8 @@ class Device {
   // Makes a sequence of parts whose programs belong to this device and may join sequences. Null if
   // running them one by one is better.
   virtual std::unique_ptr<Sequence> sequence(std::span<const SequencePart>) { return nullptr; }
+  // Whether sequences may have loops.
+  virtual bool runs_loops() const { return false; }
   // Whether the device's memory is the host's, so that both use the same addresses.
   virtual bool addresses_host_memory() const { return false; }
   // Programs need memory that begins at a multiple of this number of bytes.

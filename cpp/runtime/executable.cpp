@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
-#include <map>
+#include <limits>
 #include <utility>
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "runtime/any_step.h"
+#include "runtime/join_steps.h"
 
 namespace rune::runtime {
 
@@ -41,21 +42,6 @@ size_t count(const Repeat& loop) {
   size_t result = count(loop.body->steps);
   for (const Repeat::Turn& turn : loop.turns) result += count(turn.end->steps);
   return result;
-}
-
-// Whether a step, or one that it consists of, meets a condition.
-bool any_step(const std::vector<Step>& steps, const auto& condition) {
-  return std::any_of(steps.begin(), steps.end(), [&](const Step& step) {
-    if (condition(step)) return true;
-    if (const auto* sequence = std::get_if<Launch_Sequence>(&step))
-      return any_step(sequence->body->steps, condition);
-    const auto* loop = std::get_if<Repeat>(&step);
-    if (!loop) return false;
-    return any_step(loop->body->steps, condition) ||
-           std::any_of(loop->turns.begin(), loop->turns.end(), [&](const Repeat::Turn& turn) {
-             return any_step(turn.body->steps, condition) || any_step(turn.end->steps, condition);
-           });
-  });
 }
 
 }  // namespace
@@ -192,6 +178,9 @@ struct Executable::Run {
         if (!copy->bytes) continue;
         parts.addresses.push_back(resolve(copy->destination));
         parts.addresses.push_back(resolve(copy->source));
+      } else if (const auto* sequence = std::get_if<Launch_Sequence>(&step)) {
+        add_parts(sequence->body->steps, parts);
+        continue;
       } else {
         const auto& loop = std::get<Repeat>(step);
         repeat(loop, [&](const Body& body) { add_parts(body.steps, parts); });
@@ -200,9 +189,7 @@ struct Executable::Run {
       parts.ends.emplace_back(parts.addresses.size(), parts.values.size());
     }
   }
-  void operator()(const Launch_Sequence& step) const {
-    Parts parts;
-    add_parts(step.body->steps, parts);
+  static void launch(Sequence& sequence, const Parts& parts) {
     std::vector<LaunchArguments> arguments;
     arguments.reserve(parts.ends.size());
     size_t address = 0, value = 0;
@@ -212,7 +199,12 @@ struct Executable::Run {
       address = addresses_end;
       value = values_end;
     }
-    step.sequence->launch(arguments);
+    sequence.launch(arguments);
+  }
+  void operator()(const Launch_Sequence& step) const {
+    Parts parts;
+    add_parts(step.body->steps, parts);
+    launch(*step.sequence, parts);
   }
   void operator()(const Memory_Transfer& step) const {
     if (!step.bytes) return;
@@ -235,19 +227,73 @@ struct Executable::Run {
   }
   void operator()(const Read& step) const { all_vars[step.variable] = read<int64_t>(step.from); }
   void operator()(const Repeat& step) const {
-    repeat(step, [&](const Body& body) {
-      for (const Step& inner : body.steps) std::visit(*this, inner);
-    });
+    if (step.together && step.goes_on) return run_on_device(step);
+    const int64_t all = num_iterations(step);
+    int64_t done = 0;
+    for (; step.together && all - done >= step.num_together; done += step.num_together) {
+      check_interrupt();
+      Parts parts;
+      repeat(
+          step, [&](const Body& body) { add_parts(body.steps, parts); }, done,
+          done + step.num_together);
+      launch(*step.together, parts);
+    }
+    repeat(
+        step,
+        [&](const Body& body) {
+          for (const Step& inner : body.steps) std::visit(*this, inner);
+        },
+        done, all);
+  }
+
+  // The device decides when the loop ends. It gets so many iterations at a time that the user can
+  // interrupt a loop without an end.
+  void run_on_device(const Repeat& step) const {
+    constexpr int64_t kFewIterations = 16, kLongNs = 20'000'000;
+    int64_t left = num_iterations(step);
+    int64_t most = kFewIterations * static_cast<int64_t>(step.turns.size() + 1);
+    for (;; most *= 2) {
+      check_interrupt();
+      const int64_t begin = profile_clock_ns();
+      Parts parts;
+      parts.addresses.push_back(resolve(*step.goes_on));
+      parts.values.push_back(std::min(left, most));
+      parts.ends.emplace_back(1, 1);
+      add_parts(step.body->steps, parts);
+      for (const Repeat::Turn& turn : step.turns) {
+        add_parts(turn.body->steps, parts);
+        add_parts(turn.end->steps, parts);
+      }
+      launch(*step.together, parts);
+      left -= std::min(left, most);
+      if (!left || !read<uint8_t>(*step.goes_on)) return;
+      if (profile_clock_ns() - begin > kLongNs) most /= 2;
+    }
+  }
+
+  int64_t num_iterations(const Repeat& step) const {
+    const int64_t start = value_of(step.start), stop = value_of(step.stop);
+    if (step.step > 0 ? start >= stop : start <= stop) return 0;
+    const auto from = static_cast<uint64_t>(start), to = static_cast<uint64_t>(stop);
+    const uint64_t distance = step.step > 0 ? to - from : from - to;
+    const auto size = static_cast<uint64_t>(step.step > 0 ? step.step : -step.step);
+    return static_cast<int64_t>(
+        std::min<uint64_t>((distance - 1) / size + 1, std::numeric_limits<int64_t>::max()));
   }
 
   template <class F>
   void repeat(const Repeat& step, const F& run_body) const {
-    const int64_t start = value_of(step.start), stop = value_of(step.stop);
+    repeat(step, run_body, 0, num_iterations(step));
+  }
+  // The iterations from number `begin`, which is the first one's turn, to `end`.
+  template <class F>
+  void repeat(const Repeat& step, const F& run_body, int64_t begin, int64_t end) const {
+    const int64_t start = value_of(step.start);
     size_t turn = 0;
-    for (int64_t i = start; step.step > 0 ? i < stop : i > stop; i += step.step) {
+    for (int64_t i = begin; i < end; ++i) {
       check_interrupt();
       if (step.goes_on && !read<uint8_t>(*step.goes_on)) break;
-      all_vars[step.counter] = i;
+      all_vars[step.counter] = start + i * step.step;
       run_body(turn ? *step.turns[turn - 1].body : *step.body);
       turn = turn == step.turns.size() ? 0 : turn + 1;
     }
@@ -255,105 +301,8 @@ struct Executable::Run {
   }
 };
 
-namespace {
-
-// More parts take longer to describe to the device than they save.
-constexpr size_t kMostParts = 8192;
-
-// The parts of steps that a device may run as one.
-class PartsOfSteps {
- public:
-  std::vector<SequencePart> parts;
-
-  // Returns false, and adds nothing, for a step that cannot be in a sequence.
-  bool add(const Step& step) {
-    const size_t before = parts.size();
-    const bool is_added = std::visit([&](const auto& s) { return add_parts(s); }, step);
-    if (!is_added) parts.resize(before);
-    return is_added;
-  }
-
- private:
-  bool add_parts(const Launch& launch) {
-    if (!launch.program->joins_sequences()) return false;
-    parts.push_back({launch.program});
-    return parts.size() <= kMostParts;
-  }
-  bool add_parts(const Memory_Transfer& copy) {
-    if (copy.bytes) parts.push_back({nullptr, copy.bytes});
-    return parts.size() <= kMostParts;
-  }
-  // The counters of loops around the sequence are not known.
-  bool add_parts(const Repeat& loop) {
-    const std::optional<int64_t> start = value_of(loop.start), stop = value_of(loop.stop);
-    if (loop.goes_on || !start || !stop) return false;
-    bool is_added = true;
-    const auto add_all = [&](const Body& body) {
-      for (const Step& step : body.steps) is_added = is_added && add(step);
-    };
-    size_t turn = 0;
-    for (int64_t i = *start; is_added && (loop.step > 0 ? i < *stop : i > *stop); i += loop.step) {
-      counters_[loop.counter] = i;
-      is_added = ++iterations_ <= kMostParts;
-      add_all(turn ? *loop.turns[turn - 1].body : *loop.body);
-      turn = turn == loop.turns.size() ? 0 : turn + 1;
-    }
-    counters_.erase(loop.counter);
-    if (turn) add_all(*loop.turns[turn - 1].end);
-    return is_added;
-  }
-  template <class Other>
-  bool add_parts(const Other&) {
-    return false;
-  }
-
-  std::optional<int64_t> value_of(const Affine& sum) const {
-    int64_t value = sum.offset;
-    for (const auto& [variable, factor] : sum.terms) {
-      const auto counter = counters_.find(variable);
-      if (counter == counters_.end()) return std::nullopt;
-      value += factor * counter->second;
-    }
-    return value;
-  }
-
-  std::map<size_t, int64_t> counters_;  // of the loops that the step is in
-  size_t iterations_ = 0;               // of all loops
-};
-
-}  // namespace
-
-// Makes sequences of steps without others between them.
-std::vector<Step> Executable::join_steps(std::vector<Step> steps) const {
-  constexpr size_t kLeastParts = 3;
-  if (!peers.empty()) return steps;
-  std::vector<Step> joined;
-  for (size_t i = 0; i < steps.size();) {
-    PartsOfSteps all;
-    size_t end = i;
-    while (end < steps.size() && all.add(steps[end])) ++end;
-    std::shared_ptr<Sequence> sequence;
-    if (all.parts.size() >= kLeastParts) sequence = device->sequence(all.parts);
-    if (sequence) {
-      auto body = std::make_shared<Body>();
-      std::move(steps.begin() + i, steps.begin() + end, std::back_inserter(body->steps));
-      joined.emplace_back(Launch_Sequence{std::move(body), std::move(sequence)});
-      i = end;
-    }
-    for (end = std::min(std::max(end, i + 1), steps.size()); i < end; ++i) {
-      if (auto* loop = std::get_if<Repeat>(&steps[i])) {
-        const auto join = [&](Body& body) { body.steps = join_steps(std::move(body.steps)); };
-        join(*loop->body);
-        for (const Repeat::Turn& turn : loop->turns) join(*turn.body), join(*turn.end);
-      }
-      joined.push_back(std::move(steps[i]));
-    }
-  }
-  return joined;
-}
-
 void Executable::prepare() {
-  steps = join_steps(std::move(steps));
+  if (peers.empty()) steps = join_steps(std::move(steps), *device);
   const std::vector<std::vector<uint8_t>> all = std::exchange(constants, {});
   for (size_t number = 0; number <= peers.size(); ++number) {
     const std::shared_ptr<Device>& owner = number == 0 ? device : peers[number - 1];

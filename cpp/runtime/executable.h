@@ -90,6 +90,11 @@ struct Repeat {
   std::optional<Slot> goes_on;
   std::shared_ptr<Body> body;
   std::vector<Turn> turns{};  // iterations run `body` and these in turns
+
+  // Iterations that the device runs as one step, if there are any: so many of them, or, if
+  // `goes_on` is given, as many as there are (SequenceLoop).
+  std::shared_ptr<Sequence> together = nullptr;
+  int64_t num_together = 0;
 };
 
 using Step = std::variant<Launch, Launch_Sequence, Memory_Transfer, Synchronization, Host_Callback,
@@ -137,7 +142,6 @@ class Executable {
  private:
   Device& at(int number) const { return number == 0 ? *device : *peers[number - 1]; }
   void synchronize() const;
-  std::vector<Step> join_steps(std::vector<Step> steps) const;
 
   class Arenas;
   struct Run;

@@ -218,6 +218,11 @@ EXPORTED int cuCtxGetCurrent(void** context) {
   *context = current.empty() ? nullptr : current.back();
   return 0;
 }
+EXPORTED int cuCtxSetCurrent(void* context) {
+  if (!current.empty()) current.pop_back();
+  current.push_back(context);
+  return 0;
+}
 EXPORTED int cuCtxPushCurrent_v2(void* context) {
   current.push_back(context);
   return 0;

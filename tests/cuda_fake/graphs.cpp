@@ -1,7 +1,8 @@
-// Graphs of the driver: lists of kernels and copies.
+// Graphs of the driver: lists of kernels, copies and conditional nodes.
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fake.h"
@@ -30,15 +31,27 @@ struct CopyParameters {
   CopySide from, to;
   size_t bytes, height, depth;
 };
+// What kernels set (cudaGraphSetConditional, in cuda_builtins.h). Its address is the handle.
+struct Condition {
+  unsigned value = 0;
+  bool has_node = false;
+};
+struct GraphNode;
+struct Graph : std::vector<GraphNode*> {
+  std::vector<Condition*> conditions;
+};
 struct GraphNode {
-  Function* function = nullptr;  // null: a copy to the first pointer from the second one
+  // Null: a copy to the first pointer from the second one, or what follows.
+  Function* function = nullptr;
+  Condition* condition = nullptr;  // if or while it holds, the body runs
+  bool is_loop = false;
+  Graph* body = nullptr;
   unsigned grid = 1, block = 1;
   std::vector<Address> pointers;
   std::vector<char> vars;
   size_t bytes = 0;
   bool follows = false;  // the node before
 };
-using Graph = std::vector<GraphNode*>;
 
 void fill(GraphNode& node, const KernelParameters& from) {
   node.function = from.function;
@@ -68,14 +81,75 @@ int fill(GraphNode& node, const CopyParameters& from) {
   return 0;
 }
 
+struct ConditionalParameters {
+  int node_type;
+  int reserved[3];
+  Condition* condition;
+  int type;
+  unsigned num_bodies;
+  Graph** bodies;
+  void* context;
+};
+
 // Adds a node, which follows the last one; another edge may say so later.
 void add(Graph& graph, GraphNode* node, GraphNode* const* after, size_t num_after) {
   node->follows = graph.empty() || (num_after == 1 && *after == graph.back());
   graph.push_back(node);
 }
 
+bool is_complete(const Graph& graph) {
+  return std::all_of(graph.begin(), graph.end(), [](const GraphNode* node) {
+    return node->follows && (!node->body || is_complete(*node->body));
+  });
+}
+
+int run(const Graph& graph, void* stream) {
+  for (GraphNode* node : graph) {
+    int failed = 0;
+    if (node->body) {
+      if (!numbers()["emulate"]) failed = run(*node->body, stream);
+      while (!failed && node->condition->value) {
+        failed = run(*node->body, stream);
+        if (!node->is_loop) break;
+      }
+    } else if (!node->function) {
+      failed = cuMemcpyDtoDAsync_v2(node->pointers[0], node->pointers[1], node->bytes, stream);
+    } else {
+      std::vector<void*> parameters;
+      for (Address& pointer : node->pointers) parameters.push_back(&pointer);
+      parameters.push_back(node->vars.data());
+      failed = cuLaunchKernel(node->function, node->grid, 1, 1, node->block, 1, 1, 0, stream,
+                              parameters.data(), nullptr);
+    }
+    if (failed) return failed;
+  }
+  return 0;
+}
+
 }  // namespace
 
+EXPORTED int cuGraphConditionalHandleCreate(Condition** condition, Graph* graph, void*,
+                                            unsigned value, unsigned) {
+  const Call call("cuGraphConditionalHandleCreate");
+  graph->conditions.push_back(*condition = new Condition{value});
+  return call.result;
+}
+EXPORTED int cuGraphAddNode_v2(GraphNode** node, Graph* graph, GraphNode* const* after,
+                               const void* edges, size_t num_after,
+                               ConditionalParameters* parameters) {
+  const Call call("cuGraphAddNode");
+  constexpr int kConditional = 13, kWhile = 1;
+  if (parameters->node_type != kConditional || parameters->num_bodies != 1 || edges ||
+      parameters->type > kWhile || std::exchange(parameters->condition->has_node, true))
+    return state().refuse(kInvalidValue, "a conditional node that is none");
+  *node = new GraphNode;
+  (*node)->condition = parameters->condition;
+  (*node)->is_loop = parameters->type == kWhile;
+  (*node)->body = new Graph;
+  parameters->bodies = &(*node)->body;
+  add(*graph, *node, after, num_after);
+  return call.result;
+}
 EXPORTED int cuGraphCreate(Graph** graph, unsigned) {
   *graph = new Graph;
   return Call("cuGraphCreate").result;
@@ -116,9 +190,10 @@ EXPORTED int cuGraphExecMemcpyNodeSetParams(Graph*, GraphNode* node,
   return call.result;
 }
 EXPORTED int cuGraphInstantiateWithFlags(Graph** program, Graph* graph, unsigned long long) {
-  for (const GraphNode* node : *graph)
-    if (!node->follows)
-      return state().refuse(kInvalidValue, "a node of a graph that does not follow the one before");
+  if (!is_complete(*graph))
+    return state().refuse(kInvalidValue, "a node of a graph that does not follow the one before");
+  for (const Condition* condition : graph->conditions)
+    if (!condition->has_node) return state().refuse(kInvalidValue, "a condition without a node");
   *program = graph;
   return Call("cuGraphInstantiate").result;
 }
@@ -132,21 +207,8 @@ EXPORTED int cuGraphExecKernelNodeSetParams_v2(Graph*, GraphNode* node,
 }
 EXPORTED int cuGraphLaunch(Graph* program, void* stream) {
   const Call call("cuGraphLaunch");
-  for (GraphNode* node : *program) {
-    if (!node->function) {
-      if (const int failed =
-              cuMemcpyDtoDAsync_v2(node->pointers[0], node->pointers[1], node->bytes, stream))
-        return failed;
-      continue;
-    }
-    std::vector<void*> parameters;
-    for (Address& pointer : node->pointers) parameters.push_back(&pointer);
-    parameters.push_back(node->vars.data());
-    if (const int failed = cuLaunchKernel(node->function, node->grid, 1, 1, node->block, 1, 1, 0,
-                                          stream, parameters.data(), nullptr))
-      return failed;
-  }
-  return call.result;
+  const int failed = run(*program, stream);
+  return failed ? failed : call.result;
 }
 EXPORTED int cuGraphExecDestroy(Graph*) {
   return Call("cuGraphExecDestroy").result;

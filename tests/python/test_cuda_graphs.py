@@ -73,12 +73,15 @@ print("done")
 """
 
 
-def run_on_fake(program: str, graphs: int, architecture: int = 90) -> None:
+def run_on_fake(
+    program: str, graphs: int, architecture: int = 90, **environment_of_fake: str
+) -> None:
     if not FAKE.exists():
         pytest.skip("the build has no tests (cuda_fake.so is beside RUNE_OPT)")
     environment = {"RUNE_JIT_CUDA_DRIVER": str(FAKE), "RUNE_JIT_NVRTC": str(FAKE)}
     environment["RUNE_JIT_CUDA_GRAPHS"] = str(graphs)
     environment["RUNE_FAKE_ARCHITECTURE"] = str(architecture)
+    environment.update(environment_of_fake)
     environment["PYTHONPATH"] = os.pathsep.join([os.path.dirname(__file__), *sys.path])
     done = subprocess.run(
         [sys.executable, "-c", program, str(graphs), str(architecture)],
@@ -141,9 +144,10 @@ def counts():
 
 x = rune_jit.asarray(np.ones((20, 30), np.float32), device="cuda")
 joins = int(sys.argv[1])
-# Iterations, graphs of the first call and of the second one.
+# Iterations, graphs of the first call and of the second one. Of 3000 iterations of three
+# kernels each, 20 are one graph: as many as have up to 64 kernels, in pairs that exchange memory.
 for function, n, in_first, in_second in (
-    (steps, 1000, 0, 1), (steps, 3000, 3000, 3000), (sweeps, 100, 99, 100)
+    (steps, 1000, 0, 1), (steps, 3000, 150, 150), (sweeps, 100, 99, 100)
 ):
     f = rune_jit.jit(lambda x: function(x, n), fallback="error")
     begin = counts()
@@ -180,6 +184,118 @@ def sweeps(x: np.ndarray, n: int) -> np.ndarray:
 
 @pytest.mark.parametrize("graphs", [0, 1])
 def test_loops_on_the_fake_driver(graphs: int) -> None:
-    """All iterations are one graph, or those of an iteration if these are too many or if data end
-    the loop. Constants lie on the card between calls."""
+    """All iterations are one graph, or some of them if these are too many, or the loops in an
+    iteration. Constants lie on the card between calls."""
     run_on_fake(_LOOPS_PROGRAM, graphs)
+
+
+_ENDLESS_PROGRAM = """
+import ctypes, os, sys, numpy as np, rune_jit
+from test_cuda_graphs import ENDLESS
+fake = ctypes.CDLL(os.environ["RUNE_JIT_CUDA_DRIVER"])
+fake.rune_fake_misuse.restype = ctypes.c_char_p
+fake.rune_fake_get.restype = ctypes.c_long
+
+def waits():
+    return fake.rune_fake_get(b"cuMemcpyDtoHAsync")
+
+for function, arguments in ENDLESS:
+    x = np.random.default_rng(0).random((20, 40))
+    expected = function(x.copy(), *arguments)
+    f = rune_jit.jit(function, fallback="error")
+    for _ in range(2):
+        before = waits()
+        got = f(rune_jit.asarray(x, device="cuda"), *arguments)
+        waited = waits() - before
+        for g, e in zip(got, expected, strict=True):
+            np.testing.assert_allclose(np.asarray(g), e, rtol=1e-12, err_msg=function.__name__)
+        if int(sys.argv[1]):
+            assert waited <= 4 + expected[1] // 16, (function, waited)
+        else:
+            assert waited >= expected[1] // 2, (function, waited)
+assert fake.rune_fake_misuse() == b"", fake.rune_fake_misuse()
+print("done")
+"""
+
+
+def settle(x: np.ndarray, tolerance: float) -> tuple:
+    error, steps = 1.0, 0
+    while error > tolerance:
+        new = x.copy()
+        new[1:-1, 1:-1] = 0.25 * (x[2:, 1:-1] + x[:-2, 1:-1] + x[1:-1, 2:] + x[1:-1, :-2])
+        error = np.max(np.abs(new - x))
+        x = new
+        steps += 1
+    return x, steps
+
+
+def settle_or_end(x: np.ndarray, n: int, tolerance: float) -> tuple:
+    steps = 0
+    for _ in range(n):
+        new = (x[::-1] + x[:, ::-1] + x) / 3
+        error = np.max(np.abs(new - x))
+        x = new
+        steps += 1
+        if error < tolerance:
+            break
+    return x, steps
+
+
+def two_arrays(x: np.ndarray, tolerance: float) -> tuple:
+    y, steps, error = x[::-1] + 1, 0, 1.0
+    while error > tolerance:
+        x, y = (x[::-1] + y) / 3, (y[:, ::-1] + x) / 3
+        error = np.max(np.abs(x - y))
+        steps += 1
+    return x, steps, y
+
+
+def inner_loop(x: np.ndarray, tolerance: float) -> tuple:
+    error, steps = 1.0, 0
+    while error > tolerance:
+        before = x
+        for k in range(3):
+            x = (x + x.mean(axis=0) * k + x.mean(axis=1, keepdims=True)) / (k + 2)
+        error = np.abs(x - before).sum()
+        steps += 1
+    return x, steps
+
+
+def with_a_counter(x: np.ndarray, n: int, tolerance: float) -> tuple:
+    row = x[0]
+    for i in range(1, n, 2):
+        x = x / i + x[i] + x[:, ::-1]
+        x = x / np.max(np.abs(x))
+        error = np.max(np.abs(x[i] - row))
+        row = x[i]
+        if error < tolerance:
+            break
+    return x, i, row
+
+
+# Programs whose data end a loop, and their arguments.
+ENDLESS = [
+    (settle, (4e-2,)),
+    (settle, (2.0,)),  # no iteration
+    (settle_or_end, (7, 0.0)),
+    (settle_or_end, (200, 1e-2)),
+    (settle_or_end, (0, 1.0)),
+    (two_arrays, (1e-1,)),
+    (two_arrays, (1e-4,)),
+    (inner_loop, (1e-2,)),
+    (with_a_counter, (20, 0.0)),
+    (with_a_counter, (20, 2e-1)),
+]
+
+
+def test_loops_that_data_end() -> None:
+    """The card decides about the next iteration."""
+    run_on_fake(_ENDLESS_PROGRAM, 1, RUNE_FAKE_EMULATE="1")
+
+
+def test_an_old_driver_runs_loops_that_data_end() -> None:
+    """It has no conditional nodes: the host decides."""
+    run_on_fake(
+        _ENDLESS_PROGRAM.replace("sys.argv[1]", "0"), 1, RUNE_FAKE_EMULATE="1",
+        RUNE_FAKE_DRIVER_VERSION="12030", RUNE_FAKE_NVRTC_VERSION="12030",
+    )  # fmt: skip

@@ -1,9 +1,9 @@
 #include "backends/cuda/compiler.h"
 
+#include <iterator>
 #include <utility>
 
 #include "backends/cuda/nvrtc.h"
-#include "backends/cuda/sequence.h"
 #include "backends/cuda/services.h"
 #include "base/error.h"
 #include "base/options.h"
@@ -129,17 +129,44 @@ std::vector<std::shared_ptr<runtime::Program>> Compiler::compile(
   return programs;
 }
 
-std::unique_ptr<runtime::Sequence> Compiler::sequence(
-    std::span<const runtime::SequencePart> parts) {
-  if (!options().cuda_graphs) return nullptr;
+std::shared_ptr<const LoopKernels> Compiler::loop_kernels() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (loop_kernels_) return loop_kernels_;
+  const Context::Scope scope(context_);
+  const std::shared_ptr<const Module> module = module_of(kLoopKernels);
+  auto kernels = std::make_shared<LoopKernels>();
+  LoadedKernel* const loaded[] = {&kernels->enter, &kernels->advance, &kernels->leave};
+  for (size_t i = 0; i < std::size(loaded); ++i) {
+    const char* const name = LoopKernels::kNames[i];
+    *loaded[i] = {std::make_shared<const std::string>(name), module, module->find(name), 1, 1, 2};
+  }
+  return loop_kernels_ = std::move(kernels);
+}
+
+std::vector<GraphStep> Compiler::steps_of(std::span<const runtime::SequencePart> parts,
+                                          bool& has_loops) {
   std::vector<GraphStep> steps;
   for (const runtime::SequencePart& part : parts) {
     GraphStep& step = steps.emplace_back();
     step.bytes = part.bytes;
     step.program = part.program;
     if (part.program) step.kernel = &dynamic_cast<const Program&>(*part.program).kernel();
+    if (!part.loop) continue;
+    has_loops = true;
+    auto loop = std::make_shared<GraphLoop>();
+    for (const runtime::SequenceLoop::Turn& turn : part.loop->turns)
+      loop->turns.push_back({steps_of(turn.body, has_loops), steps_of(turn.end, has_loops)});
+    step.loop = std::move(loop);
   }
-  return make_sequence(std::move(steps), context_);
+  return steps;
+}
+
+std::unique_ptr<runtime::Sequence> Compiler::sequence(
+    std::span<const runtime::SequencePart> parts) {
+  if (!options().cuda_graphs) return nullptr;
+  bool has_loops = false;
+  std::vector<GraphStep> steps = steps_of(parts, has_loops);
+  return make_sequence(std::move(steps), has_loops ? loop_kernels() : nullptr, context_);
 }
 
 }  // namespace rune::cuda

@@ -9,6 +9,7 @@
 
 #include "backends/cuda/context.h"
 #include "backends/cuda/cublas.h"
+#include "backends/cuda/sequence.h"
 #include "runtime/device.h"
 
 namespace rune::cuda {
@@ -34,12 +35,15 @@ class Compiler : public runtime::Compiler {
  private:
   class Module;
   std::shared_ptr<const Module> module_of(const std::string& text);
+  std::vector<GraphStep> steps_of(std::span<const runtime::SequencePart> parts, bool& has_loops);
+  std::shared_ptr<const LoopKernels> loop_kernels();
 
   Context& context_;
   const int architecture_;
   Cublas cublas_;
   std::mutex mutex_;
   std::unordered_map<std::string, std::weak_ptr<const Module>> modules_;  // by text
+  std::shared_ptr<const LoopKernels> loop_kernels_;
 };
 
 }  // namespace rune::cuda

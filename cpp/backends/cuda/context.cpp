@@ -56,6 +56,8 @@ Context::Scope::Scope(const Context& context) {
   ContextHandle current = nullptr;
   driver.current_context(&current);
   if (current == context.handle_) return;
+  // The CUDA runtime, of other libraries, would choose the first device for this thread, too.
+  if (!current && context.device_ == 0 && driver.set_context(context.handle_) == kSuccess) return;
   if (const Result failed = driver.push_context(context.handle_); failed != kSuccess)
     user_error(ErrorKind::Runtime, "cuda: cannot use the device's context (",
                driver.describe(failed), ")");

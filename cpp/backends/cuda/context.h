@@ -30,7 +30,8 @@ class Context {
   StreamHandle stream() const { return stream_; }
   int attribute(Attribute attribute) const;
 
-  // While it exists, the context is the calling thread's current one. Throws UserError(Runtime) if
+  // While it exists, the context is the calling thread's current one. A thread that had none keeps
+  // that of the first device. Throws UserError(Runtime) if
   // an error or a fork destroyed the context.
   class Scope {
    public:

@@ -60,6 +60,7 @@ class Device : public runtime::Device {
       std::span<const runtime::SequencePart> parts) override {
     return compiler_.sequence(parts);
   }
+  bool runs_loops() const override { return driver().create_condition && driver().add_graph_node; }
   size_t alignment() const override { return capabilities_.access_bytes; }
   runtime::Interchange* interchange() override { return &interchange_; }
   void synchronize() override { context_.synchronize(); }

@@ -13,6 +13,7 @@ namespace rune::cuda {
 namespace {
 
 constexpr int kOldestVersion = 12000;
+constexpr int kConditionalNodes = 12040;
 constexpr const char* kInstallDriver =
     "\nhint: install NVIDIA's driver for the card (version 525 or later); in a container, start it "
     "with the card (`docker run --gpus all`)";
@@ -48,6 +49,10 @@ Driver load() {
     user_error(ErrorKind::Runtime, "cuda: cannot use this driver (it is for CUDA ",
                driver.version / 1000, ".", driver.version % 1000 / 10, ", 12.0 is needed)",
                kInstallDriver);
+  if (driver.version >= kConditionalNodes) {
+    library.load("cuGraphConditionalHandleCreate", driver.create_condition);
+    library.load("cuGraphAddNode_v2", driver.add_graph_node);
+  }
   pthread_atfork(nullptr, nullptr, [] { forked = true; });
   return driver;
 }

@@ -118,6 +118,20 @@ struct GraphEdge {
   unsigned char reserved[5] = {};
 };
 
+// CUgraphNodeParams, for a node that runs the graph `bodies[0]`, which the driver makes, if or
+// while a condition holds.
+struct ConditionalParameters {
+  int node_type = 13;
+  int reserved[3] = {};
+  unsigned long long condition = 0;
+  int type = 0;  // 0: if; 1: while
+  unsigned num_bodies = 1;
+  GraphHandle* bodies = nullptr;
+  ContextHandle context = nullptr;
+  char rest_of_parameters[200] = {};
+  long long reserved_too = 0;
+};
+
 struct Driver {
 #define RUNE_CUDA_FUNCTION(field, symbol, parameters) Result(*field) parameters = nullptr;
 #include "backends/cuda/driver.def"
@@ -126,6 +140,12 @@ struct Driver {
   Result (*add_graph_edges)(GraphHandle graph, const GraphNodeHandle* from,
                             const GraphNodeHandle* to, const GraphEdge* edges,
                             size_t count) = nullptr;
+  // Null before CUDA 12.4.
+  Result (*create_condition)(unsigned long long* condition, GraphHandle graph,
+                             ContextHandle context, unsigned value, unsigned flags) = nullptr;
+  Result (*add_graph_node)(GraphNodeHandle* node, GraphHandle graph, const GraphNodeHandle* after,
+                           const GraphEdge* edges, size_t num_after,
+                           ConditionalParameters* parameters) = nullptr;
   int version = 0;  // 12040 for CUDA 12.4
 
   // "CUDA_ERROR_INVALID_VALUE: invalid argument"

@@ -19,10 +19,12 @@ Address address_of(const void* memory) {
   return reinterpret_cast<Address>(memory);
 }
 
+using Condition = unsigned long long;
+
 class Graph : public runtime::Sequence {
  public:
-  Graph(std::vector<GraphStep> steps, Context& context)
-      : steps_(std::move(steps)), context_(context), nodes_(steps_.size()) {}
+  Graph(std::vector<GraphStep> steps, std::shared_ptr<const LoopKernels> kernels, Context& context)
+      : steps_(std::move(steps)), kernels_(std::move(kernels)), context_(context) {}
   Graph(const Graph&) = delete;
   // It may still run.
   ~Graph() override {
@@ -30,38 +32,52 @@ class Graph : public runtime::Sequence {
     try {
       const Context::Scope scope(context_);
       driver().synchronize_stream(context_.stream());
-      if (program_) driver().destroy_graph_program(program_);
-      if (graph_) driver().destroy_graph(graph_);
+      discard();
     } catch (const UserError&) {  // another thread met an error that destroyed the context
     }
   }
 
   void launch(std::span<const runtime::LaunchArguments> arguments) override {
-    RUNE_CHECK(arguments.size() == steps_.size(), "a sequence of ", steps_.size(),
-               " parts has arguments for ", arguments.size());
     const Context::Scope scope(context_);
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!std::exchange(has_run_, true) && steps_.size() > kMadeAtOnce) {
+      RUNE_CHECK(arguments.size() == steps_.size(), "a sequence of ", steps_.size(),
+                 " parts has arguments for ", arguments.size());
       for (size_t i = 0; i < steps_.size(); ++i) run_singly(steps_[i], arguments[i]);
       return;
     }
     if (!program_) {
       build(arguments);
     } else {
-      for (size_t i = 0; i < steps_.size(); ++i)
-        if (take(nodes_[i], arguments[i])) change(i);
+      for (Node& node : nodes_)
+        if (take(node, arguments)) change(node);
     }
-    for (const GraphStep& step : steps_)
-      if (step.kernel) context_.check_launch(kSuccess, step.kernel->label);
+    // Errors name the last kernels only.
+    constexpr size_t kNamed = 9;
+    for (size_t i = nodes_.size() - std::min(nodes_.size(), kNamed); i < nodes_.size(); ++i)
+      if (nodes_[i].kernel) context_.check_launch(kSuccess, nodes_[i].kernel->label);
     context_.check(driver().launch_graph(program_, context_.stream()), "launch a graph of kernels");
   }
 
  private:
+  using Arguments = std::span<const runtime::LaunchArguments>;
+
   struct Node {
+    const LoadedKernel* kernel = nullptr;  // null: a copy
+    size_t bytes = 0;
+    size_t argument = 0;  // its own one, or that of the loop which the kernel is for
+    void* state = nullptr;
+    std::vector<int64_t> loop_vars{};
     GraphNodeHandle handle = nullptr;
-    std::vector<void*> buffers;
-    std::vector<int64_t> vars;
-    std::vector<void*> addresses;  // of the parameters
+    std::vector<void*> buffers{};
+    std::vector<int64_t> vars{};
+    std::vector<void*> addresses{};  // of the parameters
+  };
+  // The place where a graph grows.
+  struct End {
+    GraphHandle graph = nullptr;
+    GraphNodeHandle last = nullptr;
+    bool is_kernel = false;
   };
 
   void run_singly(const GraphStep& step, const runtime::LaunchArguments& arguments) {
@@ -72,96 +88,222 @@ class Graph : public runtime::Sequence {
   }
 
   // Keeps a node's arguments. Returns whether they are others than before.
-  static bool take(Node& node, const runtime::LaunchArguments& arguments) {
-    if (std::equal(node.buffers.begin(), node.buffers.end(), arguments.buffers.begin(),
-                   arguments.buffers.end()) &&
-        std::equal(node.vars.begin(), node.vars.end(), arguments.vars.begin(),
-                   arguments.vars.end()))
+  static bool take(Node& node, Arguments arguments) {
+    const runtime::LaunchArguments& given = arguments[node.argument];
+    if (!node.state) return take(node, given.buffers, given.vars);
+    // What decides how a loop goes on.
+    void* const buffers[] = {given.buffers[0], node.state};
+    std::vector<int64_t> vars = node.loop_vars;
+    vars.push_back(given.vars[0]);
+    return take(node, buffers, vars);
+  }
+  static bool take(Node& node, std::span<void* const> buffers, std::span<const int64_t> vars) {
+    if (!node.addresses.empty() && std::ranges::equal(node.buffers, buffers) &&
+        std::ranges::equal(node.vars, vars))
       return false;
-    node.buffers.assign(arguments.buffers.begin(), arguments.buffers.end());
-    node.vars.assign(arguments.vars.begin(), arguments.vars.end());
+    node.buffers.assign(buffers.begin(), buffers.end());
+    node.vars.assign(vars.begin(), vars.end());
     node.addresses.clear();
     for (void*& buffer : node.buffers) node.addresses.push_back(static_cast<void*>(&buffer));
     node.addresses.push_back(node.vars.data());  // the variables are one parameter
     return true;
   }
 
-  KernelParameters kernel_parameters(size_t i) {
+  static KernelParameters kernel_parameters(Node& node) {
     KernelParameters parameters;
-    parameters.function = steps_[i].kernel->function;
-    parameters.grid[0] = steps_[i].kernel->grid;
-    parameters.block[0] = steps_[i].kernel->local;
-    parameters.parameters = nodes_[i].addresses.data();
+    parameters.function = node.kernel->function;
+    parameters.grid[0] = node.kernel->grid;
+    parameters.block[0] = node.kernel->local;
+    parameters.parameters = node.addresses.data();
     return parameters;
   }
 
-  CopyParameters copy_parameters(size_t i) const {
+  static CopyParameters copy_parameters(const Node& node) {
     CopyParameters parameters;
-    parameters.to.address = address_of(nodes_[i].buffers[0]);
-    parameters.from.address = address_of(nodes_[i].buffers[1]);
-    parameters.bytes = parameters.to.row_bytes = parameters.from.row_bytes = steps_[i].bytes;
+    parameters.to.address = address_of(node.buffers[0]);
+    parameters.from.address = address_of(node.buffers[1]);
+    parameters.bytes = parameters.to.row_bytes = parameters.from.row_bytes = node.bytes;
     return parameters;
   }
 
-  void change(size_t i) {
+  void change(Node& node) {
     constexpr const char* kWhat = "change a graph of kernels";
-    if (steps_[i].kernel) {
-      const KernelParameters parameters = kernel_parameters(i);
-      context_.check(driver().set_graph_kernel(program_, nodes_[i].handle, &parameters), kWhat);
+    if (node.kernel) {
+      const KernelParameters parameters = kernel_parameters(node);
+      context_.check(driver().set_graph_kernel(program_, node.handle, &parameters), kWhat);
       return;
     }
-    const CopyParameters parameters = copy_parameters(i);
-    context_.check(
-        driver().set_graph_copy(program_, nodes_[i].handle, &parameters, context_.handle()), kWhat);
-  }
-
-  void add(size_t i) {
-    const bool overlaps = i && driver().add_graph_edges && steps_[i].kernel &&
-                          steps_[i].kernel->begins_early && steps_[i - 1].kernel;
-    const GraphNodeHandle* const after = i && !overlaps ? &nodes_[i - 1].handle : nullptr;
-    constexpr const char* kWhat = "make a graph of kernels";
-    if (steps_[i].kernel) {
-      const KernelParameters parameters = kernel_parameters(i);
-      context_.check(
-          driver().add_graph_kernel(&nodes_[i].handle, graph_, after, after ? 1 : 0, &parameters),
-          kWhat);
-      const GraphEdge edge;
-      if (overlaps)
-        context_.check(
-            driver().add_graph_edges(graph_, &nodes_[i - 1].handle, &nodes_[i].handle, &edge, 1),
-            kWhat);
-      return;
-    }
-    const CopyParameters parameters = copy_parameters(i);
-    context_.check(driver().add_graph_copy(&nodes_[i].handle, graph_, after, after ? 1 : 0,
-                                           &parameters, context_.handle()),
+    const CopyParameters parameters = copy_parameters(node);
+    context_.check(driver().set_graph_copy(program_, node.handle, &parameters, context_.handle()),
                    kWhat);
   }
 
-  void build(std::span<const runtime::LaunchArguments> arguments) {
-    if (graph_) driver().destroy_graph(std::exchange(graph_, nullptr));  // an earlier try failed
-    context_.check(driver().create_graph(&graph_, 0), "make a graph of kernels");
-    for (size_t i = 0; i < steps_.size(); ++i) {
-      const LoadedKernel* const kernel = steps_[i].kernel;
-      RUNE_CHECK(!kernel || arguments[i].buffers.size() == kernel->num_buffers, "kernel ",
-                 *kernel->label, ": ", arguments[i].buffers.size(), " buffers of ",
-                 kernel->num_buffers);
-      take(nodes_[i], arguments[i]);
-      add(i);
+  void check(Result result) { context_.check(result, "make a graph of kernels"); }
+
+  void add(End& end, Arguments arguments, Node added) {
+    Node& node = nodes_.emplace_back(std::move(added));
+    take(node, arguments);
+    const bool overlaps =
+        end.is_kernel && driver().add_graph_edges && node.kernel && node.kernel->begins_early;
+    const GraphNodeHandle* const after = end.last && !overlaps ? &end.last : nullptr;
+    if (node.kernel) {
+      RUNE_CHECK(node.buffers.size() == node.kernel->num_buffers, "kernel ", *node.kernel->label,
+                 ": ", node.buffers.size(), " buffers of ", node.kernel->num_buffers);
+      const KernelParameters parameters = kernel_parameters(node);
+      check(driver().add_graph_kernel(&node.handle, end.graph, after, after ? 1 : 0, &parameters));
+      const GraphEdge edge;
+      if (overlaps) check(driver().add_graph_edges(end.graph, &end.last, &node.handle, &edge, 1));
+    } else {
+      const CopyParameters parameters = copy_parameters(node);
+      check(driver().add_graph_copy(&node.handle, end.graph, after, after ? 1 : 0, &parameters,
+                                    context_.handle()));
     }
-    context_.check(driver().instantiate_graph(&program_, graph_, 0), "make a graph of kernels");
+    end.last = node.handle;
+    end.is_kernel = node.kernel != nullptr;
+  }
+
+  // `number` is that of the arguments.
+  void add(End& end, Arguments arguments, const std::vector<GraphStep>& steps, size_t& number) {
+    for (const GraphStep& step : steps)
+      if (step.loop)
+        add_loop(end, arguments, *step.loop, number);
+      else
+        add(end, arguments, {step.kernel, step.bytes, number++});
+  }
+
+  Condition make_condition() {
+    Condition condition = 0;
+    check(driver().create_condition(&condition, graph_, context_.handle(), 0, 0));
+    return condition;
+  }
+
+  enum ConditionalType : int { kIf = 0, kWhile = 1 };
+
+  // Returns the graph that is run if or while the condition holds.
+  End add_body(End& end, Condition condition, ConditionalType type) {
+    ConditionalParameters parameters;
+    parameters.condition = condition;
+    parameters.type = type;
+    parameters.context = context_.handle();
+    GraphNodeHandle node = nullptr;
+    check(driver().add_graph_node(&node, end.graph, &end.last, nullptr, end.last ? 1 : 0,
+                                  &parameters));
+    end.last = node;
+    end.is_kernel = false;
+    return {parameters.bodies[0]};
+  }
+
+  // while (goes on) { turn 0; if (goes on) { turn 1; if (goes on) { ... } } }
+  // if (turn 1 would be next) its end; ...
+  void add_loop(End& end, Arguments arguments, const GraphLoop& loop, size_t& number) {
+    constexpr size_t kStateBytes = 16;
+    const size_t argument = number++;
+    check(driver().allocate(&states_.emplace_back(), kStateBytes));
+    void* const state = reinterpret_cast<void*>(states_.back());
+    const auto decide = [&](End& at, const LoadedKernel& kernel, std::vector<int64_t> vars) {
+      add(at, arguments, {&kernel, 0, argument, state, std::move(vars)});
+    };
+    const auto bits = [](Condition condition) { return static_cast<int64_t>(condition); };
+
+    const Condition again = make_condition();
+    decide(end, kernels_->enter, {bits(again)});
+    End body = add_body(end, again, kWhile);
+    struct Ending {
+      const GraphLoop::Turn& turn;
+      size_t first_argument;
+    };
+    std::vector<Ending> endings;
+    for (size_t i = 0; i < loop.turns.size(); ++i) {
+      const GraphLoop::Turn& turn = loop.turns[i];
+      add(body, arguments, turn.body, number);
+      endings.push_back({turn, number});
+      number += count(turn.end);
+      const bool is_last = i + 1 == loop.turns.size();
+      const Condition next = is_last ? again : make_condition();
+      decide(body, kernels_->advance,
+             {bits(again), bits(next), is_last ? 0 : static_cast<int64_t>(i + 1)});
+      if (!is_last) body = add_body(body, next, kIf);
+    }
+    for (size_t i = 0; i < endings.size(); ++i) {
+      if (endings[i].turn.end.empty()) continue;
+      const Condition ends = make_condition();
+      decide(end, kernels_->leave, {bits(ends), static_cast<int64_t>(i)});
+      End inner = add_body(end, ends, kIf);
+      add(inner, arguments, endings[i].turn.end, endings[i].first_argument);
+    }
+  }
+
+  // The number of arguments of steps.
+  static size_t count(const std::vector<GraphStep>& steps) {
+    size_t result = steps.size();
+    for (const GraphStep& step : steps)
+      if (step.loop)
+        for (const GraphLoop::Turn& turn : step.loop->turns)
+          result += count(turn.body) + count(turn.end);
+    return result;
+  }
+
+  void discard() {
+    if (program_) driver().destroy_graph_program(std::exchange(program_, nullptr));
+    if (graph_) driver().destroy_graph(std::exchange(graph_, nullptr));
+    for (const Address state : states_) driver().free(state);
+    states_.clear();
+    nodes_.clear();
+  }
+
+  void build(Arguments arguments) {
+    discard();  // an earlier try failed
+    RUNE_CHECK(arguments.size() == count(steps_), "a sequence of ", count(steps_),
+               " parts has arguments for ", arguments.size());
+    check(driver().create_graph(&graph_, 0));
+    End end{graph_};
+    size_t number = 0;
+    add(end, arguments, steps_, number);
+    check(driver().instantiate_graph(&program_, graph_, 0));
   }
 
   const std::vector<GraphStep> steps_;
+  const std::shared_ptr<const LoopKernels> kernels_;
   Context& context_;
   std::mutex mutex_;  // guards what follows
   bool has_run_ = false;
   std::vector<Node> nodes_;
+  std::vector<Address> states_;  // of loops
   GraphHandle graph_ = nullptr;
   GraphProgramHandle program_ = nullptr;
 };
 
 }  // namespace
+
+// A loop's state is the number of iterations left and the turn that would be next. The last
+// variable is the most iterations.
+const char* const kLoopKernels = R"(
+template <int N>
+struct rune_vars { long long v[N]; };
+extern "C" __device__ void cudaGraphSetConditional(unsigned long long condition, unsigned value);
+
+extern "C" __global__ void __launch_bounds__(1)
+rune_enter_loop(const unsigned char* goes_on, long long* state, const rune_vars<2> vars) {
+  state[0] = vars.v[1];
+  state[1] = 0;
+  cudaGraphSetConditional(vars.v[0], vars.v[1] > 0 && *goes_on);
+}
+
+extern "C" __global__ void __launch_bounds__(1)
+rune_advance_loop(const unsigned char* goes_on, long long* state, const rune_vars<4> vars) {
+  const long long left = state[0] - 1;
+  state[0] = left;
+  state[1] = vars.v[2];
+  const unsigned again = left > 0 && *goes_on;
+  cudaGraphSetConditional(vars.v[0], again);
+  cudaGraphSetConditional(vars.v[1], again);
+}
+
+extern "C" __global__ void __launch_bounds__(1)
+rune_leave_loop(const unsigned char* goes_on, long long* state, const rune_vars<3> vars) {
+  cudaGraphSetConditional(vars.v[0], state[1] == vars.v[1]);
+}
+)";
 
 void launch_kernel(const LoadedKernel& kernel, const runtime::LaunchArguments& arguments,
                    Context& context) {
@@ -192,8 +334,10 @@ void launch_kernel(const LoadedKernel& kernel, const runtime::LaunchArguments& a
   launch(parameters.data());
 }
 
-std::unique_ptr<runtime::Sequence> make_sequence(std::vector<GraphStep> steps, Context& context) {
-  return std::make_unique<Graph>(std::move(steps), context);
+std::unique_ptr<runtime::Sequence> make_sequence(std::vector<GraphStep> steps,
+                                                 std::shared_ptr<const LoopKernels> kernels,
+                                                 Context& context) {
+  return std::make_unique<Graph>(std::move(steps), std::move(kernels), context);
 }
 
 }  // namespace rune::cuda

@@ -24,15 +24,37 @@ struct LoadedKernel {
 void launch_kernel(const LoadedKernel& kernel, const runtime::LaunchArguments& arguments,
                    Context& context);
 
-// What a graph does in a step: it launches a kernel, or copies bytes.
+struct GraphLoop;
+
+// What a graph does in a step: it launches a kernel, runs a loop, or copies bytes.
 struct GraphStep {
   const LoadedKernel* kernel = nullptr;  // of `program`
   std::shared_ptr<const runtime::Program> program;
   size_t bytes = 0;
+  std::shared_ptr<const GraphLoop> loop = nullptr;
+};
+
+// A loop, as runtime::SequenceLoop has it.
+struct GraphLoop {
+  struct Turn {
+    std::vector<GraphStep> body, end;
+  };
+  std::vector<Turn> turns;
+};
+
+// CUDA C++ of the kernels that decide how loops go on.
+extern const char* const kLoopKernels;
+struct LoopKernels {
+  static constexpr const char* kNames[] = {"rune_enter_loop", "rune_advance_loop",
+                                           "rune_leave_loop"};
+  LoadedKernel enter, advance, leave;
 };
 
 // The steps as a graph, whose parameters change from run to run. A long graph is made when it runs
-// a second time: making it takes longer than running it once step by step.
-std::unique_ptr<runtime::Sequence> make_sequence(std::vector<GraphStep> steps, Context& context);
+// a second time: making it takes longer than running it once step by step. `kernels` is null if no
+// step is a loop.
+std::unique_ptr<runtime::Sequence> make_sequence(std::vector<GraphStep> steps,
+                                                 std::shared_ptr<const LoopKernels> kernels,
+                                                 Context& context);
 
 }  // namespace rune::cuda

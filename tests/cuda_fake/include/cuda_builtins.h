@@ -18,6 +18,12 @@ RUNE_UNCHECKED inline void __syncthreads(int line = __builtin_LINE()) {
   ::rune_gpu::rune_gpu_host->barrier(3, line);
 }
 
+// The handle of a condition is its address (graphs.cpp).
+extern "C" RUNE_UNCHECKED inline void cudaGraphSetConditional(unsigned long long condition,
+                                                              unsigned value) {
+  *reinterpret_cast<unsigned*>(condition) = value;
+}
+
 // Each function is computed in double precision and rounded once.
 #define RUNE_UNARY(name)                       \
   inline double name(double x) {               \

@@ -1,0 +1,15 @@
+// Counters of loops that data end. Kernels read them in memory, so that a device can begin an
+// iteration without the host.
+#pragma once
+
+#include "lower/instr.h"
+
+namespace rune::driver {
+
+// The kernel with a further argument, the memory of an int64 that it reads instead of the variable.
+lower::Kernel with_counter_in_memory(const lower::Kernel& kernel, const SymVar& counter);
+
+// A kernel whose argument is the memory of an int64, to which it adds `step`.
+lower::Kernel counting_kernel(std::string name, int64_t step);
+
+}  // namespace rune::driver
