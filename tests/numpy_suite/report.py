@@ -1,5 +1,6 @@
 """Writes the section "NumPy's own tests" of docs/conformance.md. results.json holds the results of
-all files; the reports of scripts/numpy_tests.sh replace those of the files that it ran.
+all files; the reports of scripts/numpy_tests.sh replace those of the files that it ran. Where the
+message of a failure is not known, results.json has the reason in its place.
 
 report.py REPORTS_FOLDER OUTPUT FILE...
 """
@@ -26,6 +27,9 @@ jitted with default settings, on the interpreter; so are operators, indexing and
 part of the file:
 
     scripts/numpy_tests.sh [FILE...]
+
+Calls of functions alone were jitted, and with `fallback="error"`, in the files whose last three
+columns have no counts.
 
 Of the {passed} tests that pass without rune_jit, {percent:.2f} % pass with it. The last three
 columns say how the calls ran: as a program, in segments, or on NumPy.
@@ -84,14 +88,18 @@ def main(folder: str, output: str, *files: str) -> None:
     rows = []
     for file, result in results.items():
         failing += result["failing"].items()
-        cells = [file, result["passed"], len(result["failing"]), *result["calls"].values()]
+        calls = result["calls"] or dict.fromkeys(_WAYS, "-")
+        cells = [file, result["passed"], len(result["failing"]), *calls.values()]
         rows.append(f"| {' | '.join(map(str, cells))} |")
     passed = sum(result["passed"] for result in results.values())
     groups: dict[str, Counter[str]] = {}
     reasons = _reasons(Path(__file__).with_name("reasons.txt"))
     for test, message in failing:
         text = f"{test}: {message}"
-        found = next((r for r, ps in reasons if any(re.search(p, text, re.S) for p in ps)), None)
+        found = next(
+            (r for r, ps in reasons if message == r or any(re.search(p, text, re.S) for p in ps)),
+            None,
+        )
         groups.setdefault(found or "Other reasons.", Counter())[_short(test)] += 1
     head = _HEAD.format(
         heading=HEADING,

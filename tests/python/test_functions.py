@@ -353,6 +353,15 @@ def test_too_few_elements_warn_at_each_call(function: Callable[..., Any]) -> Non
             rune_jit.jit(function, fallback="error")(X, axis=0, ddof=4)
 
 
+@pytest.mark.parametrize("function", [np.mean, np.var, np.std, np.nanvar])
+def test_statistics_of_real_numbers_as_complex_ones(function: Callable[..., Any]) -> None:
+    jitted = rune_jit.jit(lambda x: function(x, axis=0, dtype=np.complex128), fallback="silent")
+    wanted = function(X, axis=0, dtype=np.complex128)
+    found = jitted(X)
+    assert found.dtype == wanted.dtype
+    np.testing.assert_allclose(found, wanted)
+
+
 @pytest.mark.parametrize("dtype", ["O", "U5", "longdouble"])
 def test_casts_of_numbers_that_only_numpy_makes(dtype: str) -> None:
     x = np.int64(3)

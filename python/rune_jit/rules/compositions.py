@@ -216,11 +216,16 @@ _MOST_COUNTED = 32
 def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     if side not in ("left", "right"):
         raise ValueError(f"search side must be 'left' or 'right' (got {side!r})")
-    refuse_unless(sorter is None, "searchsorted with a sorter")
     scalar = np.ndim(v) == 0
     a, v = traced(a), traced(v)
     if a.ndim != 1:
         raise ValueError("object too deep for desired array")
+    if sorter is not None:
+        if np.ndim(sorter) != 1:
+            raise TypeError("could not parse sorter argument")
+        if np.shape(sorter) != a.shape:
+            raise ValueError("sorter.size must equal a.size")
+        a = a[sorter]
     dtype = np.result_type(a, v)
     refuse_unless(dtype.kind not in "Vc", f"searchsorted of {dtype}")
     a, v = a.astype(dtype), v.astype(dtype)

@@ -110,6 +110,7 @@ def _mean_of(
 def variance_of(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, root: bool) -> Tracer:
     """numpy.var of all elements, or its root."""
     if np.dtype(dtype).kind == "c" if dtype is not None else np.iscomplexobj(a):
+        refuse_unless(np.iscomplexobj(a), "var of real numbers as complex ones")
         x = traced(a) if dtype is None else traced(a).astype(dtype)
         of_real, of_imag = (
             variance_of(part, axis, None, ddof, keepdims, False) for part in (x.real, x.imag)
