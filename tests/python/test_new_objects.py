@@ -149,7 +149,7 @@ def test_a_method_of_one_object_is_one_key() -> None:
 def test_objects_that_run_in_segments() -> None:
     class Printed(Settings):
         def __call__(self, x: Any) -> Any:
-            return x * float((x * self.factor).sum())
+            return x * len(f"{(x * self.factor).sum()}")
 
     jitted = follow(applied, [(Printed(2.0 + i % 2), X) for i in range(30)])
     assert jitted.cache_info().misses <= 3

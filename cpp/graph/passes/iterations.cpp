@@ -237,7 +237,7 @@ bool have_own_parts(const Graph& graph, const LoopTree& tree, const LoopTree::Lo
 namespace {
 
 // What a loop has at most and an iteration at least to be expanded on cores.
-constexpr double kMostExpandedNodes = 400;
+constexpr double kMostExpandedNodes = 600;
 constexpr double kLargeIteration = 1 << 16;
 
 }  // namespace
@@ -247,9 +247,7 @@ double expanded_nodes(const Graph& graph, const LoopTree& tree, const LoopTree::
   for (const uint32_t id : loop.members) {
     const Node& node = graph.nodes[id];
     if (node.as<End_Loop>()) nodes += expanded_nodes(graph, tree, tree.ended_by({id}));
-    if (!is_movement(node.kind()) && !node.as<Carry>() && !node.as<Loop_Result>() &&
-        !node.as<Const_Scalar>() && !node.as<Loop_Counter>())
-      ++nodes;
+    if (!is_movement(node.kind()) && !node.as<Carry>() && !node.as<Loop_Result>()) ++nodes;
   }
   const auto& range = *graph[loop.end].as<End_Loop>();
   const Dim span = range.step > 0 ? range.stop - range.start : range.start - range.stop;

@@ -102,7 +102,7 @@ class CoreMapper {
   // Of the factors not above `most`, one that cuts the axis into the fewest pieces, all alike.
   int64_t evenly(int64_t axis, int64_t most) const {
     const int64_t steps = std::max<int64_t>(1, s_.extent(axis) / s_.step[axis]);
-    return ceil_div(steps, ceil_div(steps, most));
+    return ceil_div(steps, ceil_div(steps, std::max<int64_t>(1, most)));
   }
 
   // Whether a core's cache holds what a contraction reads along the lanes' axis. If so, whole rows

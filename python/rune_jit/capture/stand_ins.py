@@ -289,7 +289,7 @@ def _is_number(x: Any) -> bool:
 def _isinstance(x: Any, kinds: Any) -> bool:
     if type(x) in (Tracer, Selection):
         kind = _class_of(x)
-        x = _ARRAY if kind is np.ndarray else kind()  # protocols look at attributes, too
+        x = _ARRAY if kind is np.ndarray else kind(0)  # protocols look at attributes, too
     return isinstance(x, kinds)
 
 

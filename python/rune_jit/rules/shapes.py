@@ -380,7 +380,7 @@ def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tracer
         indices = indices.astype(np.intp)
     if mode != "raise":
         refuse_unless(indices.dtype.kind in "iu", f"take of {indices.dtype} positions")
-        size = np.size(a) if along is None else shape[along]
+        size = np.size(a) if along is None else np.shape(a)[normalize_axis_index(along, len(shape))]
         refuse_unless(type(size) is int and size > 0, f"take with mode={mode!r}")
         at = indices.astype(np.intp)
         indices = np.remainder(at, size) if mode == "wrap" else np.clip(at, 0, size - 1)

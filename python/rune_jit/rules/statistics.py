@@ -66,9 +66,10 @@ def _count_along(shape: tuple[Any, ...], axes: list[int] | None) -> Any:
     return math.prod(shape)
 
 
-def _refuse_few(x: Any, axes: list[int] | None, removed: Any = 0) -> None:
+def _refuse_few(x: Any, axis: Any, removed: Any = 0) -> None:
     """Leaves means and variances of too few elements to NumPy, which warns."""
-    count = _count_along(x.shape, axes)
+    is_scalar = not x.shape and axis in (0, -1)
+    count = _count_along(x.shape, None if is_scalar else as_axes(axis))
     is_known = type(count) is int and isinstance(removed, (int, float))
     refuse_unless(not (is_known and count <= removed), "mean or variance of too few elements")
 
@@ -94,7 +95,7 @@ def _mean_of(
     trace = require_trace()
     builder, x = trace.builder, trace.array(a)
     axes, keepdims = as_axes(axis), as_flag(keepdims)
-    _refuse_few(x, axes)
+    _refuse_few(x, axis)
     result, compute = _compute_dtype(x, dtype)
     x = builder.astype(x, compute)
     if where is NO_VALUE or where is True:
@@ -120,7 +121,7 @@ def variance_of(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, root: b
     trace = require_trace()
     builder, x = trace.builder, trace.array(a)
     axes, keepdims = as_axes(axis), as_flag(keepdims)
-    _refuse_few(x, axes, ddof)
+    _refuse_few(x, axis, ddof)
     result, compute = _compute_dtype(x, dtype)
     refuse_unless(is_float(result), f"var in {result}")
 
@@ -221,7 +222,7 @@ def _nanmean(
     present = _present(a, dtype, where)
     if present is None:
         return np.mean(a, axis=axis, dtype=dtype, keepdims=keepdims, **_given(where=where))
-    _refuse_few(a, as_axes(axis))
+    _refuse_few(a, axis)
     return _mean(a, present, axis, dtype, keepdims)
 
 
@@ -243,7 +244,7 @@ def _nanvar(
         options = _given(where=where, mean=mean, correction=correction)
         return np.var(a, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, **options)
     ddof = degrees_removed(ddof, correction)
-    _refuse_few(a, as_axes(axis), ddof)
+    _refuse_few(a, axis, ddof)
     if mean is NO_VALUE:
         mean = _mean(a, present, axis, dtype, True)
     squares = _squared((a - mean).astype(a.dtype))
