@@ -292,6 +292,8 @@ def _trace_once(
         trace.loops.check_identities(
             (result, assigned, new), lambda x: id(x) in given or trace.rebind.is_copy(x)
         )
+    made = (result, assigned, [change.assigned for change in changes])
+    watch.told_apart.refuse_keys(trace, arguments, made)
     result, returns_argument = with_places(trace, watch, given, result)
     if not changes and not assigned and not returns_argument:
         traced = _finish(trace, call, result, input_leaves, watch.guards_now())

@@ -94,6 +94,11 @@ class Rebinder:
         """Whether x is the trace's copy of a container or object."""
         return any(copy is x for _, copy in self._copies.values())
 
+    def has_copy_of(self, x: Any) -> bool:
+        """Whether the trace has a copy of x."""
+        real, copy = self._copies.get(id(x), (None, None))
+        return real is x and copy is not x
+
     def __call__(self, function: Any) -> Any:
         """The function as it runs inside the trace."""
         if isinstance(function, types.MethodType):

@@ -1,5 +1,6 @@
 """Functions that code tells apart from their copies in a trace: keys of a dict, members of a set,
-elements of a list of which the trace has no copy. They run as they are."""
+elements of a list of which the trace has no copy. They run as they are. Objects that code tells
+apart so have no copies in a program either: their calls run in segments."""
 
 from __future__ import annotations
 
@@ -7,10 +8,12 @@ import gc
 import types
 import weakref
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from rune_jit import trees
 from rune_jit.capture.names import values_in
+from rune_jit.capture.state import places
 from rune_jit.errors import UnsupportedOpError
 
 # Those that traces have both copied and found in containers.
@@ -30,6 +33,7 @@ class ToldApart:
     def __init__(self) -> None:
         self._held: dict[int, types.FunctionType] = {}  # by containers, by id
         self._copied: set[int] = set()  # ids of functions
+        self._keys: dict[int, Any] = {}  # objects that containers outside hold as keys, by id
 
     def holds(self, function: types.FunctionType) -> bool:
         """Whether there must be no copy of a function."""
@@ -58,6 +62,7 @@ class ToldApart:
             items = [*x, *x.values()] if isinstance(x, dict) else x
             if isinstance(x, _CONTAINERS):
                 self._held.update((id(f), f) for f in items if type(f) is types.FunctionType)
+            self._keys.update((id(key), key) for key in _keys_of(x))
 
     def are_met(self) -> bool:
         """Whether the trace has copied a function that a container holds: the next trace of it does
@@ -71,9 +76,48 @@ class ToldApart:
         if self.are_met():
             raise UnsupportedOpError("function: cannot copy what code compares")
 
+    def refuse_keys(self, trace: Any, arguments: Any, made: Any) -> None:
+        """Raises UnsupportedOpError if a dict or set, outside or among what the trace has made, has
+        an object as a key of which the trace has a copy: the two are not equal."""
+        records = {id(x): type(x) for _, x in places(arguments)}
+        kinds, rebind = {*records.values()}, trace.rebind
+        if any(type(x) in kinds or rebind.has_copy_of(x) for x in self._keys.values()) or any(
+            id(x) in records or rebind.is_copy(x) for x in _keys_within(made)
+        ):
+            raise UnsupportedOpError(
+                f"{trace.name}: cannot trace an object with arrays that is a key of a dict or a"
+                " member of a set (the trace has a copy of it)\n"
+                "hint: use a name or number of it as the key"
+            )
+
 
 _SEQUENCES = (list, tuple, deque, set, frozenset)
 _CONTAINERS = (*_SEQUENCES, dict, weakref.WeakKeyDictionary, weakref.WeakSet)
+
+
+def _keys_within(x: Any) -> Iterator[Any]:
+    """The objects that are keys of dicts and members of sets in x, or parts of such tuples, and
+    that equal themselves only."""
+    yield from _keys_of(x)
+    if isinstance(x, (list, tuple, dict)):
+        for item in x.values() if isinstance(x, dict) else x:
+            yield from _keys_within(item)
+
+
+def _keys_of(x: Any) -> Iterator[Any]:
+    if isinstance(x, (dict, set, frozenset)):
+        for key in x:
+            yield from _parts(key)
+
+
+def _parts(key: Any) -> Iterator[Any]:
+    if type(key) is tuple:
+        for item in key:
+            yield from _parts(item)
+        return
+    kind: Any = type(key)
+    if kind.__flags__ & trees.PYTHON_CLASS and kind.__hash__ is object.__hash__:
+        yield key
 
 
 def _is_key(function: types.FunctionType) -> bool:
