@@ -194,3 +194,13 @@ def test_an_array_squeezed_in_vain_is_itself(squeezed: Callable[[Any], Any]) -> 
         x = X.copy()
         assert squeezed(x) is x
         assert jitted(x) is x
+
+
+def test_vectorized_functions() -> None:
+    def f(x: Any) -> Any:
+        return np.vectorize(lambda t: t * 2), x + 1
+
+    for _ in range(2):
+        found, _ = rune_jit.jit(f)(np.ones(2))
+        assert type(found) is np.vectorize
+        np.testing.assert_array_equal(found(np.arange(3)), [0, 2, 4])

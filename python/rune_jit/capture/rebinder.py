@@ -393,6 +393,8 @@ class Rebinder:
     def lasting(self, x: Any) -> Any:
         """What stands outside of the trace for a function that it has made, or one of its copies:
         it reads the globals of its module. Of a stand-in, what it stands for."""
+        if isinstance(x, Vectorized):
+            x.real.pyfunc = self.lasting(x.real.pyfunc)
         if not isinstance(x, types.FunctionType) or not isinstance(x.__globals__, Globals):
             return original(x)
         if (known := self.outside(x)) is not x:

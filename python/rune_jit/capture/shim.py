@@ -22,6 +22,7 @@ from rune_jit.capture import math_functions
 from rune_jit.capture.creation import OF_WARNINGS, REPLACED, make_array
 from rune_jit.capture.stand_ins import OF_CLASSES, Function, Scalar, StandIn, Type
 from rune_jit.errors import UnsupportedOpError
+from rune_jit.rules.on_host import Vectorized
 from rune_jit.tracing.context import current_trace
 
 
@@ -225,4 +226,6 @@ def _originals() -> dict[int, Any]:
 
 def original(x: Any) -> Any:
     """The object for which x is a stand-in; otherwise x itself."""
+    if isinstance(x, Vectorized):
+        return x.real
     return x._real if isinstance(x, StandIn) else _originals().get(id(x), x)

@@ -192,16 +192,16 @@ class Vectorized:
     one number of each array at a time, as NumPy does."""
 
     def __init__(self, vectorize: np.vectorize) -> None:
-        self._vectorize = vectorize
+        self.real = vectorize
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not contains_traced(args) and not contains_traced(kwargs):
-            result = run_known(self._vectorize, args, kwargs)
-            return self if result is self._vectorize else result  # used as a decorator
+            result = run_known(self.real, args, kwargs)
+            return self if result is self.real else result  # used as a decorator
         others = (ones, minus_ones, various)
         try:
             return call_on_host(
-                self._vectorize,
+                self.real,
                 args,
                 kwargs,
                 name="numpy.vectorize",
@@ -215,7 +215,7 @@ class Vectorized:
             ) from error
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._vectorize, name)
+        return getattr(self.real, name)
 
 
 for _module, _probe, _names in _FUNCTIONS:
