@@ -221,6 +221,16 @@ def is_turned(leaf: Any) -> bool:
     return isinstance(memory, np.ndarray) and memory.flags.fnc and memory.flags.aligned
 
 
+def may_repeat(call: Call) -> bool:
+    """Whether two arguments of a call, or of another one of this signature, may be one array."""
+    arrays = [x for x in call.leaves if isinstance(x, (np.ndarray, Array))]
+    if call.in_chunks:  # each call is traced
+        kinds: list[Any] = [id(x) for x in arrays]
+    else:
+        kinds = [(x.dtype, x.ndim if call.sizes else x.shape) for x in arrays]
+    return len({*kinds}) < len(kinds)
+
+
 def is_defined_often(x: Any) -> bool:
     """Whether the key of a call describes this argument by its code (call_key.cpp)."""
     if not isinstance(x, types.FunctionType) or x.__closure__ or vars(x):

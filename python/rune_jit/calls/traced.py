@@ -12,7 +12,7 @@ import numpy as np
 
 from rune_jit import trees
 from rune_jit.arrays.array import Array
-from rune_jit.calls.arguments import STATE, USED_ONCE, Call, is_defined_often, is_turned
+from rune_jit.calls.arguments import STATE, USED_ONCE, Call, is_defined_often, is_turned, may_repeat
 from rune_jit.calls.views import View, Views, with_bases, with_places
 from rune_jit.capture import effects, threads
 from rune_jit.capture.guards import Watch
@@ -173,6 +173,7 @@ def _trace_once(
         input_leaves.append(position)
         shape = trace.sizes.shape_of(leaf, position)
         traced_leaves.append(_input_tracer(trace, leaf, position, shape))
+    trace.may_repeat = may_repeat(call)
     # What slots hold comes first: they may be attributes of objects among the other arguments.
     count = len((call.plain or call).leaves)
     state: list[Any] = []

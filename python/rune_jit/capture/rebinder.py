@@ -140,7 +140,7 @@ class Rebinder:
         code = function.__code__
         try:
             refuse_code(code)
-            if not self._trace.is_segmented:
+            if not self._trace.is_segmented and self._trace.may_repeat:
                 refuse_identity_of_arguments(code)
             if self._trace.is_segmented and assigns_globals(code):
                 return function  # objects' methods, which are as they are, see what it assigns

@@ -55,6 +55,7 @@ class Trace:
         self._guesses = guesses
         self._has_guessed = False
         self.in_chunks = False  # whether arrays may be larger than memory
+        self.may_repeat = False  # whether two arguments may be one array
         self.decides = False  # whether it takes conditions for those of later calls: conditions.py
         self.conditions = 0  # how many it has taken
         self.decided: dict[int, bool] = {}  # what these were, by the ids of values
