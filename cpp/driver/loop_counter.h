@@ -6,7 +6,8 @@
 
 namespace rune::driver {
 
-// The kernel with a further argument, the memory of an int64 that it reads instead of the variable.
+// The kernel with one more argument: an int64 in memory, which it reads in place of the variable
+// `counter`.
 lower::Kernel with_counter_in_memory(const lower::Kernel& kernel, const SymVar& counter);
 
 // A kernel whose argument is the memory of an int64, to which it adds `step`.

@@ -113,10 +113,11 @@ struct SequencePart {
   std::shared_ptr<const SequenceLoop> loop = nullptr;
 };
 
-// Iterations run the bodies of the turns, one after the other and again. The loop's argument is a
-// bool and its variable the most iterations: the loop ends before an iteration if the bool is false
-// or if so many have run. Then it runs `end` of the turn that would be next. The arguments of the
-// parts of each turn follow those of the loop.
+// A loop that the device runs. Each iteration runs the body of one turn; the turns alternate, and
+// the first follows the last. The loop has one argument, a bool in memory, and one variable, the
+// largest number of iterations. The loop ends before an iteration if the bool is false or if that
+// many iterations have run; it then runs `end` of the turn that would be next. In the launch, the
+// arguments of the turns' parts follow the loop's own.
 struct SequenceLoop {
   struct Turn {
     std::vector<SequencePart> body, end;

@@ -30,9 +30,9 @@ class Context {
   StreamHandle stream() const { return stream_; }
   int attribute(Attribute attribute) const;
 
-  // While it exists, the context is the calling thread's current one. A thread that had none keeps
-  // that of the first device. Throws UserError(Runtime) if
-  // an error or a fork destroyed the context.
+  // Makes the context the calling thread's current one for the scope's lifetime. A thread that had
+  // no current context keeps the first device's context afterwards. Throws UserError(Runtime) if an
+  // error or a fork destroyed the context.
   class Scope {
    public:
     explicit Scope(const Context& context);

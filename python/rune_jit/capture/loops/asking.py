@@ -53,8 +53,13 @@ def with_callees(
 ) -> types.CodeType:
     """The code of a definition that asks for what it calls."""
     tree.body = [callees.visit(s) for s in tree.body]
-    ast.fix_missing_locations(tree)
-    made = asked(compiled(tree, code, qualname))
+    return _compiled(tree, code, qualname)
+
+
+def _compiled(tree: ast.stmt, code: types.CodeType, qualname: str) -> types.CodeType:
+    """The code of a definition in which callees have been visited. `code` as it is, if the other
+    one would use other variables of outer functions."""
+    made = asked(compiled(ast.fix_missing_locations(tree), code, qualname))
     return made if made.co_freevars == code.co_freevars else code
 
 
@@ -66,6 +71,4 @@ def _lambda(function: types.FunctionType) -> types.CodeType:
         return code
     x = copy.deepcopy(x)
     x.body = callees_of(function).visit(x.body)
-    definition = ast.fix_missing_locations(ast.copy_location(ast.Expr(x), x))
-    made = asked(compiled(definition, code, function.__qualname__))
-    return made if made.co_freevars == code.co_freevars else code
+    return _compiled(ast.copy_location(ast.Expr(x), x), code, function.__qualname__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter, defaultdict
 from typing import Any
 
@@ -20,10 +21,8 @@ from rune_jit.capture.loops.growing import (
     put_together,
     running,
 )
-from rune_jit.capture.loops.reading import Stack, stack, stack_of
-from rune_jit.tracing.context import current_trace
+from rune_jit.capture.loops.reading import Stack, in_place_of, stack, stack_of
 from rune_jit.tracing.loop_plans import LoopRefused
-from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
@@ -34,15 +33,10 @@ _FACTOR = 0x9E3779B97F4A7C15 - 2**64
 
 def stack_or_dict(name: str, initial: tuple[Any, ...], size: int) -> Any:
     """As `stack`, of a list, queue, dict or set."""
-    items, capacity = running.lists[-1][name]
-    trace = current_trace()
-    if not is_dict(items) or trace is None or isinstance(trace, SegmentedTrace):
+    items, _ = running.lists[-1][name]
+    if not is_dict(items):
         return stack(name, initial, size)
-    new: list[Any] = []
-    if trace.loops is not None:
-        made = Mapping(trace, name, new, capacity, initial, items)
-        trace.loops.growing[id(new)] = made
-    return new
+    return in_place_of(name, functools.partial(Mapping, initial=initial, of=items))
 
 
 class Mapping(Stack):

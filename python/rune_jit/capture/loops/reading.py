@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import heapq
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -39,6 +41,12 @@ _MOST = 2**31
 def stack(name: str, initial: tuple[Any, ...], size: int) -> Any:
     """The list, if the loop's function runs as it is; while it is traced, another one. `initial` is
     what it holds, `size` how many numbers an item is (0: it is no tuple)."""
+    return in_place_of(name, functools.partial(Stack, initial=initial, size=size))
+
+
+def in_place_of(name: str, make: Callable[..., Growing]) -> Any:
+    """What the loop makes longer, if its function runs as it is. While it is traced, an empty list,
+    for which make(trace, name, list, capacity) gives the arrays."""
     items, capacity = running.lists[-1][name]
     trace = current_trace()
     if trace is None or isinstance(trace, SegmentedTrace):
@@ -46,7 +54,7 @@ def stack(name: str, initial: tuple[Any, ...], size: int) -> Any:
         return items
     new: list[Any] = []
     if trace.loops is not None:
-        trace.loops.growing[id(new)] = Stack(trace, name, new, capacity, initial, size)
+        trace.loops.growing[id(new)] = make(trace, name, new, capacity)
     return new
 
 
