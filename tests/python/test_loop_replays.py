@@ -111,6 +111,32 @@ def test_an_object_may_change_in_the_first_iteration() -> None:
     both(f, X, 20)
 
 
+def test_loops_in_loops() -> None:
+    def paths(n: int) -> Any:
+        rng = np.random.default_rng(8)
+        ends = np.zeros(n)
+        for i in range(n):
+            x = rng.normal()
+            for k in range(20):
+                x += 0.1 * rng.standard_normal() + rng.random(2)[1] * k
+            for _ in range(2):
+                x -= rng.random()
+            ends[i] = x + rng.integers(5)
+        return ends, rng.random()
+
+    def deeper(x: Any) -> Any:
+        rng = np.random.default_rng(9)
+        for i in range(5):
+            for j in range(2):
+                for k in range(6):
+                    x[i, k % 3] += rng.random() * (j + 1)
+            x[i] += rng.normal(size=3)
+        return x, rng.random()
+
+    rolled(paths, 30, ulps=64)
+    both(deeper, X, ulps=64)
+
+
 def conditional(x: Any, n: int) -> Any:
     rng = np.random.default_rng(6)
     for i in range(n):

@@ -8,9 +8,11 @@ them in arrays, of which an iteration takes its row:
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from rune_jit import _core
 from rune_jit.capture.loops.branches import convert
@@ -24,24 +26,26 @@ from rune_jit.rules.known import known
 from rune_jit.tracing.trace import Trace
 
 
-class Replay:
-    """The numbers of all iterations of a loop."""
+class Rows(NamedTuple):
+    """Random numbers, by the calls that draw them: an array for each, whose first axes are the
+    iterations of the loops around the call."""
 
-    def __init__(
-        self,
-        trace: Trace,
-        uses: Uses,
-        numbers: Range,
-        generators: list[Any],
-        arrays: list[Any],
-        kinds: tuple[str, ...],
-    ) -> None:
-        self.uses = uses  # what the loop reads from outside, without the generators
-        self._trace, self._range, self._kinds = trace, numbers, kinds
-        self._generators = generators
-        self._rows = [known(array) for array in arrays]
+    generators: list[Any]
+    arrays: list[Any]
+    kinds: tuple[str, ...]  # "float", "int", "NumPy's" or "array"
+
+
+class Replay:
+    """The numbers of all iterations of a loop, and of the loops in it."""
+
+    def __init__(self, trace: Trace, loop: Loop, numbers: Range, draws: Draws, rows: Rows) -> None:
+        self.uses = _without_draws(loop.uses, draws)  # what it reads from outside
+        self._trace, self._range, self._rows = trace, numbers, rows
+        sites = [(i, around, rows.arrays[i].shape) for i, (_, around) in enumerate(draws.sites)]
+        self._sequence = list(_sequence(sites, 1))  # of the draws in an iteration
+        self._around = [around for _, around in draws.sites]
         self._position: Any = 0
-        self._site = 0
+        self._next = 0
 
     @classmethod
     def of(
@@ -52,50 +56,95 @@ class Replay:
         draws = draws_of(loop.original, names, module) if numbers.is_known else None
         if draws is None or draws.may_end_early or abs(numbers.step) != 1:
             return None
-        if any(len(around) > 1 for _, around in draws.sites):
-            return None
         methods = draws.methods(names, module)
         if methods is None or not all(_is_seeded(method.__self__) for method in methods):
             return None
-        drawing = Drawing(draws)
-        _core.suspend_traces()
-        try:
-            drawn = drawing.draw(methods, names, module)
-        finally:
-            _core.resume_traces()
-        if drawn is None:
+        outer = methods[0].__self__.replay
+        rows = _drawn(draws, methods, names, module) if outer is None else outer._inner(draws)
+        if rows is None or any(x.shape[0] != len(numbers.known) for x in rows.arrays):
             return None
-        generators = [method.__self__ for method in methods]
-        uses = _without_draws(loop.uses, draws)
-        return cls(trace, uses, numbers, generators, drawn.arguments, drawn.key)
+        return cls(trace, loop, numbers, draws, rows)
 
     @contextmanager
     def iteration(self, number: Any) -> Iterator[None]:
         """Draws give the numbers of the iteration with this number. Raises LoopRefused if they are
         others than those of each iteration."""
-        self._position, self._site = self._range.iterations_before(number), 0
-        for generator in self._generators:
+        self._position, self._next = self._range.iterations_before(number), 0
+        outer = [generator.replay for generator in self._rows.generators]
+        for generator in self._rows.generators:
             generator.replay = self
         yield
-        for generator in self._generators:
-            generator.replay = None
-        if self._site != len(self._rows):
+        for generator, replay in zip(self._rows.generators, outer, strict=True):
+            generator.replay = replay
+        if self._next != len(self._sequence):
             self._refuse()
 
     def take(self) -> Any:
         """What the next draw of the iteration gives."""
-        if self._site == len(self._rows):
+        if self._next == len(self._sequence):
             self._refuse()
-        rows, kind = self._rows[self._site], self._kinds[self._site]
-        self._site += 1
-        row = rows[self._position]
+        site, index = self._sequence[self._next]
+        self._next += 1
+        kind, row = self._rows.kinds[site], self._rows.arrays[site][(self._position, *index)]
         if kind == "array":
             return row.copy()
         return row if kind == "NumPy's" else convert(float if kind == "float" else int, row)
 
+    def _inner(self, draws: Draws) -> Rows | None:
+        """The numbers of the loop in this one that draws next, in this iteration."""
+        if self._next == len(self._sequence):
+            return None
+        first, index = self._sequence[self._next]
+        sites = range(first, first + len(draws.sites))
+        depths = {
+            len(self._around[i]) - len(around)
+            for i, (_, around) in zip(sites, draws.sites, strict=True)
+        }
+        depth = depths.pop()
+        if depths or depth < 1 or any(index[depth - 1 :]):
+            return None
+        for i in sites:
+            shape = self._rows.arrays[i].shape[depth : len(self._around[i])]
+            self._next += math.prod(shape)
+        at = (self._position, *index[: depth - 1])
+        arrays = [self._rows.arrays[i][at] for i in sites]
+        return Rows(self._rows.generators, arrays, self._rows.kinds[first : sites.stop])
+
     def _refuse(self) -> None:
         assert self._trace.loops is not None
         self._trace.loops.fail("it draws random numbers that not each iteration draws")
+
+
+def _drawn(draws: Draws, methods: list[Any], names: Mapping[str, Any], module: Any) -> Rows | None:
+    """The numbers of all iterations of an outermost loop; None if they cannot be drawn before."""
+    _core.suspend_traces()
+    try:
+        drawn = Drawing(draws).draw(methods, names, module)
+    finally:
+        _core.resume_traces()
+    if drawn is None:
+        return None
+    generators = list({id(x.__self__): x.__self__ for x in methods}.values())
+    return Rows(generators, [known(array) for array in drawn.arguments], drawn.key)
+
+
+def _sequence(
+    sites: list[tuple[int, tuple[int, ...], tuple[int, ...]]], depth: int
+) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """The draws in an iteration of a loop: the number of each site, and those of the iterations of
+    further loops around it. `sites` are their numbers, loops and how often these run."""
+
+    def loop_of(site: tuple[int, tuple[int, ...], tuple[int, ...]]) -> int:
+        return site[1][depth] if len(site[1]) > depth else -1
+
+    for loop, found in itertools.groupby(sites, loop_of):
+        group = list(found)
+        if loop < 0:
+            yield from ((number, ()) for number, *_ in group)
+            continue
+        inner = list(_sequence(group, depth + 1))
+        for k in range(group[0][2][depth]):
+            yield from ((number, (k, *index)) for number, index in inner)
 
 
 def _is_seeded(source: Any) -> bool:
