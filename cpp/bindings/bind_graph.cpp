@@ -236,6 +236,15 @@ void bind_functions(Class& c) {
       "Makes the program check that Python integers keep within 64 bits, in loops at these lines.");
   def(c, "depends_on_arguments", &depends_on_arguments, py::arg("value"),
       "Whether a value is computed from an argument of the program.");
+  c.def(
+      "holds_at",
+      [](PyGraph& g, const Argument<Dim>::Python& counter, const PyValue& x, int64_t start,
+         int64_t count, int64_t step) {
+        return holds_at(g, Argument<Dim>::from(g, counter), x.operand(), start, count, step);
+      },
+      py::arg("counter"), py::arg("x"), py::arg("start"), py::arg("count"), py::arg("step"),
+      "Whether a 0-d bool holds in the iterations in which the counter is start, start + step, and "
+      "so on. None if anything but the counter decides it.");
   def(c, "begin_condition", &begin_condition,
       "What is traced until the condition ends is used only where it holds.");
   def(c, "end_condition", &end_condition, py::arg("holds"),

@@ -303,6 +303,17 @@ class GraphBuilder:
         """
         Ends the innermost loop without a result: nobody uses its values.
         """
+    def holds_at(
+        self,
+        counter: typing.Any,
+        x: typing.Any,
+        start: typing.SupportsInt | typing.SupportsIndex,
+        count: typing.SupportsInt | typing.SupportsIndex,
+        step: typing.SupportsInt | typing.SupportsIndex,
+    ) -> list[bool] | None:
+        """
+        Whether a 0-d bool holds in the iterations in which the counter is start, start + step, and so on. None if anything but the counter decides it.
+        """
     def host_callback(
         self,
         name: str,

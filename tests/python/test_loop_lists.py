@@ -387,3 +387,99 @@ def test_an_index_out_of_bounds() -> None:
 
     with pytest.raises(IndexError, match="index 9 is out of bounds for axis 0 with size 9"):
         rune_jit.jit(f)(x())
+
+
+# Appending under conditions on the counter.
+
+
+class Costs:
+    def __init__(self) -> None:
+        self.costs: list[Any] = []
+
+    def fit(self, x: Any, n: int) -> Any:
+        w = np.zeros(3)
+        for i in range(n):
+            w = w * 0.9 + x[i % 9]
+            if i % 20 == 0:
+                self.costs.append((w**2).sum())
+        return w
+
+
+def every_twentieth(x: Any, n: int) -> Any:
+    costs = Costs()
+    return costs.fit(x, n), costs.costs
+
+
+def snapshots(x: Any, n: int) -> Any:
+    saved, times = [x[0]], []
+    for k in range(n, 0, -1):
+        x = x * 0.5 + k
+        if k % 7 == 3 or k == n:
+            saved.append(x[k % 9].copy())
+            times.append((k, x.sum()))
+    return saved, times, np.array(saved[1:])
+
+
+def inner(x: Any, n: int) -> Any:
+    found = []
+    for i in range(n):
+        for j in range(6):
+            x = x * 0.9 + 1
+            if j % 2 == 1:
+                found.append(x[0, 0] + i)
+    return found
+
+
+def last_item(x: Any, n: int) -> Any:
+    found = [0.5]
+    for i in range(n):
+        if i % 4 == 1:
+            found.append(found[-1] * 0.5 + x[i % 9, 1])
+    return found, found[-1]
+
+
+@pytest.mark.parametrize("n", [5, 40, 300])
+@pytest.mark.parametrize("f", [every_twentieth, snapshots, inner, last_item])
+def test_the_counter_decides_whether_a_list_becomes_longer(f: Any, n: int) -> None:
+    rolled(f, x(), n, ulps=256)
+
+
+def other_conditions(x: Any, n: int) -> Any:
+    by_data, by_both, twice, never = [], [], [], []
+    for i in range(n):
+        if x[i % 9, 0] > 0.5:
+            by_data.append(i)
+        if i % 2 == 0 and x[i % 9, 1] > 0.5:
+            by_both.append(x[i % 9, 1])
+        if i % 3 == 0:
+            twice.append(x[i % 9, 2])
+        else:
+            twice.append(-1.0)
+        if i > 1000:
+            never.append(i)
+    return by_data, by_both, twice, never
+
+
+def under_a_name(x: Any, n: int) -> Any:
+    found, best = [], x[0]
+    for i in range(n):
+        x = np.roll(x, 1)
+        if i % 4 == 1:
+            best = x * 2
+            found.append(best)
+    best[0] = 99
+    return found, best
+
+
+def by_the_outer_counter(x: Any, n: int) -> Any:
+    found = []
+    for i in range(n):
+        for j in range(5):
+            if i % 2 == 0:
+                found.append(x[i % 9, 0] * j)
+    return found
+
+
+@pytest.mark.parametrize("f", [other_conditions, under_a_name, by_the_outer_counter])
+def test_other_conditions(f: Any) -> None:
+    both(f, x(), 30)

@@ -1,9 +1,11 @@
 #include "graph/numpy/loops.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
+#include "alu/eval.h"
 #include "graph/attribute_dims.h"
 #include "graph/numpy/integer_ranges.h"
 #include "graph/numpy/ufuncs.h"
@@ -94,6 +96,52 @@ bool depends_on_arguments(const TracedGraph& t, const Operand& x) {
   return depends_on(t, Value{0}, x, [](Value, const Node& node) {
     return node.as<Placeholder>() || node.as<Host_Callback>() || node.as<Custom>();
   });
+}
+
+namespace {
+
+// The 0-d value of a node, by those of its inputs; nothing if something outside decides it.
+std::optional<Scalar> evaluated(const Node& node, std::span<const Scalar> inputs) {
+  if (max_elements(node.shape()) != 1) return std::nullopt;
+  if (const auto* constant = node.as<Const_Scalar>()) return constant->value;
+  if (const auto* cast = node.as<Cast>()) return inputs[0].cast(cast->target);
+  if (const auto* unary = node.as<Unary>()) return evaluate(unary->op, inputs);
+  if (const auto* binop = node.as<Binop>()) return evaluate(binop->op, inputs);
+  if (const auto* ternary = node.as<Ternary>()) return evaluate(ternary->op, inputs);
+  if (node.as<Reshape>() || node.as<Expand>()) return inputs[0];
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::vector<bool>> holds_at(const TracedGraph& t, const Dim& counter,
+                                          const Operand& x, int64_t start, int64_t count,
+                                          int64_t step) {
+  if (x.literal) return std::nullopt;
+  const Value declared = declaration(t, counter);
+  std::set<Value> needed;  // in the order of the graph
+  std::vector<Value> open{x.value};
+  while (!open.empty()) {
+    const Value v = open.back();
+    open.pop_back();
+    if (!needed.insert(v).second || v == declared) continue;
+    open.insert(open.end(), t[v].inputs.begin(), t[v].inputs.end());
+  }
+  std::vector<bool> result;
+  std::map<Value, Scalar> values;
+  for (int64_t k = 0; k < std::max<int64_t>(count, 1); ++k) {
+    for (const Value v : needed) {
+      std::vector<Scalar> inputs;
+      if (v != declared)
+        for (const Value input : t[v].inputs) inputs.push_back(values.at(input));
+      const std::optional<Scalar> value =
+          v == declared ? Scalar::of(DType::Int64, start + k * step) : evaluated(t[v], inputs);
+      if (!value) return std::nullopt;
+      values[v] = *value;
+    }
+    if (k < count) result.push_back(values.at(x.value).as_bool());
+  }
+  return result;
 }
 
 double largest_operation(const TracedGraph& t, const Dim& counter) {

@@ -1,6 +1,9 @@
 // Builds the loops of a traced function. The body of a loop is traced once.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "graph/numpy/operands.h"
 
 namespace rune::graph::numpy {
@@ -17,6 +20,11 @@ bool depends_on_counter(const TracedGraph& t, const Dim& counter, const Operand&
 bool depends_on_carried(const TracedGraph& t, const Dim& counter, const Operand& x);
 // Whether a value depends on an argument of the program or on a result of a host call.
 bool depends_on_arguments(const TracedGraph& t, const Operand& x);
+// Whether a 0-d bool holds in the iterations in which the counter is start, start + step, and so
+// on; nothing if anything but this counter decides it.
+std::optional<std::vector<bool>> holds_at(const TracedGraph& t, const Dim& counter,
+                                          const Operand& x, int64_t start, int64_t count,
+                                          int64_t step);
 // The number of operations of the largest node that has been made since the loop began.
 double largest_operation(const TracedGraph& t, const Dim& counter);
 // A size in the body of the innermost loop, from `low` to `high`: a number that is computed there.

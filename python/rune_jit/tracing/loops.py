@@ -55,8 +55,8 @@ class Body:
         self.raises = False  # whether it has a `raise` under such a condition
         self._written: dict[int, _Saved] = {}
         self.lists: dict[int, list[Any]] = {}  # by id: from outside, which it may append to
-        # Of these: what it has appended, and whether the list is a comprehension's.
-        self.appended: dict[int, tuple[list[Any], list[Any], bool]] = {}
+        # Of these: what it has appended, whether the list is a comprehension's, and the conditions.
+        self.appended: dict[int, tuple[list[Any], list[Any], bool, list[Any]]] = {}
         self.conditions = 0  # how many it runs under
         self.calls: list[HostCall] = []  # in order
         # What the first ones return, as values that have a row for each iteration, and which row.
@@ -229,11 +229,20 @@ class Loops:
                 self.grow(items)
                 self.fail("it appends to a list under a condition")
             return False
-        if len(self._conditions) > body.conditions:
+        conditions = [condition for condition, _ in self._conditions[body.conditions :]]
+        _, known, _, earlier = body.appended.setdefault(id(items), (items, [], is_new, conditions))
+        if earlier != conditions:
             self.grow(items)
             self.fail("it appends to a list under a condition")
-        body.appended.setdefault(id(items), (items, [], is_new))[1].extend(values)
+        known.extend(values)
         return True
+
+    def is_decided_by_counter(self, builder: Any) -> bool:
+        """Whether the innermost loop's counter decides whether what is traced now runs in an
+        iteration."""
+        body = self.open[-1]
+        conditions = (condition for condition, _ in self._conditions[body.conditions :])
+        return all(builder.holds_at(body.counter, x, 0, 0, 1) is not None for x in conditions)
 
     def grow(self, items: list[Any]) -> None:
         """Makes arrays stand for a list whose length data may decide, if that can be: then the

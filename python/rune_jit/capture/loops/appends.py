@@ -1,5 +1,6 @@
-"""Lists that a loop of the program makes longer: each iteration appends the same number of values.
-The loop writes them to arrays, whose rows the list holds afterwards."""
+"""Lists that a loop of the program makes longer: each iteration appends the same number of values,
+or each for which a condition on the counter holds (`if i % 10 == 0`). The loop writes them to
+arrays, whose rows the list holds afterwards."""
 
 from __future__ import annotations
 
@@ -65,6 +66,8 @@ def is_better_apart(trace: Any, items: list[Any], names: dict[str, Any]) -> bool
     body = loops.open[0]
     low, high = (x if type(x) is int else 0 for x in (body.counter.low, body.counter.high))
     loop = LOOPS[body.loop]
+    if len(loops.open) == 1 and loops.is_decided_by_counter(trace.builder):
+        return False
     if high - low < _MANY or loops.num_conditions <= body.conditions or loop.original is None:
         return False
     if all(names.get(name) is not items for name in appended_only(loop.original)):
@@ -153,8 +156,10 @@ class Appends:
         self._trace, self._body, self._range, self._reaches = trace, body, numbers, reaches
         self._replaced = replaced
         self._made: dict[int, list[Any]] = {}  # by id of a structure: those of all iterations
-        # With what an iteration appends, and whether the list is a comprehension's.
-        self._lists: list[tuple[list[Any], list[Any], bool]] = []
+        # With what an iteration appends, whether the list is a comprehension's, and in which
+        # iterations.
+        self._lists: list[tuple[list[Any], list[Any], bool, list[int] | range]] = []
+        self._is_partial = False  # whether the values that are planned now are of some iterations
         self._arrays: list[_Array] = []
         self._seen: set[int] = set()  # ids of lists and storages
         self._taken: set[int] = set()  # of those that the next iteration appends
@@ -166,6 +171,8 @@ class Appends:
         certainly; `given`: the names of arrays carried as values, by the ids of their storages at
         the start of an iteration; `before` and `after`: what names stand for before the loop and
         after an iteration. Raises GivenUp."""
+        appended = self._body.appended.values()
+        iterations = [self._iterations(items, conditions) for items, *_, conditions in appended]
         if not runs_all or type(self._range.count) is not int:
             self._grow()
             raise GivenUp("it appends to a list, and how often it runs is not known")
@@ -173,15 +180,31 @@ class Appends:
             self._grow()
             raise GivenUp("it appends to a list, and its steps are not 1")
         self._given, self._before, self._after = given, before, after
-        for items, values, is_new in self._body.appended.values():
+        for (items, values, is_new, _), runs in zip(appended, iterations, strict=True):
+            self._is_partial = len(runs) < self._range.count
             self._check_count(len(values), _MOST_ITEMS)
             is_flat = len(values) > 1 and self._are_alike(values)
             planned = self._plan_rows(values, values) if is_flat else self._plan_list(values)
             if is_flat:
                 self._arrays[-1] = self._arrays[-1]._replace(is_flat=True)
-            self._lists.append((items, planned, is_new))
+            self._lists.append((items, planned, is_new, runs))
         if not self._seen.isdisjoint(self._taken):
             raise GivenUp("it appends an array twice")
+
+    def _iterations(self, items: list[Any], conditions: list[Any]) -> list[int] | range:
+        """In which iterations a list becomes longer, if it is known how many there are. Raises
+        GivenUp."""
+        numbers, builder = self._range, self._trace.builder
+        found: list[int] | range = range(numbers.count if type(numbers.count) is int else 0)
+        for condition in conditions:
+            of = (numbers.start, numbers.count, numbers.step) if numbers.is_known else None
+            holds = of and builder.holds_at(self._body.counter, condition, *of)
+            if holds is None:
+                assert self._trace.loops is not None
+                self._trace.loops.grow(items)
+                raise GivenUp("it appends to a list under a condition")
+            found = [k for k in found if holds[k]]
+        return found
 
     def _grow(self) -> None:
         """Makes arrays stand for one of the lists whose length data may decide, if there is one.
@@ -226,6 +249,8 @@ class Appends:
         if type(value) is tuple:
             return tuple(self._plan_list(list(value)))
         if (parts := parts_of(value)) is not None:
+            if self._is_partial:
+                raise GivenUp(f"it appends a {type(value).__name__} under a condition")
             if is_mutable(value):
                 if id(value) in self._seen or self._reaches(value):
                     raise GivenUp(f"it appends a {type(value).__name__} that it has not made")
@@ -287,6 +312,9 @@ class Appends:
             raise GivenUp("it appends an array twice")
         self._seen.add(id(storage))
         name = self._given.get(id(storage))
+        others = (x._storage for x in self._after.values() if is_array(x))
+        if self._is_partial and (name is not None or any(x is storage for x in others)):
+            raise GivenUp("it appends an array under a condition for which a name stands")
         if name is None:
             return None
         new = self._after[name]._storage
@@ -333,11 +361,10 @@ class Appends:
         # By id of a storage in an iteration: the array in one, and in all.
         self._rows: dict[int, tuple[Tracer, list[Tracer]]] = {}
         new = [
-            [x for k in range(self._range.count) for x in self._of(planned, k)]
-            for _, planned, _ in self._lists
+            [x for k in runs for x in self._of(planned, k)] for _, planned, _, runs in self._lists
         ]
         self._share(made)
-        for (items, _, is_new), values in zip(self._lists, new, strict=True):
+        for (items, _, is_new, _), values in zip(self._lists, new, strict=True):
             if not loops.append(items, values, is_new):
                 items += values
 

@@ -203,7 +203,7 @@ class Comparison:
         if self._goes_on is not None or self._body.decides:
             return True
         names = {*self._carried, *self._loop.results} - {self._loop.target, *self._counted}
-        appended = tracers_in([values for _, values, _ in self._body.appended.values()])
+        appended = tracers_in([values for _, values, *_ in self._body.appended.values()])
         if any(is_array(x) or self._is_data(x._value_in(self._trace)) for x in appended):
             return True
         if not names:
