@@ -194,7 +194,8 @@ class LoopsLowerer {
   // With several workgroups, each runs the iterations of its own share.
   void run(const Repeat& repeat) {
     const bool is_outermost = counters_.size() == variables_.size();
-    if (is_outermost && workgroups_ == 1 && !is_of_threads_) {
+    // Loops that run on exchanged memory do not exchange other memory.
+    if (exchanged_.empty() && workgroups_ == 1 && !is_of_threads_) {
       const Exchanges exchanges = find_exchanges(plan_, repeat);
       if (is_worth_turns(repeat, exchanges)) return run_in_turns(repeat, exchanges);
     }
@@ -233,7 +234,7 @@ class LoopsLowerer {
   // arrays, and where the code is short.
   bool is_worth_turns(const Repeat& repeat, const Exchanges& exchanges) const {
     constexpr int64_t kLeastBytes = 4096;
-    constexpr size_t kMostInstructions = 400;
+    constexpr size_t kMostInstructions = 1000;
     if (exchanges.num_turns != 2 || repeat.goes_on || !span_of(repeat).is_constant()) return false;
     int64_t bytes = 0;
     for (const Exchange& exchange : exchanges.cells) {
@@ -339,6 +340,7 @@ class LoopsLowerer {
   }
 
   void run(const Store& store) {
+    if (store.is_covered) return;
     const Cell &target = plan_.cells[store.target], &part = plan_.cells[store.part];
     const Ints to = contiguous_strides(target.shape), from = contiguous_strides(part.shape);
     Var start = number(0);
