@@ -170,6 +170,15 @@ bool reads_own_writes(const Kernel& kernel) {
   });
 }
 
+// LLVM's passes take longer than selecting instructions, and gain little in a long body.
+constexpr size_t kMostOptimized = 5000;
+
+// Whether LLVM's passes should run through a kernel: what its loops carry passes through memory,
+// which they turn into registers.
+bool needs_passes(const Kernel& kernel) {
+  return kernel.body.size() <= kMostOptimized && reads_own_writes(kernel);
+}
+
 // What does not depend on the task: pointers, symbolic variables, scratch memory.
 void KernelRenderer::prologue() {
   w_.label("entry");
@@ -462,7 +471,7 @@ std::string render_llvm_module(std::span<const lower::Kernel> kernels) {
     const bool is_new = symbols.insert(identifier(kernel.name)).second;
     RUNE_CHECK(is_new, "llvm_ir: two kernels named ", identifier(kernel.name), " in one module");
     text += llvm::KernelRenderer(kernel, declarations).render() + '\n';
-    optimize = optimize || llvm::reads_own_writes(kernel);
+    optimize = optimize || llvm::needs_passes(kernel);
   }
   for (const std::string& declaration : declarations) text += declaration + '\n';
   text += concat("\nattributes #0 = { nounwind \"prefer-vector-width\"=\"512\"",
@@ -473,8 +482,8 @@ std::string render_llvm_module(std::span<const lower::Kernel> kernels) {
 std::vector<std::string> render_llvm_modules(std::span<const lower::Kernel> kernels) {
   std::vector<std::string> texts(kernels.size());
   for (size_t begin = 0, end = 0; begin < kernels.size(); begin = end) {
-    const bool optimized = llvm::reads_own_writes(kernels[begin]);
-    while (end < kernels.size() && llvm::reads_own_writes(kernels[end]) == optimized) ++end;
+    const bool optimized = llvm::needs_passes(kernels[begin]);
+    while (end < kernels.size() && llvm::needs_passes(kernels[end]) == optimized) ++end;
     texts[begin] = render_llvm_module(kernels.subspan(begin, end - begin));
   }
   return texts;

@@ -251,17 +251,6 @@ def test_numbers_of_changing_kinds_stay_in_their_iterations(rng):
     check(triangle, 120, generator=rng, drawn=False)
 
 
-def test_a_generator_that_the_function_makes():
-    def seeded(points, n, seed):
-        rng = np.random.default_rng(seed)
-        w = np.zeros(3)
-        for _ in range(n):
-            w += 0.1 * (points[rng.integers(len(points))] - w)
-        return w, rng.random()
-
-    check(seeded, POINTS, 400, 7)
-
-
 def test_other_objects_with_such_methods():
     class Table:
         def choice(self, i):

@@ -155,3 +155,9 @@ def test_no_iteration_copies(count: int) -> None:
     loop = next(line for line in text.splitlines() if "= range" in line)
     bound = loop.split("range ")[1].split(" ")[0]
     assert f"{bound} = const i64({(count + 1) // 2}) : i64" in text
+
+
+def test_iterations_that_read_other_rows_are_one_kernel() -> None:
+    """Each of them would take long to compile, and they share no registers."""
+    program = rune_jit.jit(shortest_paths).lower(array(190, 190), 190)
+    assert len(program.kernels) == 1

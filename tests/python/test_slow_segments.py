@@ -10,6 +10,7 @@ from segment_checks import check, never_numpy, segmented, x
 
 import rune_jit
 from rune_jit.calls import entries
+from rune_jit.calls import traced as calls_traced
 from rune_jit.calls.trial import Trial
 from rune_jit.capture import rebinder
 from rune_jit.capture.loops import apart
@@ -317,6 +318,37 @@ def test_one_object_shows_that_a_program_is_too_large():
     Jitted.distances.clear_cache()
     Jitted(x).distances(x[:3])
     assert Jitted.distances.cache_info().misses == 3
+
+
+def test_objects_and_numbers_show_that_calls_run_in_segments(monkeypatch):
+    """Calls that are given new objects are not traced again, though their numbers are constants."""
+
+    class Log:
+        def __init__(self):
+            self.lines = []
+
+    traced, counts = [], []
+    trace_once = calls_traced._trace_once
+
+    def counted(*args):
+        traced.append(args)
+        return trace_once(*args)
+
+    monkeypatch.setattr(calls_traced, "_trace_once", counted)
+
+    @rune_jit.jit
+    def f(x, n, log):
+        for _ in range(n):
+            log.lines.append(str(x.sum()))
+        return x * n
+
+    values = np.arange(6.0)
+    for _ in range(6):
+        log = Log()
+        np.testing.assert_array_equal(f(values, 2, log), values * 2)
+        assert log.lines == [str(values.sum())] * 2
+        counts.append(len(traced))
+    assert counts[2:] == [counts[1]] * 4
 
 
 def _raises(x):

@@ -236,8 +236,9 @@ bool have_own_parts(const Graph& graph, const LoopTree& tree, const LoopTree::Lo
 
 namespace {
 
-// What a loop has at most and an iteration at least to be expanded on cores.
-constexpr double kMostExpandedNodes = 600;
+// What a loop has at most and an iteration at least to be expanded on cores. Iterations that read
+// other elements than they write do not stay in one kernel, and take longer to compile.
+constexpr double kMostExpandedNodes = 400, kMostNodesByElement = 600;
 constexpr double kLargeIteration = 1 << 16;
 
 }  // namespace
@@ -255,6 +256,24 @@ double expanded_nodes(const Graph& graph, const LoopTree& tree, const LoopTree::
                                    static_cast<double>(std::abs(range.step)));
 }
 
+bool is_by_element(const Graph& graph, const LoopTree::Loop& loop) {
+  return std::all_of(loop.members.begin(), loop.members.end(), [&](uint32_t id) {
+    switch (graph.nodes[id].kind()) {
+      case NodeKind::Unary:
+      case NodeKind::Binop:
+      case NodeKind::Ternary:
+      case NodeKind::Cast:
+      case NodeKind::Bitcast:
+      case NodeKind::Const_Scalar:
+      case NodeKind::Reshape:
+      case NodeKind::Expand:
+      case NodeKind::Carry:
+      case NodeKind::Loop_Counter: return true;
+      default: return Value{id} == loop.end;
+    }
+  });
+}
+
 bool expands_on_cores(const Graph& graph, const LoopTree& tree, const LoopTree::Loop& loop) {
   double elements = 0;  // that an iteration computes
   for (const uint32_t id : loop.members) {
@@ -262,7 +281,8 @@ bool expands_on_cores(const Graph& graph, const LoopTree& tree, const LoopTree::
     if (is_movement(node.kind()) || node.as<Carry>() || node.as<Update>()) continue;
     elements += static_cast<double>(max_elements(node.shape())) * reduced_elements(graph, node);
   }
-  return elements >= kLargeIteration && expanded_nodes(graph, tree, loop) <= kMostExpandedNodes;
+  const double most = is_by_element(graph, loop) ? kMostNodesByElement : kMostExpandedNodes;
+  return elements >= kLargeIteration && expanded_nodes(graph, tree, loop) <= most;
 }
 
 }  // namespace rune::graph

@@ -77,6 +77,10 @@ bool have_own_parts(const Graph& graph, const LoopTree& tree, const LoopTree::Lo
 // Nodes of all iterations of a loop, but for those that cost nothing.
 double expanded_nodes(const Graph& graph, const LoopTree& tree, const LoopTree::Loop& loop);
 
+// Whether the iterations of a loop, which has no loops in it, compute each element from this
+// element alone: one kernel can keep in registers what they carry.
+bool is_by_element(const Graph& graph, const LoopTree::Loop& loop);
+
 // Whether the iterations of a loop, which has a known number of them and no loops in it, are few
 // and compute so much that their operations are better compiled one by one, for all cores.
 bool expands_on_cores(const Graph& graph, const LoopTree& tree, const LoopTree::Loop& loop);

@@ -131,22 +131,7 @@ class CoreChooser : Chooser {
   bool stays_in_registers() const {
     const auto& range = *graph_[loop_.end].as<End_Loop>();
     const bool is_known = !range.goes_on && range.start.is_constant() && range.stop.is_constant();
-    return is_known && expands_on_cores(graph_, tree_, loop_) &&
-           std::all_of(axes_.body().begin(), axes_.body().end(), [&](uint32_t id) {
-             switch (graph_.nodes[id].kind()) {
-               case NodeKind::Unary:
-               case NodeKind::Binop:
-               case NodeKind::Ternary:
-               case NodeKind::Cast:
-               case NodeKind::Bitcast:
-               case NodeKind::Const_Scalar:
-               case NodeKind::Reshape:
-               case NodeKind::Expand:
-               case NodeKind::Carry:
-               case NodeKind::Loop_Counter: return true;
-               default: return Value{id} == loop_.end;
-             }
-           });
+    return is_known && expands_on_cores(graph_, tree_, loop_) && is_by_element(graph_, loop_);
   }
 
   // That reading the value takes: movement has no memory of its own.

@@ -72,9 +72,7 @@ class Sharing:
         traced = traced._replace(graph=None)
         shared = Shared(_objects(call), traced, executable, frozenset(map(id, held)))
         _add(self._kind(call).programs, shared)
-        if call.constants:
-            kind = self._kind(call.without_constants)
-            kind.constants |= frozenset(call.constants)
+        self._note_constants(call)
         if call.plain is not None:
             _add(self._kind(call.plain.without_constants).slots, shared)
 
@@ -82,6 +80,12 @@ class Sharing:
         """Notes the entry of a call that is no program."""
         if not call.sizes:
             self._kind(call).refused.append(entry)
+            self._note_constants(call)
+
+    def _note_constants(self, call: Call) -> None:
+        """Notes that calls like this one need the values of its constants."""
+        if call.constants:
+            self._kind(call.without_constants).constants |= frozenset(call.constants)
 
     def forget(self, call: Call) -> None:
         """Forgets the programs of calls like this one: data is not what they assume."""

@@ -45,12 +45,17 @@ def set_state(source: Any, state: Any) -> None:
 class SeededGenerator(np.random.Generator):
     """A generator that a trace has made from a known seed. The trace may write to its arrays."""
 
+    # What gives the numbers of an iteration of a loop of the program (loops/replays.py).
+    replay: Any = None
+
 
 def _sampling(name: str) -> Any:
     method = getattr(np.random.Generator, name)
 
     @functools.wraps(method)
     def sample(self: SeededGenerator, *args: Any, **kwargs: Any) -> Any:
+        if self.replay is not None and current_trace() is not None:
+            return self.replay.take()
         result = method(self, *args, **kwargs)
         is_new = type(result) is np.ndarray and all(result is not x for x in kwargs.values())
         return known(result) if is_new and current_trace() is not None else result

@@ -240,9 +240,15 @@ def likeness(x: Any) -> Any:
     if isinstance(x, functools.partial):
         return functools.partial, likeness(x.func)
     kind: Any = type(x)
+    if kind.__module__ in _OF_GENERATORS and not isinstance(x, type):
+        return kind
     key = trees.static_key(x)
     is_object = isinstance(key, trees.ByIdentity) and _is_of_parts(kind)
     return kind if is_object else key
+
+
+# The modules of the classes of random generators.
+_OF_GENERATORS = ("random", "numpy.random._generator", "numpy.random.mtrand")
 
 
 # How many objects are looked through.

@@ -178,6 +178,13 @@ TEST(LlvmIr, ModulesKeepWhatLlvmImprovesApart) {
   expect_contains(texts[2], "\"rune-optimize\"");
 }
 
+TEST(LlvmIr, LongKernelsAreCompiledAsTheyAre) {
+  Builder b = named("long");
+  const Var memory = b.define_global(DType::Float32, 0, 10000, true);
+  for (int64_t i = 0; i < 3000; ++i) b.store(memory, i64(b, i + 1), b.load(memory, i64(b, i)));
+  EXPECT_EQ(render_llvm(b.take()).find("rune-optimize"), std::string::npos);
+}
+
 TEST(LlvmIr, RefusesWhatTheCpuCannotRun) {
   Builder threads = named("threads");
   Kernel kernel = threads.take();

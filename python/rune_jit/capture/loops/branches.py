@@ -419,7 +419,7 @@ def _extreme(real: Any, is_better: Any) -> Any:
     return extreme
 
 
-def _convert(kind: Any, x: Any) -> Any:
+def convert(kind: Any, x: Any) -> Any:
     """Python's int(x), float(x) or, in loops, bool(x) and round(x), also of what is known only when
     the program runs."""
     trace, loops = current_trace(), loops_now()
@@ -462,9 +462,9 @@ def _found(function: Any, best: Any) -> Any:
     return function(()) if best is UNSET else best
 
 
-ALLOWED += [_convert, _is_pythons, _better, _found]
+ALLOWED += [convert, _is_pythons, _better, _found]
 
 # By the names under which the calls around an `if` find it.
-CONDITIONS = {IF: Conditions(is_unknown), UNSET_NAME: UNSET, ".convert": _convert}
+CONDITIONS = {IF: Conditions(is_unknown), UNSET_NAME: UNSET, ".convert": convert}
 CONDITIONS |= {IS_PYTHONS: _is_pythons, BETTER: _better, FOUND: _found}
 EXTREMES = {"max": _extreme(max, operator.gt), "min": _extreme(min, operator.lt)}

@@ -23,6 +23,7 @@ from rune_jit.capture.loops.lists import begin_lists, end_lists, stand_in
 from rune_jit.capture.loops.places import Changed, Filled, Held, Place, assigned
 from rune_jit.capture.loops.plain import PLAIN, Plain
 from rune_jit.capture.loops.ranges import UNLIMITED, Range, limited
+from rune_jit.capture.loops.replays import Replay
 from rune_jit.capture.loops.source import LOOPS
 from rune_jit.capture.loops.streams import streams_of
 from rune_jit.capture.loops.syntax import Loop
@@ -108,6 +109,8 @@ class _Rolling:
         self._is_apart = False
         self._lists: list[Any] = []  # that arrays stand for in an iteration that runs apart
         self._num_peeled = 0  # iterations that have run apart
+        self._replay: Replay | None = None  # of the random numbers that it draws
+        self._is_looked_at = False  # whether it is known whether there is one
         self._flag: Any = False  # whether this iteration ends the loop
         self._first: Any = True  # whether iterations follow those that have run apart
 
@@ -179,7 +182,7 @@ class _Rolling:
                 self._refuse("its iterations run apart, and it may have ended")
             self._flag, self._is_apart = False, True
             self._begin_lists()
-            with self._loops.apart(self._loop.number):
+            with self._loops.apart(self._loop.number), self._draws_of(number):
                 yield number
             self._end_lists()
             self._is_apart = False
@@ -201,7 +204,7 @@ class _Rolling:
         """All iterations, from where names stand for what they did before the body was traced."""
         self._loops.plans.refuse(self._loop.number, why)
         self._report(f"runs all iterations: {why}")
-        if self._first is not True:
+        if self._first is not True or self._replay is not None:
             raise LoopRefused
         self._rebind(self._before)
         yield from self._iterations(rest, why)
@@ -254,7 +257,8 @@ class _Rolling:
             self.values = assigned(attempt.begin(*rest.bounds), places)
             self.rebinds = bool(self._loop.carried)
             self._flag, self._is_symbolic = False, True
-            yield attempt.counter
+            with self._draws_of(attempt.counter):
+                yield attempt.counter
             self._is_symbolic = False
             after, known = dict(self._frame.f_locals), len(replaced) + len(self._zeros)
             try:
@@ -312,11 +316,25 @@ class _Rolling:
         loop = self._loop
         values = {k: v for k, v in before.items() if k not in loop.assigned or k in loop.carried}
         make = functools.partial(stand_in, self._trace, self._loop.number)
+        uses = loop.uses if self._replay is None else self._replay.uses
         try:
-            return Effects.of_body(self._loop.uses, values, self._frame, make)
+            return Effects.of_body(uses, values, self._frame, make)
         except Refused as error:
+            if not self._is_looked_at:
+                self._is_looked_at, self._replay = True, self._find_replay(before)
+                if self._replay is not None:
+                    return self._effects(before, count)
             self._leave_draws_to_segments(before, count)
             raise GivenUp(str(error)) from None
+
+    def _find_replay(self, before: dict[str, Any]) -> Replay | None:
+        """The random numbers of all iterations, before the first of them. `before` is what names
+        stand for then."""
+        return None
+
+    def _draws_of(self, number: Any) -> contextlib.AbstractContextManager[None]:
+        """Draws of random numbers give those of an iteration."""
+        return contextlib.nullcontext() if self._replay is None else self._replay.iteration(number)
 
     def _leave_draws_to_segments(self, before: dict[str, Any], count: Any) -> None:
         """Raises ConcretizationError for a loop of many iterations that draws random numbers: in
@@ -367,6 +385,10 @@ class _For(_Rolling):
         finally:
             self._frame = None
         self.rebinds = bool(self.results)
+
+    def _find_replay(self, before: dict[str, Any]) -> Replay | None:
+        module = getattr(self._frame.f_globals, "real", self._frame.f_globals)
+        return Replay.of(self._trace, self._loop, self._range, before, module)
 
     def _goes_on(self) -> Any:
         leaves = super()._goes_on()

@@ -38,6 +38,7 @@ from rune_jit.capture.loops.code_objects import (
 from rune_jit.capture.loops.conditions import Values, condition
 from rune_jit.capture.loops.definitions import UNREADABLE, definition_of, lambda_of
 from rune_jit.capture.loops.filters import Filters
+from rune_jit.capture.loops.fronts import extend_at_end
 from rune_jit.capture.loops.grids import Grids
 from rune_jit.capture.loops.handlers import Guards, as_traced, is_transparent
 from rune_jit.capture.loops.jumps import RESULT, Jumps, is_flag, limit_of
@@ -162,6 +163,7 @@ def _transformed(function: types.FunctionType, is_apart: bool = False) -> types.
         return with_callees(tree, code, function.__qualname__, callees)
     if not loaded(tree.body) & REFLECTIVE:
         Matches().visit(tree)
+        extend_at_end(tree)
     Filters().visit(tree)
     calls = _with_apart if is_apart else _with_calls
     return calls(tree, code, function.__qualname__, tree.body, callees)

@@ -1,0 +1,174 @@
+"""The random numbers of loops of the program whose generators a trace has made from known seeds
+(generators.py). Those of all iterations are drawn while the loop is traced, and the program has
+them in arrays, of which an iteration takes its row:
+
+    rng = np.random.default_rng(0)          order = [rng.permutation(9) for _ in range(99)]
+    for epoch in range(99):                 for epoch in range(99):
+        train(x[rng.permutation(9)])            train(x[order[epoch]])"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from rune_jit import _core
+from rune_jit.capture.loops.branches import convert
+from rune_jit.capture.loops.drawing import Drawing
+from rune_jit.capture.loops.draws import Draws, draws_of
+from rune_jit.capture.loops.liveness import loaded
+from rune_jit.capture.loops.nodes import path_of
+from rune_jit.capture.loops.ranges import Range
+from rune_jit.capture.loops.syntax import Loop, Uses
+from rune_jit.rules.known import known
+from rune_jit.tracing.trace import Trace
+
+# How many times the iterations draw at most: each time takes about a microsecond whenever the
+# function is traced, which it is for each seed. Other loops are programs of their own.
+_MOST_DRAWS = 500
+
+
+class Rows(NamedTuple):
+    """Random numbers, by the calls that draw them: an array for each, whose first axes are the
+    iterations of the loops around the call."""
+
+    generators: list[Any]
+    arrays: list[Any]
+    kinds: tuple[str, ...]  # "float", "int", "NumPy's" or "array"
+
+
+class Replay:
+    """The numbers of all iterations of a loop, and of the loops in it."""
+
+    def __init__(self, trace: Trace, loop: Loop, numbers: Range, draws: Draws, rows: Rows) -> None:
+        self.uses = _without_draws(loop.uses, draws)  # what it reads from outside
+        self._trace, self._range, self._rows = trace, numbers, rows
+        sites = [(i, around, rows.arrays[i].shape) for i, (_, around) in enumerate(draws.sites)]
+        self._sequence = list(_sequence(sites, 1))  # of the draws in an iteration
+        self._around = [around for _, around in draws.sites]
+        self._position: Any = 0
+        self._next = 0
+
+    @classmethod
+    def of(
+        cls, trace: Trace, loop: Loop, numbers: Range, names: Mapping[str, Any], module: Any
+    ) -> Replay | None:
+        """None if the loop draws from other generators, or not so in each iteration. The
+        generators are as after the loop otherwise."""
+        draws = draws_of(loop.original, names, module) if numbers.is_known else None
+        if draws is None or draws.may_end_early or abs(numbers.step) != 1:
+            return None
+        if len(numbers.known) * len(draws.sites) > _MOST_DRAWS:
+            return None
+        methods = draws.methods(names, module)
+        if methods is None or not all(_is_seeded(method.__self__) for method in methods):
+            return None
+        outer = methods[0].__self__.replay
+        rows = _drawn(draws, methods, names, module) if outer is None else outer._inner(draws)
+        if rows is None or any(x.shape[0] != len(numbers.known) for x in rows.arrays):
+            return None
+        return cls(trace, loop, numbers, draws, rows)
+
+    @contextmanager
+    def iteration(self, number: Any) -> Iterator[None]:
+        """Draws give the numbers of the iteration with this number. Raises LoopRefused if they are
+        others than those of each iteration."""
+        self._position, self._next = self._range.iterations_before(number), 0
+        outer = [generator.replay for generator in self._rows.generators]
+        for generator in self._rows.generators:
+            generator.replay = self
+        yield
+        for generator, replay in zip(self._rows.generators, outer, strict=True):
+            generator.replay = replay
+        if self._next != len(self._sequence):
+            self._refuse()
+
+    def take(self) -> Any:
+        """What the next draw of the iteration gives."""
+        if self._next == len(self._sequence):
+            self._refuse()
+        site, index = self._sequence[self._next]
+        self._next += 1
+        kind, row = self._rows.kinds[site], self._rows.arrays[site][(self._position, *index)]
+        if kind == "array":
+            return row.copy()
+        return row if kind == "NumPy's" else convert(float if kind == "float" else int, row)
+
+    def _inner(self, draws: Draws) -> Rows | None:
+        """The numbers of the loop in this one that draws next, in this iteration."""
+        if self._next == len(self._sequence):
+            return None
+        first, index = self._sequence[self._next]
+        sites = range(first, first + len(draws.sites))
+        depths = {
+            len(self._around[i]) - len(around)
+            for i, (_, around) in zip(sites, draws.sites, strict=True)
+        }
+        depth = depths.pop()
+        if depths or depth < 1 or any(index[depth - 1 :]):
+            return None
+        for i in sites:
+            shape = self._rows.arrays[i].shape[depth : len(self._around[i])]
+            self._next += math.prod(shape)
+        at = (self._position, *index[: depth - 1])
+        arrays = [self._rows.arrays[i][at] for i in sites]
+        return Rows(self._rows.generators, arrays, self._rows.kinds[first : sites.stop])
+
+    def _refuse(self) -> None:
+        assert self._trace.loops is not None
+        self._trace.loops.fail("it draws random numbers that not each iteration draws")
+
+
+def _drawn(draws: Draws, methods: list[Any], names: Mapping[str, Any], module: Any) -> Rows | None:
+    """The numbers of all iterations of an outermost loop; None if they cannot be drawn before."""
+    _core.suspend_traces()
+    try:
+        drawn = Drawing(draws).draw(methods, names, module)
+    finally:
+        _core.resume_traces()
+    if drawn is None:
+        return None
+    sites = zip(drawn.arguments, draws.sites, strict=True)
+    if sum(math.prod(x.shape[: len(around)]) for x, (_, around) in sites) > _MOST_DRAWS:
+        drawn.restore()
+        return None
+    generators = list({id(x.__self__): x.__self__ for x in methods}.values())
+    return Rows(generators, [known(array) for array in drawn.arguments], drawn.key)
+
+
+def _sequence(
+    sites: list[tuple[int, tuple[int, ...], tuple[int, ...]]], depth: int
+) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """The draws in an iteration of a loop: the number of each site, and those of the iterations of
+    further loops around it. `sites` are their numbers, loops and how often these run."""
+
+    def loop_of(site: tuple[int, tuple[int, ...], tuple[int, ...]]) -> int:
+        return site[1][depth] if len(site[1]) > depth else -1
+
+    for loop, found in itertools.groupby(sites, loop_of):
+        group = list(found)
+        if loop < 0:
+            yield from ((number, ()) for number, *_ in group)
+            continue
+        inner = list(_sequence(group, depth + 1))
+        for k in range(group[0][2][depth]):
+            yield from ((number, (k, *index)) for number, index in inner)
+
+
+def _is_seeded(source: Any) -> bool:
+    from rune_jit.capture.generators import SeededGenerator  # not before: it loads numpy.random
+
+    return type(source) is SeededGenerator
+
+
+def _without_draws(uses: Uses, draws: Draws) -> Uses:
+    """What a loop uses if it does not draw its numbers itself."""
+    paths = {path_of(x.func) for x, _ in draws.sites}
+    names = {path[0] for path in paths} - loaded([draws.loop])
+    return uses._replace(
+        names=uses.names - names,
+        paths=frozenset(x for x in uses.paths if x not in paths and x[0] not in names),
+        calls=uses.calls - paths,
+    )
