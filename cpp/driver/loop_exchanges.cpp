@@ -14,13 +14,6 @@ namespace {
 // Of an Exchange. With a prime number of cells, copies bring the values back one after the other.
 constexpr size_t kMostCells = 3;
 
-bool is_whole(const LoopPlan& plan, const Store& store) {
-  const Cell &target = plan.cells[store.target], &part = plan.cells[store.part];
-  return target.shape == part.shape && target.dtype == part.dtype && is_constant(part.shape) &&
-         max_elements(part.shape) > 0 &&
-         store.offsets == std::vector<Dim>(part.shape.size(), Dim(0));
-}
-
 enum class Use { None, Replaced, Other };
 
 // What the statements do to a cell first.

@@ -191,17 +191,20 @@ class LoopsLowerer {
     std::visit([this](const auto& action) { run(action); }, statement.action);
   }
 
+  // Of the loop that begins here.
+  bool is_outermost() const { return counters_.size() == variables_.size(); }
+
   // With several workgroups, each runs the iterations of its own share.
   void run(const Repeat& repeat) {
-    const bool is_outermost = counters_.size() == variables_.size();
-    if (is_outermost && workgroups_ == 1 && !is_of_threads_) {
+    // Loops that run on exchanged memory do not exchange other memory.
+    if (exchanged_.empty() && workgroups_ == 1 && !is_of_threads_) {
       const Exchanges exchanges = find_exchanges(plan_, repeat);
       if (is_worth_turns(repeat, exchanges)) return run_in_turns(repeat, exchanges);
     }
     Var count = iterations_of(repeat);
     const Var start = size(repeat.start);
     Var first;
-    if (workgroups_ > 1 && is_outermost) {
+    if (workgroups_ > 1 && is_outermost()) {
       const auto share = [&](Var group) {
         return b_.alu(AluOp::Idiv, {b_.alu(AluOp::Mul, {group, count}), number(workgroups_)});
       };
@@ -230,17 +233,17 @@ class LoopsLowerer {
   }
 
   // Turns have code of their own, which takes time to compile. It pays where they save copies of
-  // arrays, and where the code is short.
+  // arrays, and where the code is short, or runs in each iteration of another loop.
   bool is_worth_turns(const Repeat& repeat, const Exchanges& exchanges) const {
     constexpr int64_t kLeastBytes = 4096;
-    constexpr size_t kMostInstructions = 400;
+    const size_t most_instructions = is_outermost() ? 400 : 1000;
     if (exchanges.num_turns != 2 || repeat.goes_on || !span_of(repeat).is_constant()) return false;
     int64_t bytes = 0;
     for (const Exchange& exchange : exchanges.cells) {
       const Cell& cell = plan_.cells[exchange[0]];
       bytes += max_elements(cell.shape) * size_of(cell.dtype);
     }
-    return bytes >= kLeastBytes && instructions_of(repeat.body) <= kMostInstructions;
+    return bytes >= kLeastBytes && instructions_of(repeat.body) <= most_instructions;
   }
 
   size_t instructions_of(const std::vector<Statement>& statements) const {
@@ -339,6 +342,7 @@ class LoopsLowerer {
   }
 
   void run(const Store& store) {
+    if (store.is_covered) return;
     const Cell &target = plan_.cells[store.target], &part = plan_.cells[store.part];
     const Ints to = contiguous_strides(target.shape), from = contiguous_strides(part.shape);
     Var start = number(0);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "driver/covered_copies.h"
 #include "driver/parallel_iterations.h"
 #include "graph/builder.h"
 #include "graph/loops.h"
@@ -45,6 +46,7 @@ class Planner {
       plan_.cells[*cell].output = i;
     }
     find_parallel_iterations(plan_);
+    find_covered_copies(plan_);
     return std::move(plan_);
   }
 
@@ -467,6 +469,13 @@ class Planner {
 };
 
 }  // namespace
+
+bool is_whole(const LoopPlan& plan, const Store& store) {
+  const Cell &target = plan.cells[store.target], &part = plan.cells[store.part];
+  return target.shape == part.shape && target.dtype == part.dtype && is_constant(part.shape) &&
+         max_elements(part.shape) > 0 &&
+         store.offsets == std::vector<Dim>(part.shape.size(), Dim(0));
+}
 
 LoopPlan plan_loops(const Graph& nest) {
   return Planner(nest).run();

@@ -37,6 +37,8 @@ struct Store {
   size_t target = 0;
   std::vector<Dim> offsets;
   size_t part = 0;
+  // All elements are replaced before they are read: nothing needs to be copied.
+  bool is_covered = false;
 };
 
 struct Statement;
@@ -80,6 +82,9 @@ struct LoopPlan {
   // statements.
   std::vector<std::pair<size_t, size_t>> copies;
 };
+
+// Whether a store copies a whole cell, of a size that is known and not 0.
+bool is_whole(const LoopPlan& plan, const Store& store);
 
 // Plans a Loop_Nest's graph. A carried value has one cell for all iterations. An Update stores to
 // the cell of its target, unless the target is read later. A value that is computed from a cell,

@@ -240,6 +240,7 @@ class StepsLowerer {
   }
 
   void run(const Store& store, std::vector<LoopStep>& steps) {
+    if (store.is_covered) return;
     const Cell &target = plan_.cells[store.target], &part = plan_.cells[store.part];
     const Shape shape = part.shape;
     if (max_elements(shape) == 0) return;

@@ -70,7 +70,53 @@ def loops_after_one_another(x, n):
     return x, y
 
 
+def edges_after_the_middle(x, n):
+    for k in range(n):
+        old = x.copy()
+        x[1:-1, 1:-1] = old[2:, 1:-1] ^ old[1:-1, :-2] + k
+        x[1:-1, 0] = old[1:-1, -1] + old[:-2, 1]
+        x[1:-1, -1] = old[1:-1, 0] - old[2:, 2]
+        x[-1] = x[-2]
+        x[0] = x[1]
+
+
+def all_but_corners(x, n):
+    for k in range(n):
+        old = x.copy()
+        x[1:-1, 1:-1] = old[2:, 1:-1] ^ old[1:-1, :-2] + k
+        x[1:-1, 0] = old[1:-1, -1] + old[:-2, 1]
+        x[1:-1, -1] = old[1:-1, 0] - old[2:, 2]
+        x[-1, 1:-1] = x[-2, 1:-1]
+        x[0, 1:-1] = x[1, 1:-1]
+        x[0, 1] += x[0, 0]
+
+
+def read_before_replaced(x, n):
+    for _ in range(n):
+        old = x.copy()
+        x[1:] = old[:-1] + old[1:]
+        x[-1] ^= x[0]
+        x[0] = old[-1]
+
+
+def loops_in_a_loop(x, n):
+    y = x[::-1] + 1
+    for k in range(3):
+        for j in range(n):
+            old = x.copy()
+            x[1:] = old[:-1] ^ old[1:, ::-1] + y[j]
+            x[0] = x[1] + k
+        for j in range(n + 1):
+            y = y.T ^ x[:, j]
+        x += y
+    return y
+
+
 FUNCTIONS = (
+    edges_after_the_middle,
+    all_but_corners,
+    read_before_replaced,
+    loops_in_a_loop,
     shortest_paths,
     backwards,
     two_arrays,

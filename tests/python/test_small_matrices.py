@@ -55,7 +55,8 @@ def _stack(n: int, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def _is_one_loop(jitted: Any, function: Callable[..., Any]) -> bool:
     of_function = function.__code__.co_filename.rpartition("/")[2]
-    lines = [line for line in jitted.explain().splitlines() if of_function in line]
+    lines = [line.strip() for line in jitted.explain().splitlines() if of_function in line]
+    lines = [line for line in lines if line.startswith("loop at")]
     return bool(lines) and all("is a loop of the program" in line for line in lines)
 
 

@@ -36,6 +36,7 @@ class CoreMapper {
 
   void run() {
     const Ints vec = vector_axis_.choose();
+    vector_axis_.fit_lanes(vec);
     for (const int64_t axis : vec) s_.vectorize(axis, vector_axis_.lanes());
     const std::optional<int64_t> transposed = transposed_axis(vec);
     if (transposed) {
@@ -332,7 +333,7 @@ class CoreMapper {
   }
 
   MappingState& s_;
-  const VectorAxis vector_axis_;
+  VectorAxis vector_axis_;
   std::optional<int64_t> carried_;  // the axis along which sums are carried in the output
 };
 

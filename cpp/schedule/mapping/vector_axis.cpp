@@ -251,4 +251,11 @@ Ints VectorAxis::choose() const {
   return best;
 }
 
+void VectorAxis::fit_lanes(const Ints& axes) {
+  int64_t longest = 1;
+  for (const int64_t axis : axes) longest = std::max(longest, extent(axis));
+  if (!axes.empty())
+    lanes_ = std::min(lanes_, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(longest))));
+}
+
 }  // namespace rune::schedule

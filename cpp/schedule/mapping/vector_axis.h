@@ -31,6 +31,9 @@ class VectorAxis {
   // axes. Empty if no axis is suitable.
   Ints choose() const;
 
+  // Leaves no more lanes than these axes fill, rounded up to a power of two.
+  void fit_lanes(const Ints& axes);
+
   // The axis whose points are the elements between those of neighbouring lanes on an outer axis, if
   // all of them can be accessed together.
   std::optional<int64_t> filling_axis(const MemoryAccess& access, int64_t lanes_axis) const;
@@ -58,7 +61,7 @@ class VectorAxis {
   const std::vector<MemoryAccess> accesses_;
   const Ints outer_;
   const bool contracts_, sequential_;
-  const int64_t lanes_;
+  int64_t lanes_;
 };
 
 }  // namespace rune::schedule
