@@ -133,7 +133,8 @@ def test_loops_in_loops() -> None:
             x[i] += rng.normal(size=3)
         return x, rng.random()
 
-    rolled(paths, 30, ulps=64)
+    rolled(paths, 10, ulps=64)
+    both(paths, 120, ulps=64)
     both(deeper, X, ulps=64)
 
 

@@ -126,26 +126,26 @@ def trace_call(
             except (Exception, ValuesNeeded, LoopRefused) as error:
                 held.restore()
                 begins_again = trace.loops is not None and trace.loops.begin_again(error)
-                if watch.told_apart.are_met() or begins_again:
-                    watch.restore()
+                begins_again = begins_again or watch.told_apart.are_met()
+                watch.restore()
+                if begins_again:
                     continue
+                pays = trace.builder.pays
+                if plans.with_loops is not None and not pays:  # the loops are too large to unroll
+                    error, pays = plans.with_loops, True
                 error.loops = plans.lines()  # type: ignore[union-attr]
                 # (In segments a loop that is a program of its own need not pay.)
-                error.pays = trace.builder.pays or bool(plans.apart)  # type: ignore[union-attr]
+                error.pays = pays or bool(plans.apart)  # type: ignore[union-attr]
                 stood_in = captured_are_traced and bool(trace.stand_ins) and not call.slots
                 refused = isinstance(error, (UnsupportedOpError, ConcretizationError, ValuesNeeded))
-                if stood_in or trace.has_guessed or refused:
-                    watch.restore()
-                if isinstance(error, ValuesNeeded) or getattr(error, "slots", None):
-                    raise
-                if refused and not trace.builder.pays:
-                    raise
+                is_found = isinstance(error, ValuesNeeded) or getattr(error, "slots", None)
+                if is_found or (refused and not pays):
+                    raise error
                 if trace.has_guessed:  # the error may be of the guess alone
                     return trace_call(fn, name, call, run, False, decides, must_pay)
                 if not stood_in and (refused or isinstance(error, (RuneJitError, LoopRefused))):
-                    raise
+                    raise error
                 if not stood_in:
-                    watch.restore()
                     assert isinstance(error, Exception)
                     raise Raised(error) from error
                 break

@@ -50,6 +50,8 @@ class LoopPlans:
         # reports something, or that it does not assign a variable (left_to_python.py).
         self.leaves_usual = False
         self._all_refused: str | None = None
+        # Why a trace failed behind its loops, which the next one unrolls.
+        self.with_loops: Any = None
         self.report: dict[int, tuple[str, str]] = {}  # where a loop stands, and how it runs
 
     def refusal(self, loop: int) -> str | None:

@@ -409,6 +409,7 @@ class Loops:
         elif isinstance(error, StateChangedError):
             return False  # of places that become arguments
         elif self.rolled:
+            plans.with_loops = error  # which may be that what they compute is not known
             plans.refuse_all(f"what follows needs to know it: {error}")
         else:
             return False

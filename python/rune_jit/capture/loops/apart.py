@@ -43,6 +43,8 @@ from rune_jit.capture.loops.library import calls_of, functions_of, names_of, rep
 from rune_jit.capture.loops.liveness import loaded, stored
 from rune_jit.capture.loops.mapping import stack_or_dict
 from rune_jit.capture.loops.nodes import assign, at, call, load
+from rune_jit.capture.loops.prints import Printed, Prints, show
+from rune_jit.capture.loops.reports import is_report
 from rune_jit.capture.loops.source import LOOPS, code_of
 from rune_jit.capture.loops.stacks import stacks_of
 from rune_jit.capture.loops.streams import Streams, streams_of
@@ -84,6 +86,10 @@ class LoopApart:
         self._calls = self._looks = 0
         loop = loop._replace(results=results_of(loop))
         self.is_refused = loop.original is None or any(x[:1] == "." for x in loop.results)
+        self._prints = None if loop.original is None else Prints.of(loop.original)
+        if self._prints is not None:
+            made = self._prints.loop
+            loop = loop._replace(original=made, uses=uses_of([made]))
         self._original = loop
         self._random: Drawing | Streams | None = None  # where its random numbers come from
         self._has_streams = True
@@ -136,6 +142,11 @@ class LoopApart:
                 return None
         elif self._are_others(held, module):
             return None
+        printed: dict[str, Printed] = {}
+        if self._prints is not None:
+            if not is_report("print", frame):
+                return None
+            printed, held = self._prints.lists(), {**held, **self._prints.names()}
         names = {*self._names, *(self._random.names if self._random is not None else ())}
         given = {name: settled(held[name]) for name in sorted(names) if name in held}
         if any(x not in given and x not in self._assigned for x in self._loop.results):
@@ -165,16 +176,21 @@ class LoopApart:
             self.is_refused = True
             return None
         growing = {name: (given.pop(name), self._capacities[name]) for name in sorted(lists)}
+        growing |= {name: (x, self._capacities[name]) for name, x in printed.items()}
         given |= {name: items_of(x) for name, x in sorted(lists.items()) if name in self._stacks}
         with _Memory(trace, given) as memory:
             values, code = memory.values, frame.f_code
             for name in self._stacks.keys() & growing.keys():  # which hold traced numbers, perhaps
                 fill_again(growing[name][0], values[name])
-            if self._random is None:
-                results = self._call(trace, values, growing, module, code)
-                return memory.inside(results)
-            drawn_results = self._call_random(trace, methods, values, growing, module, code)
-            return None if drawn_results is None else memory.inside(drawn_results)
+            try:
+                results = (
+                    self._call(trace, values, growing, module, code)
+                    if self._random is None
+                    else self._call_random(trace, methods, values, growing, module, code)
+                )
+            finally:  # also of loops that raise
+                show(printed.values())
+            return None if results is None else memory.inside(results)
 
     def _are_others(self, held: Any, module: dict[str, Any]) -> bool:
         """Whether the loop's dicts or functions of Python's library are others than those that have
@@ -270,6 +286,8 @@ class LoopApart:
             parts, fallback = Parts(original, [], [], {}), "silent"
             if self._random is not None and drawn is not None:
                 parts, fallback = self._random.parts(drawn.key), self._random.fallback
+                if self._prints is not None:
+                    fallback = "error"  # (Where it raises, the loop runs again as it is.)
             parts.results[:0] = self._loop.results
             made = _function(parts, [*given], elements, stacks, module, code)
             assert compiler is not None

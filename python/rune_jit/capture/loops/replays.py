@@ -25,6 +25,10 @@ from rune_jit.capture.loops.syntax import Loop, Uses
 from rune_jit.rules.known import known
 from rune_jit.tracing.trace import Trace
 
+# How many times the iterations draw at most: each time takes about a microsecond whenever the
+# function is traced, which it is for each seed. Other loops are programs of their own.
+_MOST_DRAWS = 500
+
 
 class Rows(NamedTuple):
     """Random numbers, by the calls that draw them: an array for each, whose first axes are the
@@ -55,6 +59,8 @@ class Replay:
         generators are as after the loop otherwise."""
         draws = draws_of(loop.original, names, module) if numbers.is_known else None
         if draws is None or draws.may_end_early or abs(numbers.step) != 1:
+            return None
+        if len(numbers.known) * len(draws.sites) > _MOST_DRAWS:
             return None
         methods = draws.methods(names, module)
         if methods is None or not all(_is_seeded(method.__self__) for method in methods):
@@ -123,6 +129,10 @@ def _drawn(draws: Draws, methods: list[Any], names: Mapping[str, Any], module: A
     finally:
         _core.resume_traces()
     if drawn is None:
+        return None
+    sites = zip(drawn.arguments, draws.sites, strict=True)
+    if sum(math.prod(x.shape[: len(around)]) for x, (_, around) in sites) > _MOST_DRAWS:
+        drawn.restore()
         return None
     generators = list({id(x.__self__): x.__self__ for x in methods}.values())
     return Rows(generators, [known(array) for array in drawn.arguments], drawn.key)

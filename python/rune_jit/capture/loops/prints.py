@@ -1,0 +1,165 @@
+"""What loops that are programs of their own print (apart.py). The loop appends to lists what
+Python prints when the loop has ended:
+
+    for i in range(n):                          for i in range(n):
+        if i % 100 == 0:                            if i % 100 == 0:
+            print(f"{i}: {loss:.3f}")                   printed0.append((i, loss))
+
+                                                for v0, v1 in printed0:
+                                                    print(f"{v0}: {v1:.3f}")
+
+Several statements number their values in the order in which they would print. Where Python runs the
+loop, they print at once."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from rune_jit.capture.loops.nodes import SCOPES, at, call, load, walk
+
+_LIST, _TURN, _VALUE = "_rune_printed{}", "_rune_turn", "v{}"
+
+
+class Printed(list[Any]):
+    """What a statement prints later."""
+
+    def __init__(self, function: Callable[..., None]) -> None:
+        super().__init__()
+        self.function = function
+
+    def append(self, row: Any) -> None:
+        """Python runs the loop. (Programs extend the list.)"""
+        self.function(*row[1:])
+
+
+class Prints:
+    """The statements of a loop that print."""
+
+    def __init__(self, loop: ast.stmt, statements: list[ast.Expr]) -> None:
+        collector = _Collector(statements)
+        self.loop: ast.stmt = collector.visit(copy.deepcopy(loop))
+        self._functions = [_function(loop, *site) for site in collector.sites]
+
+    @classmethod
+    def of(cls, loop: ast.stmt) -> Prints | None:
+        """None if there are no such statements, or not all of them have arguments that can be
+        evaluated before they print."""
+        nodes = list(walk(loop))
+        found = [x for x in nodes if isinstance(x, ast.Name) and x.id == "print"]
+        statements = [x for x in nodes if isinstance(x, ast.Expr) and _is_print(x.value)]
+        if not found or len(found) != len(statements) or any(isinstance(x, SCOPES) for x in nodes):
+            return None
+        return cls(loop, statements)
+
+    def lists(self) -> dict[str, Printed]:
+        """The lists that a run of the loop makes longer, by name."""
+        return {_LIST.format(i): Printed(f) for i, f in enumerate(self._functions)}
+
+    def names(self) -> dict[str, Any]:
+        """What names of the loop stand for that are not the function's."""
+        return {_LIST.format(i): [] for i in range(len(self._functions))} | {_TURN: 0}
+
+
+def show(lists: Iterable[Printed]) -> None:
+    """Prints what a program has computed."""
+    rows = ((row[0], row[1:], x.function) for x in lists for row in x)
+    for _, values, function in sorted(rows, key=lambda row: row[0]):
+        function(*values)
+
+
+def _function(place: ast.stmt, called: ast.expr, count: int) -> Callable[..., None]:
+    """A function of so many values that evaluates a call of print."""
+    parameters = [ast.arg(_VALUE.format(i)) for i in range(count)]
+    arguments = ast.arguments([], parameters, None, [], [], None, [])
+    made = at(place, ast.Expression(ast.Lambda(arguments, called)))
+    code = compile(ast.fix_missing_locations(made), "<what a loop prints>", "eval")
+    found: Callable[..., None] = eval(code, {"print": print})
+    return found
+
+
+class _Collector(ast.NodeTransformer):
+    """Makes the statements append the values of what they print."""
+
+    def __init__(self, statements: list[ast.Expr]) -> None:
+        self._places = {(x.lineno, x.col_offset) for x in statements}
+        # By statement, the call with names for the values, and how many these are.
+        self.sites: list[tuple[ast.expr, int]] = []
+
+    def visit_Expr(self, node: ast.Expr) -> Any:
+        if (node.lineno, node.col_offset) not in self._places or not _is_print(node.value):
+            return node
+        values: list[ast.expr] = []
+        assert isinstance(node.value, ast.Call)
+        taken = _Values(values)
+        node.value.args = [taken.visit(x) for x in node.value.args]
+        items = _LIST.format(len(self.sites))
+        self.sites.append((node.value, len(values)))
+        turn = ast.AugAssign(ast.Name(_TURN, ast.Store()), ast.Add(), ast.Constant(1))
+        row = ast.Tuple([load(_TURN), *values], ast.Load())
+        return [at(node, turn), at(node, ast.Expr(call((items, "append"), row)))]
+
+
+class _Values(ast.NodeTransformer):
+    """Puts names in the place of the values in an argument; formats stay."""
+
+    def __init__(self, values: list[ast.expr]) -> None:
+        self._values = values
+
+    def visit(self, node: ast.AST) -> Any:
+        if isinstance(node, ast.Constant):
+            return node
+        if isinstance(node, ast.JoinedStr):
+            node.values = [self.visit(x) for x in node.values]
+        elif isinstance(node, ast.FormattedValue):
+            node.value = self.visit(node.value)
+        elif isinstance(node, ast.BinOp) and _is_text(node.left) and isinstance(node.op, ast.Mod):
+            node.right = self._parts(node.right)
+        elif isinstance(node, ast.Call) and _is_format(node):
+            node.args = [self.visit(x) for x in node.args]
+        else:
+            name = _VALUE.format(len(self._values))
+            self._values.append(node)  # type: ignore[arg-type]
+            return at(node, load(name))
+        return node
+
+    def _parts(self, node: ast.expr) -> ast.expr:
+        if not isinstance(node, ast.Tuple):
+            return self.visit(node)  # type: ignore[no-any-return]
+        node.elts = [self.visit(x) for x in node.elts]
+        return node
+
+
+def _is_text(x: ast.AST) -> bool:
+    return isinstance(x, ast.Constant) and isinstance(x.value, str)
+
+
+def _is_format(x: ast.Call) -> bool:
+    return isinstance(x.func, ast.Attribute) and x.func.attr == "format" and _is_text(x.func.value)
+
+
+# What arguments may not contain: it would not be evaluated once, or names something that is to be.
+_OTHERS = (
+    *(ast.Starred, ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom),
+    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+)
+
+
+def _is_print(x: ast.expr) -> bool:
+    """Whether an expression is a call of print that can wait."""
+    if not isinstance(x, ast.Call) or not isinstance(x.func, ast.Name) or x.func.id != "print":
+        return False
+    options = all(
+        y.arg in ("sep", "end", "flush") and isinstance(y.value, ast.Constant) for y in x.keywords
+    )
+    specs = (y.format_spec for y in ast.walk(x) if isinstance(y, ast.FormattedValue))
+    are_known = all(
+        spec is None or all(isinstance(y, ast.Constant) for y in spec.values)  # type: ignore[attr-defined]
+        for spec in specs
+    )
+    named = any(isinstance(y, ast.Call) and _is_format(y) and y.keywords for y in ast.walk(x))
+    return (
+        options and are_known and not named and not any(isinstance(y, _OTHERS) for y in ast.walk(x))
+    )
