@@ -145,3 +145,35 @@ def test_the_rest_of_a_call_is_as_fast_as_numpy(monkeypatch):
     seen.clear()
     expected_y, expected_total = variables(expected, n)
     check((x, y, total), (expected, expected_y, expected_total))
+
+
+def test_numbers_of_objects_are_numpys_when_it_has_taken_over(monkeypatch):
+    """An object that a loop moves has traced numbers, of which each iteration makes others."""
+
+    class Body:
+        def __init__(self):
+            self.x = 0.0
+
+    def move(x, n):
+        body = Body()
+        for _ in range(n):
+            body.x = body.x + x[0] * x[1]
+            if len(f"{body.x:.3f}") > 30:
+                break
+        return body.x
+
+    after = []
+
+    def values(self, wanted):
+        if self.gave_up:
+            after.append(len(wanted))
+        return of_segments(self, wanted)
+
+    of_segments = segments.SegmentedTrace.values
+    monkeypatch.setattr(segments.SegmentedTrace, "values", values)
+    monkeypatch.setattr(segments, "_SLOW", 0.0)
+    monkeypatch.setattr(segments, "_SLOWER", 0.0)
+    x = np.arange(1.0, 4.0)
+    result = rune_jit.jit(move)(x, 300)
+    assert 0 < len(after) < 100, "segments go on"
+    check(result, move(x, 300))

@@ -60,7 +60,8 @@ class Call(NamedTuple):
     @property
     def without_constants(self) -> Call:
         """The call with its constants as numbers of any value."""
-        static = [i for i in self.static_leaves if i not in self.constants]
+        constants = set(self.constants)
+        static = [i for i in self.static_leaves if i not in constants]
         return self._replace(constants=(), static_leaves=static)
 
 

@@ -32,7 +32,8 @@ from rune_jit.rules.indexing.selection import Selection
 from rune_jit.tracing.context import is_own
 from rune_jit.tracing.frames import replace_locals
 from rune_jit.tracing.programs import Programs
-from rune_jit.tracing.segments import SegmentedTrace, is_empty_mask
+from rune_jit.tracing.segments import SegmentedTrace
+from rune_jit.tracing.storage import is_empty_mask
 from rune_jit.tracing.tracer import ATOMIC, Tracer, are_atomic, contains_tracer
 
 
@@ -132,6 +133,7 @@ def _call_in_segments(
     watch = Unwatched(function, trace)
     trace.rebind = rebinder = Rebinder(trace, watch, copies_holders=False)
     trace.held_arrays = lambda: held_arrays(function, [*args, *kwargs.values()])
+    trace.replace_held = lambda held, by_id: _replace_in(_objects_with(held), by_id)
     containers = _Containers(trace, lambda: held_containers(function, [*args, *kwargs.values()]))
     try:
         if (why := class_test_behind(function)) is not None:
@@ -415,21 +417,38 @@ def _replace_kept(trace: SegmentedTrace, interrupted: bool) -> None:
     somewhere. Those that stay, in a frame for example, hold their elements, unless the call was
     `interrupted`."""
     kept = [x for x in gc.get_referrers(trace) if type(x) is Tracer]
-    holders = gc.get_referrers(*kept)
-    holders = [x for x in holders if x is not kept and not isinstance(x, types.FrameType)]
+    holders = _holders_of(kept)
     if interrupted:
         held = set(map(id, gc.get_referents(*holders)))
         kept = [x for x in kept if id(x) in held]
     with trace.active():
         plain = trace.finish(kept)
-    by_id = {id(x): value for x, value in zip(kept, plain, strict=True)}
+    _replace_in(holders, {id(x): value for x, value in zip(kept, plain, strict=True)})
+    for tracer, value in zip(kept, plain, strict=True):
+        tracer._become(np.asarray(value))
+
+
+def _holders_of(kept: list[Tracer]) -> list[Any]:
+    """What refers to traced arrays, except frames."""
+    holders = gc.get_referrers(*kept)
+    return [x for x in holders if x is not kept and not isinstance(x, types.FrameType)]
+
+
+def _objects_with(held: list[Tracer]) -> list[Any]:
+    """Objects that have traced arrays as attributes: the user's. (Lists may be ours.)"""
+    holders = _holders_of(held)
+    dicts = [x for x in holders if type(x) is dict]
+    objects = [x for x in holders + gc.get_referrers(*dicts) if _has_attributes(x)]
+    return [x for x in objects if not is_library(type(x).__module__)]
+
+
+def _replace_in(holders: list[Any], by_id: dict[int, Any]) -> None:
+    """Puts what `by_id` has for them in the place of the things that the holders hold."""
     for holder in holders:
         if isinstance(holder, types.CellType):
             holder.cell_contents = by_id.get(id(holder.cell_contents), holder.cell_contents)
         else:
             _replace_held(holder, lambda x: by_id.get(id(x), x))
-    for tracer, value in zip(kept, plain, strict=True):
-        tracer._become(np.asarray(value))
 
 
 def _replace_functions(

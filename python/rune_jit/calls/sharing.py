@@ -153,14 +153,15 @@ def _objects(call: Call) -> Call:
 
 def alike(call: Call) -> Any:
     """The part of a call's key that is equal for all calls that may share a program."""
-    static = set(call.static_leaves).difference(call.constants)
+    constants = set(call.constants)
+    static = set(call.static_leaves) - constants
     count = _count(call)
     parts: list[Any] = []
     for i, leaf in enumerate(call.leaves):
         if isinstance(leaf, (np.ndarray, Array)):
             device = leaf.device if isinstance(leaf, Array) else None
             parts.append((type(leaf), leaf.dtype, leaf.shape, is_turned(leaf), device))
-        elif i in call.constants or (i in static and i >= count):
+        elif i in constants or (i in static and i >= count):
             parts.append(trees.static_key(leaf))
         elif i in static:
             parts.append(likeness(leaf))

@@ -12,7 +12,8 @@ from rune_jit import _core
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.methods import BINARY
 from rune_jit.tracing.context import current_trace, require_trace
-from rune_jit.tracing.segments import SegmentedTrace, is_empty_mask
+from rune_jit.tracing.segments import SegmentedTrace
+from rune_jit.tracing.storage import is_empty_mask
 from rune_jit.tracing.tracer import Tracer
 
 _NOTHING_INSIDE = frozenset(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import sys
 import time
 import types
 from collections.abc import Callable, Iterable
@@ -20,7 +21,7 @@ from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import user_site
 from rune_jit.tracing.frames import callers, is_handler_active, replace_locals, user_frame
 from rune_jit.tracing.programs import Programs
-from rune_jit.tracing.storage import Step, Storage, base_laid_out_now
+from rune_jit.tracing.storage import Step, Storage, as_number, base_laid_out_now, is_empty_mask
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
@@ -39,6 +40,7 @@ class SegmentedTrace(Trace):
         self._began = time.thread_time()
         self._before = programs.compiled, programs.compile_time, programs.numpy_time
         self._cuts = 0  # how many there have been
+        self._replace_at = 0  # at how many numbers are replaced again after giving up
         self._cut_at = 0  # how many nodes there were at the last one
         self._first_site: Any = None  # where the first node after that was made
         # By integer in an index and size of the axis, its value in this segment.
@@ -48,6 +50,8 @@ class SegmentedTrace(Trace):
         self._owners: list[tuple[Storage, Any]] = []  # arrays and Arrays that writes must reach
         # Finds the arrays that the function may reach through objects: NumPy reads them.
         self.held_arrays: Callable[[], list[np.ndarray]] = list
+        # Puts what a dict has by id in the place of traced arrays that objects have.
+        self.replace_held: Callable[[list[Tracer], dict[int, Any]], None] = lambda held, by_id: None
         self._held: list[np.ndarray] | None = None
         # By id of a storage: how many owners there were when it shared memory with no other.
         self._alone: dict[int, int] = {}
@@ -256,7 +260,10 @@ class SegmentedTrace(Trace):
             raise
         self._cuts += 1
         is_due = self._cuts % _FEW_CUTS == 0 or self.programs.compiled != self._before[0]
-        if is_due and self.gave_up is None and not self.done:
+        if self.gave_up is not None:
+            if self._cuts >= self._replace_at:
+                self._replace_traced()
+        elif is_due and not self.done:
             self._give_up_if_slow()
         return found[: len(wanted)]
 
@@ -299,13 +306,19 @@ class SegmentedTrace(Trace):
         for x in traced:
             if not x._storage.scalar:
                 self.expose(x)
-        # Variables of functions that run have NumPy's arrays and numbers from now on. Traced arrays
-        # elsewhere give NumPy's at the next operation.
-        frames = [] if self.until is None else list(callers(self.until))
-        held = [x for frame in frames for x in frame.f_locals.values() if type(x) is Tracer]
-        by_id = dict(zip(map(id, held), self.finish(held), strict=True))
-        for frame in frames:
+        self._replace_traced()
+
+    def _replace_traced(self) -> None:
+        """Gives variables of functions that run NumPy's arrays and numbers, and objects numbers.
+        Traced arrays elsewhere give NumPy's at the next operation, but traced numbers give traced
+        ones, which takes long: those that are operands now do so until the next time."""
+        self._replace_at = sys.maxsize
+        traced = [x for x in gc.get_referrers(self) if type(x) is Tracer]
+        by_id = dict(zip(map(id, traced), self.finish(traced), strict=True))
+        for frame in () if self.until is None else callers(self.until):
             replace_locals(frame, lambda x: by_id.get(id(x), x) if type(x) is Tracer else x)
+        self.replace_held([x for x in traced if x._storage.scalar], by_id)
+        self._replace_at = 2 * self._cuts
 
     def note_apart(self, seconds: float) -> None:
         """Notes how long a loop has run that is a program of its own."""
@@ -474,18 +487,6 @@ _SHORTEST_LOOP, _LONGEST_SEGMENT = 100, 1000
 _VARIES, _ABSENT = object(), object()
 # How many elements are copied rather than read by a segment.
 _SMALL_PART = 64
-
-
-def is_empty_mask(array: Any) -> bool:
-    """Whether an array is a mask without elements. As an index of an array that is not traced NumPy
-    takes one for a list of positions, unless it is an array of NumPy's own."""
-    return bool(array.dtype == bool and array.ndim > 1 and array.size == 0)
-
-
-def as_number(value: Any, found: Any) -> Any:
-    """The number that was found for a value: Python's or NumPy's, as the value says."""
-    number = np.asarray(found)[()]
-    return number if value.weak is None else number.item()
 
 
 def _user_line() -> str:

@@ -474,3 +474,15 @@ def refuse_write_to_numpy(what: str) -> None:
         f"{what}: cannot trace a write to an array that is not traced\n"
         "hint: pass the array as an argument"
     )
+
+
+def is_empty_mask(array: Any) -> bool:
+    """Whether an array is a mask without elements. As an index of an array that is not traced NumPy
+    takes one for a list of positions, unless it is an array of NumPy's own."""
+    return bool(array.dtype == bool and array.ndim > 1 and array.size == 0)
+
+
+def as_number(value: Any, found: Any) -> Any:
+    """The number that was found for a value: Python's or NumPy's, as the value says."""
+    number = np.asarray(found)[()]
+    return number if value.weak is None else number.item()

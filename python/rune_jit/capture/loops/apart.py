@@ -51,7 +51,8 @@ from rune_jit.capture.loops.streams import Streams, streams_of
 from rune_jit.capture.loops.syntax import Loop, uses_of
 from rune_jit.errors import RuneJitError
 from rune_jit.tracing.context import current_trace
-from rune_jit.tracing.segments import SegmentedTrace, as_number
+from rune_jit.tracing.segments import SegmentedTrace
+from rune_jit.tracing.storage import as_number
 from rune_jit.tracing.tracer import Tracer
 
 # Called with a function, a device and a fallback, it makes a jitted function. calls/jit.py sets it.
