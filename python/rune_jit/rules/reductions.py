@@ -71,7 +71,7 @@ def reduce_array(
     values = trace.builder.ufunc(UFUNCS[name], [value, trace.operand(initial)], value.dtype)
     result = Tracer(trace, values[0])
     if name == "sum" and is_inexact(value.dtype):
-        return _from_negative_zero(result, a, initial, axis, as_flag(keepdims))
+        return _from_negative_zero(result, a, initial, axis, as_flag(keepdims))  # type: ignore[no-any-return]
     return result
 
 

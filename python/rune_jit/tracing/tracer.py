@@ -217,7 +217,7 @@ class Tracer(ArrayMethods, _core.TracerBase):
         if device == self.device and stream is None:
             return self
         if self._trace.is_segmented:  # NumPy's arrays can be on the CPU alone
-            self.__array__().to_device(device, stream=stream)
+            self.__array__().to_device(device, stream=stream)  # type: ignore[arg-type]
         raise UnsupportedOpError(
             "to_device: cannot move an array while tracing\nhint: move arguments before the call"
         )
