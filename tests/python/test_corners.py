@@ -358,6 +358,7 @@ PLAIN: dict[str, Callable[..., Any]] = {
     "choices by position": lambda i, x, m: i.choose(x[:2], x[2:4]),
     "a product in place of a vector": lambda i, x, m: operator.imatmul(m, x[:2]),
     "a product in place by a vector": lambda i, x, m: operator.imatmul(x[:2], x[:2]),
+    "a product in place with fewer columns": lambda i, x, m: operator.imatmul(m, x[:2, None]),
     "bools as sizes": lambda i, x, m: x.reshape(True, -1),
     "sums from -0.0": lambda i, x, m: np.array(
         [np.add.reduce(ZEROS * m[0, 0], initial=initial) for initial in (-0.0, complex(-0.0, -0.0))]
