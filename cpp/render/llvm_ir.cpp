@@ -171,7 +171,7 @@ bool reads_own_writes(const Kernel& kernel) {
 }
 
 // LLVM's passes take longer than selecting instructions, and gain little in a long body.
-constexpr size_t kMostOptimized = 5000;
+constexpr size_t kMostOptimized = 2500;
 
 // Whether LLVM's passes should run through a kernel: what its loops carry passes through memory,
 // which they turn into registers.

@@ -64,7 +64,7 @@ class ArrayMethods:
         __rand__ = __ror__ = __rxor__ = __rlshift__ = __rrshift__ = __rmatmul__ = _binary
         __lt__ = __le__ = __gt__ = __ge__ = __rdivmod__ = _binary
         __neg__ = __pos__ = __abs__ = __invert__ = _unary
-        all = any = argmax = argmin = argpartition = argsort = choose = cumprod = cumsum = _method
+        all = any = argmax = argmin = argpartition = argsort = cumprod = cumsum = _method
         diagonal = max = mean = min = nonzero = prod = ptp = ravel = repeat = round = _method
         searchsorted = squeeze = std = sum = swapaxes = take = trace = var = _method
         copy = astype = _method
@@ -201,6 +201,10 @@ class ArrayMethods:
         given = kwargs if out is None else {**kwargs, "out": out}
         return np.clip(self, min, max, **given)
 
+    def choose(self, *choices: Any, **kwargs: Any) -> Any:
+        """numpy.choose of this array."""
+        return np.choose(self, choices[0] if len(choices) == 1 else choices, **kwargs)
+
     def conj(self) -> Any:
         return np.conjugate(self)
 
@@ -244,7 +248,7 @@ def _method(name: str) -> Callable[..., Any]:
 
 # Methods that are NumPy's functions of the same name.
 for _name in (
-    *("all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "cumprod", "cumsum"),
+    *("all", "any", "argmax", "argmin", "argpartition", "argsort", "cumprod", "cumsum"),
     *("diagonal", "max", "mean", "min", "nonzero", "prod", "ptp", "ravel", "repeat", "round"),
     *("searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var"),
 ):

@@ -28,9 +28,6 @@ part of the file:
 
     scripts/numpy_tests.sh [FILE...]
 
-Calls of functions alone were jitted, and with `fallback="error"`, in the files whose last three
-columns have no counts.
-
 Of the {passed} tests that pass without rune_jit, {percent:.2f} % pass with it. The last three
 columns say how the calls ran: as a program, in segments, or on NumPy.
 
@@ -88,8 +85,7 @@ def main(folder: str, output: str, *files: str) -> None:
     rows = []
     for file, result in results.items():
         failing += result["failing"].items()
-        calls = result["calls"] or dict.fromkeys(_WAYS, "-")
-        cells = [file, result["passed"], len(result["failing"]), *calls.values()]
+        cells = [file, result["passed"], len(result["failing"]), *result["calls"].values()]
         rows.append(f"| {' | '.join(map(str, cells))} |")
     passed = sum(result["passed"] for result in results.values())
     groups: dict[str, Counter[str]] = {}

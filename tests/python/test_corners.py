@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import operator
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
-from compare import assert_matches
+from compare import assert_matches, outcome
 from devices import HAS_FLOAT64
 
 import rune_jit
@@ -347,3 +349,45 @@ def test_matvec_and_vecmat_take_matrices() -> None:
         with pytest.raises(ValueError, match="does not have enough dimensions") as found:
             rune_jit.jit(lambda x, f=function: f(x, x))(x)
         assert str(found.value) == str(expected.value)
+
+
+# What decides whether NumPy raises or warns, and what it writes to.
+ZEROS = np.full(4, complex(-0.0, -0.0))
+AT = np.array([0, 1])
+PLAIN: dict[str, Callable[..., Any]] = {
+    "choices by position": lambda i, x, m: i.choose(x[:2], x[2:4]),
+    "a product in place of a vector": lambda i, x, m: operator.imatmul(m, x[:2]),
+    "a product in place by a vector": lambda i, x, m: operator.imatmul(x[:2], x[:2]),
+    "a product in place with fewer columns": lambda i, x, m: operator.imatmul(m, x[:2, None]),
+    "bools as sizes": lambda i, x, m: x.reshape(True, -1),
+    "sums from -0.0": lambda i, x, m: np.array(
+        [np.add.reduce(ZEROS * m[0, 0], initial=initial) for initial in (-0.0, complex(-0.0, -0.0))]
+    ),
+    "sums from -0.0 under a mask": lambda i, x, m: np.sum(x * -0.0, initial=-0.0, where=x > 2),
+    "no copy of another dtype": lambda i, x, m: np.asarray(x, np.float32, copy=False),
+    "no copy of a number": lambda i, x, m: np.array(x.sum(), copy=False),
+    "no copy of a list": lambda i, x, m: np.array([x, x], copy=False),
+    "no copy": lambda i, x, m: np.array(x, copy=False) + 1,
+    "no copy by the method": lambda i, x, m: x.__array__(np.float32, copy=False),
+    "an unknown device": lambda i, x, m: x.to_device("gpu"),
+    "a stream": lambda i, x, m: x.to_device("cpu", stream=1),
+    "orders in lower case": lambda i, x, m: (m.flatten("f"), m.ravel("a"), m.copy("k")),
+    "orders of None": lambda i, x, m: (m.copy(order=None), m.astype(int, order=None)),
+    "a conjugate written to an array": lambda i, x, m: (m + 0j).conjugate(m + 1j),
+    "complex numbers as floats": lambda i, x, m: np.full_like(x, 1j),
+    "a mask without an array for the result": lambda i, x, m: np.add(x, 1, where=x > -9),
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_errors_warnings_and_writes_are_numpys(name: str) -> None:
+    found = []
+    for function in (PLAIN[name], rune_jit.jit(PLAIN[name], fallback="silent")):
+        arguments = AT.copy(), np.arange(4.0), np.arange(4.0).reshape(2, 2)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            result = outcome(function, *arguments)
+        if isinstance(result, Exception):
+            result = type(result), str(result)
+        found.append(repr((result, arguments, [str(w.message) for w in seen])))
+    assert found[0] == found[1]

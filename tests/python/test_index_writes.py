@@ -345,3 +345,46 @@ def test_tuples_among_indices_are_lists_of_positions():
     for made, known in zip(rune_jit.jit(f, fallback="error")(given, 3), expected, strict=True):
         np.testing.assert_array_equal(made, known)
     np.testing.assert_array_equal(given, wanted)
+
+
+# Numbers that elements do not hold: NumPy converts them as Python does, which raises.
+
+NUMBERS = [300, -1, 2**40, 300.0, -1.0, np.nan, np.inf, 1e30, 1j, np.float64(300), np.int64(-1)]
+
+
+def at_index(x: Any, i: Any, v: Any) -> None:
+    x[i] = v
+
+
+WRITES = {
+    "at an index": lambda x, v: at_index(x, 0, v),
+    "at a slice": lambda x, v: at_index(x, slice(1), v),
+    "at indices": lambda x, v: at_index(x, A([0, 1]), v),
+    "at a mask": lambda x, v: at_index(x, x > 0, v),
+    "a list": lambda x, v: at_index(x, slice(None), [v, 1]),
+    "a list at indices": lambda x, v: at_index(x, A([0, 1]), [v, 1]),
+    "a list at a mask": lambda x, v: at_index(x, x > 0, [v, 1]),
+    "fill": lambda x, v: x.fill(v),
+    "put": lambda x, v: np.put(x, 0, v),
+    "putmask": lambda x, v: np.putmask(x, x > 0, v),
+    "place": lambda x, v: np.place(x, x > 0, v),
+    "asarray": lambda x, v: np.asarray(v, x.dtype),
+}
+
+
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64", "float32"])
+@pytest.mark.parametrize("name", WRITES)
+def test_numbers_that_elements_do_not_hold_raise_as_numpys_do(name: str, dtype: str) -> None:
+    write = WRITES[name]
+    for value in NUMBERS:
+        outcomes = []
+        for function in (write, rune_jit.jit(write, fallback="silent")):
+            for _ in range(2):  # with an entry that is known
+                x = np.ones(2, dtype)
+                try:
+                    result: Any = function(x, value)
+                except (ValueError, OverflowError, TypeError) as error:
+                    result = type(error)
+                outcomes.append(repr((result, x)))
+        assert outcomes == outcomes[:1] * len(outcomes), value

@@ -389,3 +389,12 @@ def test_show_config(capsys: pytest.CaptureFixture[str]) -> None:
     assert "cpu" in rune_jit.show_config(mode="dicts")["targets"]
     rune_jit.show_config()
     assert "RUNE_JIT_DEVICE" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="inspect.markcoroutinefunction")
+def test_a_jitted_coroutine_function_is_one() -> None:
+    async def function(x: Any) -> Any:
+        return x + 1
+
+    assert inspect.iscoroutinefunction(rune_jit.jit(function))
+    assert not inspect.iscoroutinefunction(rune_jit.jit(lambda x: x))

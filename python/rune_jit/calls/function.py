@@ -4,6 +4,7 @@ segments or to NumPy."""
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import time
 from collections.abc import Callable
@@ -82,6 +83,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self.__wrapped__ = fn
         self._fn = fn
         self._code = getattr(fn, "__code__", None)
+        if inspect.iscoroutinefunction(fn) and sys.version_info >= (3, 12):
+            inspect.markcoroutinefunction(self)
         self._name = getattr(fn, "__name__", type(fn).__name__)
         self._device = device
         parameters = Parameters(self._name, fn)

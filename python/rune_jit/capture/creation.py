@@ -150,9 +150,17 @@ def make_array(
     if not contains_tracer(object):
         result = np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin)
         return result if result is object else known(result)
+    if copy is False and not (
+        isinstance(object, Tracer)
+        and not object._storage.scalar
+        and dtype in (None, object.dtype)
+        and _in_order(object, order) is object
+    ):
+        np.array(0, copy=False)  # NumPy's error
     if isinstance(object, Tracer):
         same = dtype is None or np.dtype(dtype) == object.dtype
         if object._storage.scalar:  # what is no Python number any more, either
+            assume_fits(require_trace(), object, np.dtype(dtype or object.dtype))
             result = call_builder("astype", object, dtype or object.dtype, scalar=False)
         else:
             result = object.astype(dtype) if not same else object.copy("K") if copy else object
@@ -232,8 +240,9 @@ def _stack(trace: Trace, x: Any, dtype: np.dtype[Any]) -> Any:
 def _asarray(a: Any, dtype: Any = None, order: Any = None, **kwargs: Any) -> Any:
     if isinstance(a, _core.ArrayBase) and not _outside_trace():
         a = require_trace().stand_in(a)
-    if _COPY_MODES.get(copy := kwargs.pop("copy", None), copy):
-        return make_array(a, dtype, order=order or "K")
+    copy = _COPY_MODES.get(copy := kwargs.pop("copy", None), copy)
+    if copy is not None:
+        return make_array(a, dtype, copy=copy, order=order or "K")
     if isinstance(a, Tracer):
         if a._storage.scalar:
             return make_array(a, dtype)

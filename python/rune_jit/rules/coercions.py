@@ -57,6 +57,8 @@ def as_shape(x: Any) -> list[Any]:
         isinstance(x, (Size, numbers.Integral)) or (isinstance(x, Tracer) and x.ndim == 0)
     ):
         x = [x]
+    if any(type(n) is bool for n in x):
+        raise TypeError("an integer is required")
     return [n if isinstance(n, Size) else as_index(n) for n in x]
 
 

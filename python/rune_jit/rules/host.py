@@ -315,12 +315,18 @@ def or_numpy(
                 raise error
             finally:
                 del error  # whose traceback refers to this frame
-        depends_on_data = isinstance(error, DataDependentShapeError)
-        function, given, options = numpy(*args, **kwargs)
-        given, options = (_settled(x) for x in (given, options))
-        return run_now(trace, function, given, options, depends_on_data)
+        return _run_instead(trace, error, *numpy(*args, **kwargs))
 
     return _core.or_numpy(rule, otherwise)  # type: ignore[no-any-return]
+
+
+def _run_instead(
+    trace: SegmentedTrace, error: Exception, function: Callable[..., Any], args: Any, kwargs: Any
+) -> Any:
+    """NumPy's result, where a rule has raised the error."""
+    depends_on_data = isinstance(error, DataDependentShapeError)
+    args, kwargs = (_settled(x) for x in (args, kwargs))
+    return run_now(trace, function, args, kwargs, depends_on_data)
 
 
 def given(function: Callable[..., Any]) -> Callable[..., tuple[Any, Any, Any]]:

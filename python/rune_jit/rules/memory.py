@@ -37,6 +37,7 @@ def layout_of(x: Tracer, memory: np.ndarray | None = None) -> np.ndarray:
 def known_order(x: Any, order: str) -> str:
     """C or F, for an order that NumPy takes from x's layout: "A" or "K". Raises
     UnsupportedOpError if it is neither."""
+    order = order.upper() if isinstance(order, str) else order
     if order not in ("A", "K"):
         if order not in ("C", "F"):
             raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got '{order}')")

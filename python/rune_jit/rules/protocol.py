@@ -46,7 +46,7 @@ from rune_jit.rules.python_errors import assume_defined, assume_nonzero, with_se
 from rune_jit.rules.table import FUNCTIONS, ON_HOST, VIEWS, named
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.segments import SegmentedTrace
-from rune_jit.tracing.sizes import Size
+from rune_jit.tracing.sizes import Size, same_size
 from rune_jit.tracing.storage import Step
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced
@@ -325,6 +325,17 @@ def _operation(name: str) -> Callable[[tuple[Any, ...]], Any]:
 def _apply_in_place(name: str, x: Tracer, other: Any) -> Any:
     """x op= other."""
     if name == "matmul":
+        if x.ndim < 1 or np.ndim(other) < 2:
+            raise ValueError(
+                "inplace matrix multiplication requires the first operand to have at least one and"
+                " the second at least two dimensions."
+            )
+        if not same_size(np.shape(other)[-1], x.shape[-1]):
+            raise ValueError(
+                "matmul: Output operand 0 has a mismatch in its core dimension 1, with gufunc"
+                f" signature (n?,k),(k,m?)->(n?,m?) (size {x.shape[-1]} is different from"
+                f" {np.shape(other)[-1]})"
+            )
         return np.matmul(x, other, out=x)  # type: ignore[call-overload]
     if type(other) is Selection and not x._storage.scalar:
         if not x._trace.is_segmented:
@@ -364,7 +375,7 @@ def _astype(
     writes.warn_of_lost_part(self.dtype, np.dtype(dtype))
     value = trace.builder.astype(trace.operand(self), dtype)
     result = Tracer(trace, value, scalar=self._storage.scalar)
-    if order != "K" and self.ndim > 1:
+    if order not in ("K", "k", None) and self.ndim > 1:
         return result.copy(memory.known_order(self, order))  # type: ignore[no-any-return]
     return laid_out_as(result, [self])
 
@@ -373,10 +384,10 @@ def _copy(self: Tracer, order: str = "C") -> Tracer:
     if (array := self._array()) is not None:
         return known(array.copy(order))  # type: ignore[no-any-return,arg-type]
     trace = require_trace()
-    if order == "K":
+    if order in ("K", "k"):
         result = Tracer(trace, self._value_in(trace), scalar=self._storage.scalar)
         return laid_out_as(result, [self])
-    if memory.known_order(self, order) == "F" and self.ndim > 1:
+    if memory.known_order(self, order or "C") == "F" and self.ndim > 1:
         return self.T.copy().T  # type: ignore[no-any-return]
     return Tracer(trace, self._value_in(trace), scalar=self._storage.scalar)
 
@@ -403,7 +414,9 @@ def _set_flat(self: Tracer, value: Any) -> None:
     Flat(self)[:] = value
 
 
-def _conjugate(self: Tracer) -> Any:
+def _conjugate(self: Tracer, *given: Any) -> Any:
+    if given:  # an array for the result
+        return np.conjugate(self, *given)
     if self.dtype.kind != "c":
         return self  # as NumPy's arrays
     return operator("conjugate", (self,))

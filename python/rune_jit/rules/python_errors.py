@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from rune_jit.errors import UnsupportedOpError
+from rune_jit.rules.coercions import SAMPLES
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer, is_number, tracers_in
+from rune_jit.tracing.tracer import Tracer, tracers_in
 
 
 def assume_nonzero(trace: Trace, divisor: Any) -> None:
@@ -42,15 +43,32 @@ def assume_defined(trace: Trace, result: Any, given: list[Any]) -> None:
 
 
 def assume_fits(trace: Trace, assigned: Any, dtype: np.dtype[Any]) -> None:
-    """That signed integers hold the numbers that are assigned to elements of this dtype, one or
-    those of a list: NumPy converts a number by int(), and raises where int() does and where the
-    result is out of bounds. Unsigned integers wrap, as do elements of arrays. A Python integer that
-    is assigned alone is checked where it is converted. Raises UnsupportedOpError."""
-    if dtype.kind != "i" or is_number(assigned, "int"):
-        return
-    for x in tracers_in(assigned):
-        if x._storage.scalar:
+    """That this dtype holds the numbers that are assigned to its elements, one or those of a list:
+    NumPy converts a number by int(), and raises where int() does and where the result is out of
+    bounds. NumPy's numbers wrap in unsigned integers, as do elements of arrays. Raises
+    UnsupportedOpError; TypeError for a complex number of Python's."""
+    for x in tracers_in(assigned) if dtype.kind in "iuf" else ():
+        if not x._storage.scalar:
+            continue
+        weak = x._value_in(trace).weak
+        if weak == "complex":
+            np.zeros((), dtype)[()] = SAMPLES[weak]  # raises
+        if dtype.kind == "i" or (dtype.kind == "u" and weak):
             _assume_number_fits(trace, trace.array(x), dtype)
+
+
+def fitting(trace: Trace, assigned: Any, dtype: np.dtype[Any]) -> Any:
+    """What is assigned to elements of this dtype: of known numbers, the array that NumPy makes.
+    Raises what assume_fits and NumPy raise."""
+    assume_fits(trace, assigned, dtype)
+    is_list = isinstance(assigned, (list, tuple))
+    if type(assigned) in _NUMBERS or (is_list and _OF_LISTS.issuperset(map(type, assigned))):
+        return np.array(assigned, dtype)
+    return assigned
+
+
+_NUMBERS = {bool, int, float, complex}
+_OF_LISTS = _NUMBERS | {np.dtype(code).type for code in np.typecodes["AllInteger"] + "efdFD"}
 
 
 def _assume_number_fits(trace: Trace, number: Any, dtype: np.dtype[Any]) -> None:
@@ -60,15 +78,17 @@ def _assume_number_fits(trace: Trace, number: Any, dtype: np.dtype[Any]) -> None
     if given.kind in "iu" and trace.builder.is_known_to_fit(number, dtype):
         return
     _guess(trace, f"it assigns a number of {given} to elements of {dtype}")
-    limit = 1 << (8 * dtype.itemsize - 1)
-    bounds: list[tuple[str, float]] = [("less", limit), ("greater", -limit - 1)]
+    limits = np.iinfo(dtype)
+    bounds: list[tuple[str, float]] = [("less", limits.max + 1), ("greater", limits.min - 1)]
     if given.kind == "f":
         number = trace.builder.astype(number, np.dtype(np.float64))
-        if dtype.itemsize == 8:  # float64 does not have the number below
-            bounds[1] = "greater_equal", -limit
+        if dtype == np.int64:  # float64 does not have the number below
+            bounds[1] = "greater_equal", limits.min
         bounds = [(name, float(bound)) for name, bound in bounds]
     elif given.kind == "u":
         bounds.pop()
+    elif dtype == np.uint64:  # int64 does not have the limit
+        bounds.pop(0)
     for name, bound in bounds:
         trace.builder.assume(trace.builder.ufunc(name, [number, bound])[0])
 

@@ -70,13 +70,25 @@ def reduce_array(
         initial = bool(initial)
     values = trace.builder.ufunc(UFUNCS[name], [value, trace.operand(initial)], value.dtype)
     result = Tracer(trace, values[0])
-    if name == "sum" and is_float(value.dtype) and _may_be_negative_zero(initial):
-        negative = np.signbit(initial) & np.all(
-            np.signbit(a), axis=axis, keepdims=as_flag(keepdims)
-        )
-        is_zero: Any = np.equal(result, 0)
-        return np.where(negative & is_zero, result.dtype.type(-0.0), result)[()]  # type: ignore[return-value]
+    if name == "sum" and is_inexact(value.dtype):
+        return _from_negative_zero(result, a, initial, axis, as_flag(keepdims))  # type: ignore[no-any-return]
     return result
+
+
+def _from_negative_zero(result: Any, a: Any, initial: Any, axis: Any, keepdims: bool) -> Any:
+    """The sum, which is -0.0 where all that is added is: the program adds it to 0.0."""
+    if result.dtype.kind == "c":
+        if not any(map(_may_be_negative_zero, (np.real(initial), np.imag(initial)))):
+            return result
+        parts = [
+            _from_negative_zero(part(result), part(a), part(initial), axis, keepdims)
+            for part in (np.real, np.imag)
+        ]
+        return np.stack(parts, -1).view(result.dtype)[..., 0][()]
+    if not _may_be_negative_zero(initial):
+        return result
+    negative = np.signbit(initial) & np.all(np.signbit(a), axis=axis, keepdims=keepdims)
+    return np.where(negative & np.equal(result, 0), result.dtype.type(-0.0), result)[()]
 
 
 def _with_elements(trace: Trace, name: str, a: Any, axes: Any) -> Any:
@@ -120,6 +132,8 @@ def _where_else_neutral(name: str, a: Any, initial: Any, where: Any) -> Any:
             " one has to specify 'initial'"
         )
     value = require_trace().array(a)
+    if name == "sum" and is_inexact(value.dtype):
+        neutral = -0.0
     is_traced = isinstance(neutral, Tracer)
     other = neutral.astype(value.dtype) if is_traced else value.dtype.type(neutral)
     return np.where(where, a, other)

@@ -29,7 +29,7 @@ from rune_jit.rules.host import require_known
 from rune_jit.rules.known import plain, run_known
 from rune_jit.rules.memory import known_order
 from rune_jit.rules.table import implements
-from rune_jit.rules.writes import check_casting
+from rune_jit.rules.writes import check_casting, warn_of_lost_part
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.rows import Run, runs_along
 from rune_jit.tracing.sizes import (
@@ -434,7 +434,10 @@ def _full_like(
     trace = require_trace()
     wanted = list(np.shape(a)) if shape is None else as_shape(shape)
     kind = (a.dtype if hasattr(a, "dtype") else np.result_type(a)) if dtype is None else dtype
-    value = trace.builder.full(wanted, trace.operand(fill_value), kind)
+    fill = trace.operand(fill_value)
+    if getattr(fill, "weak", None) == "complex":
+        warn_of_lost_part(np.dtype(complex), np.dtype(kind))
+    value = trace.builder.full(wanted, fill, kind)
     return Tracer(trace, value, scalar=False)
 
 

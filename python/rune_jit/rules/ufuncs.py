@@ -3,6 +3,8 @@ host (host.py)."""
 
 from __future__ import annotations
 
+import functools
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -23,13 +25,16 @@ from rune_jit.rules.coercions import (
 )
 from rune_jit.rules.composed_ufuncs import COMPOSED
 from rune_jit.rules.statistics import without_nan
-from rune_jit.tracing.context import require_trace
+from rune_jit.tracing.context import require_trace, user_site
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
 
 def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """ufunc.method(*inputs, **kwargs) without out=. Elements at which `where` is false are 0."""
+    if method == "__call__" and kwargs.get("where", True) is not True:
+        for warning in _of_masks():
+            warnings.warn_explicit(warning.message, warning.category, *user_site())
     try:
         if method == "__call__" and ufunc.signature is None:
             return _elementwise(ufunc, *inputs, **kwargs)  # laid out already
@@ -41,6 +46,15 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
     if ufunc.signature is not None:  # products of matrices are in C order, batches as operands
         inputs = tuple([x for x in inputs if rank(x) >= 3])
     return as_laid_out(ufunc, result, inputs)
+
+
+@functools.cache
+def _of_masks() -> list[warnings.WarningMessage]:
+    """What this version of NumPy warns of if a call has where= and no out=."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        np.add(1, 1, where=np.ones((), bool))
+    return seen
 
 
 def is_traced(ufunc: np.ufunc) -> bool:

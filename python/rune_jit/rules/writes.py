@@ -11,6 +11,7 @@ import numpy as np
 
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.coercions import SAMPLES
+from rune_jit.rules.python_errors import fitting
 from rune_jit.rules.table import implements
 from rune_jit.tracing.context import require_trace, user_site
 from rune_jit.tracing.sizes import broadcast_shapes, mismatch, same_shape, same_size
@@ -40,11 +41,15 @@ def converted(
     """The value that an assignment writes to an array of this type: cast and broadcast as NumPy's
     assignments do, which drop leading dimensions of size 1. Raises ValueError with the message,
     formatted with both shapes, if it cannot be broadcast."""
+    if issubclass(type(value), np.generic) and dtype.kind in "iu" and value.dtype.kind in "iuf":
+        fits = np.iinfo(dtype).min <= np.trunc(value).item() <= np.iinfo(dtype).max
+        if not fits:  # NumPy raises or warns
+            raise UnsupportedOpError(f"assignment: cannot trace {value!r} for an array of {dtype}")
     if type(value) in (bool, int, float, complex):
         one = np.zeros((), dtype)
         one[()] = value  # NumPy's errors for what does not fit
         return trace.builder.broadcast_to(trace.builder.constant(one[()]), list(shape))
-    operand = trace.array(value)
+    operand = trace.array(fitting(trace, value, dtype))
     given = operand.shape
     if operand.dtype == dtype and operand.weak is None and same_shape(given, shape):
         return operand

@@ -216,6 +216,8 @@ class Tracer(ArrayMethods, _core.TracerBase):
     def to_device(self, device: str, /, *, stream: Any = None) -> Tracer:
         if device == self.device and stream is None:
             return self
+        if self._trace.is_segmented:  # NumPy's arrays can be on the CPU alone
+            self.__array__().to_device(device, stream=stream)  # type: ignore[arg-type]
         raise UnsupportedOpError(
             "to_device: cannot move an array while tracing\nhint: move arguments before the call"
         )
@@ -310,7 +312,7 @@ class Tracer(ArrayMethods, _core.TracerBase):
             self._storage.touched()
             self._storage.is_exposed = self._storage.array is not None  # who asks may keep it
             return array
-        return np.array(array, dtype)
+        return np.array(array, dtype, copy=copy is not False)
 
     def __len__(self) -> int:
         if self._storage.scalar:

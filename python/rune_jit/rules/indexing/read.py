@@ -18,7 +18,6 @@ from rune_jit.rules.indexing.items import (
 from rune_jit.rules.indexing.selection import Selection, masked_view, select, with_settled
 from rune_jit.rules.indexing.write import scatter, write_where
 from rune_jit.rules.known import known, plain
-from rune_jit.rules.python_errors import assume_fits
 from rune_jit.rules.writes import check_writeable, converted
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.frames import is_shuffling, user_frame
@@ -126,7 +125,6 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
         return
     if not view._shape and not any(item is Ellipsis for item in items):
         _check_element(view.dtype, value)
-    assume_fits(trace, value, view._dtype)
     new = converted(trace, value, view._shape, view._dtype)
     view._storage.write(trace, view._steps, new)
 

@@ -16,6 +16,7 @@ from rune_jit.rules.indexing.items import aligned_mask, basic_view, index_items
 from rune_jit.rules.indexing.masks import WRONG_COUNT, running_count, spread
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.rules.known import plain
+from rune_jit.rules.python_errors import fitting
 from rune_jit.rules.table import implements
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.sizes import same_size
@@ -49,7 +50,7 @@ def write_where(trace: Trace, x: Tracer, mask: Any, value: Any) -> None:
         new = value.spread_over(trace, x, where, np.shape(mask))
     else:
         if isinstance(value, (list, tuple)):
-            value = Tracer(trace, trace.array(value))
+            value = Tracer(trace, trace.array(fitting(trace, value, x.dtype)))
         rest = x.shape[np.ndim(mask) :]
         given = np.shape(value)
         while len(given) > len(rest) and same_size(given[0], 1):
@@ -196,7 +197,7 @@ def _write_flat(trace: Trace, x: Tracer, flat: Any) -> None:
 
 def _repeated(trace: Trace, values: Any, size: int, dtype: Any) -> Any:
     """numpy.resize(values, size) as the dtype."""
-    flat = _flat(trace, values)
+    flat = _flat(trace, fitting(trace, values, np.dtype(dtype)))
     given = flat.shape[0]
     if given != size:
         flat = trace.builder.take(flat, trace.constant(np.arange(size) % given), 0)
