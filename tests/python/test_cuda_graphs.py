@@ -61,13 +61,21 @@ begin = counts()
 other = f(b)
 changed = list(counts() - begin)
 assert changed[:3] == [kernels, graphs, 0] and (changed[3] > 0) == bool(graphs), changed
+# A short kernel is a graph of its own, a long one is not.
+short = rune_jit.jit(lambda x: (x.sum(0), x.sum(1)), fallback="error")
+kernels = short.lower(a).cost_analysis()["kernels"]
+for built in graphs, 0:
+    begin = counts()
+    short(a)
+    assert list(counts() - begin)[:3] == [kernels, kernels * graphs, kernels * built]
+long = rune_jit.asarray(np.ones(1 << 20), device="cuda")
 begin = counts()
-two = rune_jit.jit(lambda x: (x.sum(0), x.sum(1)), fallback="error")
-two(a)
-assert (counts() - begin)[1] == 0
-del f, two, result, other
+other = rune_jit.jit(lambda x: x * 2, fallback="error")(long)
+assert list(counts() - begin) == [1, 0, 0, 0], counts() - begin
+del f, short, result, other
 gc.collect()
-assert fake.rune_fake_get(b"cuGraphExecDestroy") == fake.rune_fake_get(b"cuGraphDestroy") == graphs
+assert fake.rune_fake_get(b"cuGraphExecDestroy") == fake.rune_fake_get(b"cuGraphDestroy")
+assert fake.rune_fake_get(b"cuGraphDestroy") == counts()[2]
 assert fake.rune_fake_misuse() == b"", fake.rune_fake_misuse()
 print("done")
 """
