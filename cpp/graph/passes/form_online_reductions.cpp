@@ -173,8 +173,10 @@ class OnlineReductions {
   }
 
  private:
+  // Of an axis, or of all reduced axes as one.
   struct Split {
     int64_t axis, count;
+    bool merges = false;
   };
 
   // The axis that is split and into how many parts; nothing if the elements stay in cache anyway,
@@ -199,9 +201,19 @@ class OnlineReductions {
     const int64_t wanted = grid ? 2 * parts_of_grid(caps_)
                                 : std::max<int64_t>(bytes * kPartsPerCache / caps_.l2_bytes,
                                                     kPartsPerCore * caps_.num_cores);
+    const auto split = [&](int64_t axis, int64_t size, bool merges) {
+      return Split{axis, divisor_near(size, wanted).value_or(wanted), merges};
+    };
+    if (const int64_t size = from[axes[0]].constant(); size >= 2 * wanted)
+      return split(axes[0], size, false);
+    // Neighbouring elements of an argument stay neighbours.
+    const bool adjacent = axes.back() - axes.front() + 1 == static_cast<int64_t>(axes.size());
+    const int64_t all = bytes / size_of(node.dtype());
+    if (adjacent && graph_[node.inputs[0]].as<Placeholder>() && all >= 2 * wanted)
+      return split(axes[0], all, true);
     for (const int64_t axis : axes)
       if (const int64_t size = from[axis].constant(); size >= 2 * wanted)
-        return Split{axis, divisor_near(size, wanted).value_or(wanted)};
+        return split(axis, size, false);
     return std::nullopt;
   }
 
@@ -211,7 +223,8 @@ class OnlineReductions {
   std::optional<int64_t> rows_of_thread(const Shape& from, int64_t axis, const Node& node) const {
     const int64_t threads = kColumnThreads * caps_.num_cores;
     const int64_t width = max_elements(Shape(from.begin() + axis + 1, from.end()));
-    if (width < 2 || !is_long_reduction(from) || 2 * max_elements(node.shape()) > threads)
+    if (width < caps_.simd_width || !is_long_reduction(from) ||
+        2 * max_elements(node.shape()) > threads)
       return std::nullopt;
     const int64_t fitting = caps_.last_level_bytes / (2 * threads * size_of(node.dtype()));
     const int64_t rows = std::clamp<int64_t>(fitting, kLeastRows, kMostRows);
@@ -219,10 +232,23 @@ class OnlineReductions {
   }
 
   // Axes of a part over which it is reduced.
-  static Ints inner_axes(const Reduce_Axis& reduce, int64_t split) {
+  static Ints inner_axes(const Reduce_Axis& reduce, const Split& split) {
+    if (split.merges) return {split.axis + 1};
     Ints axes;
-    for (const int64_t axis : reduce.axes) axes.push_back(axis >= split ? axis + 1 : axis);
+    for (const int64_t axis : reduce.axes) axes.push_back(axis >= split.axis ? axis + 1 : axis);
     return axes;
+  }
+
+  // With the reduced axes as one, if the split merges them.
+  static Value merged(Builder& builder, Value x, const Reduce_Axis& reduce, const Split& split) {
+    if (!split.merges) return x;
+    Shape shape = builder.shape(x);
+    const auto begin = shape.begin() + split.axis;
+    const auto end = begin + static_cast<int64_t>(reduce.axes.size());
+    const int64_t size = max_elements(Shape(begin, end));
+    *begin = size;
+    shape.erase(begin + 1, end);
+    return builder.reshape(x, shape);
   }
 
   static Value elements_of(Builder& builder, Value x, int64_t axis, const Part& part) {
@@ -245,13 +271,14 @@ class OnlineReductions {
   static Value first(Builder& builder, const Node& node, Value x, Split split,
                      std::vector<Part>& parts) {
     const auto& reduce = *node.as<Reduce_Axis>();
+    x = merged(builder, x, reduce, split);
     const int64_t size = builder.shape(x)[split.axis].constant(), main = size - size % split.count;
     parts.push_back({0, main, split.count});
     if (main < size) parts.push_back({main, size, 1});
     std::vector<Value> results;
     for (Part& part : parts) {
       part.x = elements_of(builder, x, split.axis, part);
-      part.first = builder.reduce(reduce.op, part.x, inner_axes(reduce, split.axis));
+      part.first = builder.reduce(reduce.op, part.x, inner_axes(reduce, split));
       results.push_back(part.first);
     }
     return combine(builder, node, split.axis, results);
@@ -264,8 +291,11 @@ class OnlineReductions {
 
   Value second(Builder& builder, const Node& node, const Dependent& dependent, Value centre,
                const std::optional<Position>& position) {
-    const int64_t axis = split_of(dependent.first.id)->axis;
-    const Ints axes = inner_axes(*node.as<Reduce_Axis>(), axis);
+    const auto& reduce = *node.as<Reduce_Axis>();
+    const Split split = *split_of(dependent.first.id);
+    const int64_t axis = split.axis;
+    const Ints axes = inner_axes(reduce, split);
+    centre = merged(builder, centre, reduce, split);
     Shape shape = builder.shape(centre);
     shape.insert(shape.begin() + axis, 1);
     centre = builder.reshape(centre, shape);
@@ -273,7 +303,8 @@ class OnlineReductions {
     for (Part& part : parts_.at(dependent.first.id)) {
       const Value c = builder.expand(centre, builder.shape(part.first));
       if (position) {
-        const Value own = elements_of(builder, position->value, axis, part);
+        const Value values = merged(builder, position->value, reduce, split);
+        const Value own = elements_of(builder, values, axis, part);
         results.push_back(positions(builder, part, c, own, position->takes_nan, axes));
       } else if (dependent.term == Term::Exponential) {
         results.push_back(exponentials(builder, part, c, axes));
