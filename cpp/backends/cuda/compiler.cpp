@@ -52,7 +52,8 @@ namespace {
 // The host launches a graph of one kernel in 1.5 us and the kernel itself in 2.7 us. But a kernel
 // of a graph does not overlap with the one before it. That costs more than it saves if the device
 // is what takes time.
-constexpr double kShortNs = 2000;
+// Threads that work together wait for one another, which estimates leave out.
+constexpr double kShortNs = 2000, kShortTogetherNs = 250;
 
 class Program : public runtime::Program {
  public:
@@ -142,7 +143,8 @@ std::vector<std::shared_ptr<runtime::Program>> Compiler::compile(
                         static_cast<unsigned>(source.local),
                         source.buffer_sizes.size(),
                         module->waits() && !source.needs_early_loads};
-    const bool is_short = source.estimated_ns && source.estimated_ns < kShortNs;
+    const double limit = source.independent_threads ? kShortNs : kShortTogetherNs;
+    const bool is_short = source.estimated_ns && source.estimated_ns < limit;
     programs.push_back(std::make_shared<Program>(std::move(kernel), context_, is_short));
   }
   return programs;
