@@ -127,28 +127,45 @@ struct KernelFacts {
   double work_ns = 0;
 };
 
-void add_facts(const schedule::Schedule& schedule, std::span<KernelFacts> facts) {
+// As KernelSource::estimated_ns.
+double work_of(const schedule::ItemAnalysis& item, double threads, const Capabilities& caps) {
+  if (caps.model == ExecutionModel::Grid) {
+    const double of_thread = caps.thread_operation_ns * static_cast<double>(item.flops) / threads;
+    return std::max({1.0, static_cast<double>(item.est_ns) - caps.launch_ns, of_thread});
+  }
+  const auto ns = static_cast<double>(item.work_ns);
+  return schedule::is_worth_sharing(caps, ns) ? ns : 0;
+}
+
+void add_facts(const schedule::Schedule& schedule, const Capabilities& caps,
+               std::span<KernelFacts> facts) {
+  const auto threads_of = [&](size_t kernel) {
+    const schedule::Kernel& k = schedule.kernels[kernel];
+    return std::max(1.0, static_cast<double>(k.workgroups() * k.iter.mapping.threads));
+  };
   for (size_t k = 0; k < schedule.kernels.size(); ++k)
     facts[k] = {&schedule, &schedule.kernels[k], 0};
   for (size_t i = 0; i < schedule.items.size(); ++i)
     if (const schedule::Launch* launch = schedule.items[i].launch())
-      facts[launch->kernel].work_ns = static_cast<double>(schedule.analysis[i].work_ns);
+      facts[launch->kernel].work_ns =
+          work_of(schedule.analysis[i], threads_of(launch->kernel), caps);
 }
 
 // By kernel.
 std::vector<KernelFacts> facts_of(const Lowered& lowered) {
   std::vector<KernelFacts> facts(lowered.kernels.size());
   const std::span<KernelFacts> all(facts);
-  add_facts(lowered.schedule, all);
+  const Capabilities& caps = lowered.capabilities;
+  add_facts(lowered.schedule, caps, all);
   for (size_t i = 0; i < lowered.schedule.items.size(); ++i) {
     if (!lowered.schedule.items[i].loops()) continue;
     const LoweredLoops& loops = lowered.loops_of(i);
     const size_t first = loops.first_kernel;
     if (!loops.steps)
-      facts[first].work_ns = static_cast<double>(lowered.schedule.analysis[i].work_ns);
+      facts[first].work_ns = work_of(lowered.schedule.analysis[i], 1, caps);
     else
       for (const LoweredCompute& compute : loops.steps->computes)
-        add_facts(compute.schedule, all.subspan(first + compute.first_kernel));
+        add_facts(compute.schedule, caps, all.subspan(first + compute.first_kernel));
   }
   return facts;
 }
@@ -174,8 +191,7 @@ std::vector<std::shared_ptr<runtime::Program>> compile_kernels(const Lowered& lo
     for (size_t i = 0; i < kernels.size(); ++i) {
       KernelSource& source = sources.emplace_back(source_of(*lowered.target, kernels[i]));
       const KernelFacts& known = facts[numbers[i]];
-      if (schedule::is_worth_sharing(lowered.capabilities, known.work_ns))
-        source.estimated_ns = known.work_ns;
+      source.estimated_ns = known.work_ns;
       source.text = std::move(texts[i]);
       if (!known.schedule) continue;
       source.location = location_of(*known.schedule, *known.kernel);

@@ -67,7 +67,9 @@ struct KernelSource {
   std::vector<int64_t> buffer_sizes;  // elements, by argument
   std::vector<bool> buffer_written;   // by argument
   int64_t scratch_bytes = 0;          // private to a workgroup
-  double estimated_ns = 0;            // of a launch on one core; 0: other cores must not help
+  // Of a launch on one core; 0: other cores must not help. Of a grid: on the whole device, without
+  // the time of an empty launch; 0 if it is unknown.
+  double estimated_ns = 0;
   // Whether a launch may divide its threads, grid times local, into workgroups of any size.
   bool independent_threads = false;
   // Whether loads should move in front of stores, because too few threads hide how long they take.

@@ -71,6 +71,37 @@ def test_sums_of_floats_are_repeatable(device: str) -> None:
     np.testing.assert_allclose(first, x.sum(dtype=np.float64), atol=0.05)
 
 
+def of_columns(x: Any) -> Any:
+    return x.argmax(0), x.argmin(0), x.std(0), x.std(), np.log(np.exp(x - x.max(0)).sum(0))
+
+
+@pytest.mark.parametrize("device", devices("cuda-interpreted", "cpu"))
+@pytest.mark.parametrize("shape", [(2003, 67), (10_007, 13), (13, 10_501)])
+def test_reductions_of_columns(shape: tuple[int, ...], device: str) -> None:
+    x = RANDOM.standard_normal(shape)
+    x[5:60:7, 3] = x[:, 3].max() + 1  # the first of several
+    run = rune_jit.jit(of_columns, device=device, fallback="error")
+    for got, wanted in zip(run(x), of_columns(x), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-12)
+    x[[5, 9], 2] = np.nan
+    x[7, 4] = np.inf
+    with np.errstate(invalid="ignore"):
+        for got, wanted in zip(run(x)[:3], of_columns(x)[:3], strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-12)
+
+
+def test_columns_are_read_once() -> None:
+    """Partial results take a share of what an element takes."""
+    for function in (
+        lambda x: np.argmax(x, axis=0),
+        lambda x: np.std(x, axis=0),
+        lambda x: np.std(x.T),
+    ):
+        x = np.zeros((4003, 401))
+        costs = rune_jit.jit(function, device="cuda").lower(x).cost_analysis()
+        assert costs["bytes_read"] + costs["bytes_written"] < 2 * x.nbytes
+
+
 def test_plans() -> None:
     """Two kernels each: one that begins the results, or one that completes them."""
     whole = np.zeros(1 << 20, np.int32)

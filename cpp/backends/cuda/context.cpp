@@ -74,7 +74,14 @@ void Context::check_launch(Result result, const std::shared_ptr<const std::strin
     const std::lock_guard<std::mutex> lock(mutex_);
     launched_[num_launched_++ % launched_.size()] = kernel;
   }
+  num_short_.store(0, std::memory_order_relaxed);
   if (result != kSuccess) fail(result, "launch kernel " + *kernel);
+}
+
+void Context::launch_short(const std::function<void()>& launch) {
+  const int before = num_short_.load(std::memory_order_relaxed);
+  launch();
+  num_short_.store(std::min(before + 1, kSeveral), std::memory_order_relaxed);
 }
 
 EventHandle Context::record(StreamHandle stream) {
@@ -119,7 +126,9 @@ void Context::synchronize() {
   }
   check(driver_.synchronize_stream(stream_), "run what was launched");
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (num_launched_ == before) num_launched_ = 0;
+  if (num_launched_ != before) return;
+  num_launched_ = 0;
+  num_short_.store(kSeveral, std::memory_order_relaxed);
 }
 
 // "; it was one of the kernels a (f.py:3), b (f.py:4)"

@@ -57,6 +57,12 @@ class Context {
   // among those that may have failed.
   void check_launch(Result result, const std::shared_ptr<const std::string>& kernel);
 
+  // Whether the device had nothing but short kernels to run of late: so many, or since it waited.
+  // Other launches end that.
+  bool runs_short_kernels() const { return num_short_ >= kSeveral; }
+  // Calls `launch`, which launches a short kernel.
+  void launch_short(const std::function<void()>& launch);
+
   // Returns an event that happens when a stream of the context has run all commands that it has
   // now.
   EventHandle record(StreamHandle stream);
@@ -81,8 +87,10 @@ class Context {
   ContextHandle handle_ = nullptr;
   StreamHandle stream_ = nullptr;
   std::atomic<bool> is_lost_{false};
-  mutable std::mutex mutex_;                                    // guards what follows
-  std::string loss_;                                            // why the context is lost
+  static constexpr int kSeveral = 8;
+  std::atomic<int> num_short_{kSeveral};  // kernels since others were launched
+  mutable std::mutex mutex_;              // guards what follows
+  std::string loss_;                      // why the context is lost
   std::array<std::shared_ptr<const std::string>, 8> launched_;  // the last ones, in a ring
   size_t num_launched_ = 0;                                     // since all had run
 };

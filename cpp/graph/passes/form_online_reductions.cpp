@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "alu/eval.h"
 #include "graph/parallel_work.h"
 #include "graph/passes/rewrite.h"
 
@@ -15,6 +16,9 @@ namespace {
 // Parts stay in the second-level cache between their two reductions, with room for the next one.
 constexpr int64_t kPartsPerCache = 8;
 constexpr int64_t kPartsPerCore = 8;
+// Threads of a grid that reduce columns, for each of its cores, and rows of each.
+constexpr int64_t kColumnThreads = 2048;
+constexpr int64_t kLeastRows = 8, kMostRows = 32;
 // Scalar nodes between a sum and the value that is subtracted for its sake.
 constexpr int kMostSteps = 8;
 
@@ -29,10 +33,11 @@ bool is_square_of_one(const Node& node) {
 }
 
 // The sum over x's axes of exp(x - c), where c is x's maximum over them, or of x - c or its square,
-// where c depends on x's sum over them.
-enum class Term { Exponential, Difference, Square };
+// where c depends on x's sum over them; or the least of the positions where x is c, its maximum or
+// minimum over them.
+enum class Term { Exponential, Difference, Square, Position };
 struct Dependent {
-  Value first;  // the maximum or the sum
+  Value first;  // the maximum, the minimum or the sum
   Value centre;
   Term term;
 };
@@ -42,8 +47,51 @@ class DependentFinder {
   explicit DependentFinder(const Graph& graph) : graph_(graph) {}
 
   std::optional<Dependent> find(const Node& node) const {
-    const auto* sum = node.as<Reduce_Axis>();
-    if (!sum || sum->op != ReduceOp::Add || !is_float(node.dtype())) return std::nullopt;
+    const auto* reduce = node.as<Reduce_Axis>();
+    if (!reduce) return std::nullopt;
+    return reduce->op == ReduceOp::Min ? position(node, *reduce) : sum(node, *reduce);
+  }
+
+  // Of min(where(x == c, position, none)), or x == c or isnan(x), the node of x == c.
+  const Node& equal(const Node& minimum) const {
+    const Node& condition = graph_[graph_[minimum.inputs[0]].inputs[0]];
+    return is_alu(condition, AluOp::Or) ? graph_[condition.inputs[0]] : condition;
+  }
+
+ private:
+  std::optional<Dependent> position(const Node& node, const Reduce_Axis& minimum) const {
+    const Node& chosen = graph_[node.inputs[0]];
+    const auto* ternary = chosen.as<Ternary>();
+    if (!ternary || ternary->op != AluOp::Where || !is_none(chosen.inputs[2], node.dtype()))
+      return std::nullopt;
+    const Node& found = equal(node);
+    if (!is_alu(found, AluOp::Cmpeq)) return std::nullopt;
+    const Value x = found.inputs[0];
+    const Node& condition = graph_[chosen.inputs[0]];
+    if (&condition != &found) {
+      const Node& nan = graph_[condition.inputs[1]];
+      if (!is_alu(nan, AluOp::Isnan) || nan.inputs[0] != x) return std::nullopt;
+    }
+    const Node& spread = graph_[found.inputs[1]];
+    if (spread.kind() != NodeKind::Expand) return std::nullopt;
+    const Value centre = spread.inputs[0];
+    if (graph_[centre].shape() != node.shape()) return std::nullopt;
+    const auto* first = graph_[centre].as<Reduce_Axis>();
+    if (!first || (first->op != ReduceOp::Max && first->op != ReduceOp::Min) ||
+        first->axes != minimum.axes || graph_[centre].inputs[0] != x)
+      return std::nullopt;
+    return Dependent{centre, centre, Term::Position};
+  }
+
+  // Whether no position is greater.
+  bool is_none(Value v, DType dtype) const {
+    while (is_movement(graph_[v].kind()) && graph_[v].inputs.size() == 1) v = graph_[v].inputs[0];
+    const auto* scalar = graph_[v].as<Const_Scalar>();
+    return scalar && scalar->value == neutral(ReduceOp::Min, dtype);
+  }
+
+  std::optional<Dependent> sum(const Node& node, const Reduce_Axis& sum) const {
+    if (sum.op != ReduceOp::Add || !is_float(node.dtype())) return std::nullopt;
     const Node& summed = graph_[node.inputs[0]];
     const bool is_exp = is_alu(summed, AluOp::Exp), is_square = is_square_of_one(summed);
     const Node& difference = is_exp || is_square ? graph_[summed.inputs[0]] : summed;
@@ -55,13 +103,12 @@ class DependentFinder {
     const Value centre = spread.inputs[0];
     const ReduceOp op = is_exp ? ReduceOp::Max : ReduceOp::Add;
     const std::optional<Value> first =
-        reduction_below(centre, {op, sum->axes}, x, is_exp ? 0 : kMostSteps);
+        reduction_below(centre, {op, sum.axes}, x, is_exp ? 0 : kMostSteps);
     if (!first) return std::nullopt;
     const Term term = is_exp ? Term::Exponential : is_square ? Term::Square : Term::Difference;
     return Dependent{*first, centre, term};
   }
 
- private:
   // The reduction of x that v is or, by up to so many scalar steps, depends on.
   std::optional<Value> reduction_below(Value v, const Reduce_Axis& wanted, Value x,
                                        int steps) const {
@@ -83,7 +130,8 @@ class DependentFinder {
 // and the other reduced axes the first reduction. Where that is a sum: the mean, the elements'
 // differences from it and their sum, which is what rounding the mean has left.
 struct Part {
-  Value x, first;
+  int64_t begin, end, count;  // of x along the axis, and parts of it
+  Value x = {}, first = {};
   Value mean = {}, difference = {}, rest = {};
 };
 
@@ -92,9 +140,14 @@ class OnlineReductions {
   OnlineReductions(const Graph& graph, const Capabilities& caps) : graph_(graph), caps_(caps) {
     const DependentFinder finder(graph_);
     for (uint32_t id = 0; id < graph_.size(); ++id)
-      if (const auto dependent = finder.find(graph_.nodes[id]); dependent && split_of(id)) {
+      if (const auto dependent = finder.find(graph_.nodes[id]);
+          dependent && split_of(dependent->first.id)) {
         dependents_[id] = *dependent;
         parts_[dependent->first.id] = {};
+        if (dependent->term != Term::Position) continue;
+        const Node& where = graph_[graph_.nodes[id].inputs[0]];
+        positions_[id] = {where.inputs[1],
+                          &finder.equal(graph_.nodes[id]) != &graph_[where.inputs[0]]};
       }
   }
 
@@ -105,7 +158,11 @@ class OnlineReductions {
     return rewrite(graph_,
                    [&](Builder& builder, uint32_t id, const Node& node, std::vector<Value> inputs) {
                      if (const auto it = dependents_.find(id); it != dependents_.end()) {
-                       map[id] = second(builder, node, it->second, map[it->second.centre.id]);
+                       std::optional<Position> position;
+                       if (const auto found = positions_.find(id); found != positions_.end())
+                         position = {map[found->second.value.id], found->second.takes_nan};
+                       const Value centre = map[it->second.centre.id];
+                       map[id] = second(builder, node, it->second, centre, position);
                      } else if (const auto parts = parts_.find(id); parts != parts_.end()) {
                        map[id] = first(builder, node, inputs[0], *split_of(id), parts->second);
                      } else {
@@ -116,86 +173,162 @@ class OnlineReductions {
   }
 
  private:
-  // Into how many parts the axis `axes[0]` of a reduction is split; nothing if its elements stay in
-  // cache anyway, or a device of many threads has work enough without. The divisor may be half of
-  // what is wanted, and that many parts need not be split again.
-  std::optional<int64_t> split_of(uint32_t id) const {
+  // Of an axis, or of all reduced axes as one.
+  struct Split {
+    int64_t axis, count;
+    bool merges = false;
+  };
+
+  // The axis that is split and into how many parts; nothing if the elements stay in cache anyway,
+  // or a device of many threads has work enough without. The divisor may be half of what is wanted,
+  // and that many parts need not be split again.
+  std::optional<Split> split_of(uint32_t id) const {
     const Node& node = graph_.nodes[id];
     const Shape& from = graph_[node.inputs[0]].shape();
+    const Ints& axes = node.as<Reduce_Axis>()->axes;
     int64_t bytes = size_of(node.dtype());
-    for (const int64_t axis : node.as<Reduce_Axis>()->axes) {
+    for (const int64_t axis : axes) {
       if (!from[axis].is_constant()) return std::nullopt;
       bytes *= from[axis].constant();
     }
-    const int64_t size = from[axis_of(node)].constant();
     const bool grid = caps_.model == ExecutionModel::Grid;
+    if (grid && axes.size() == 1)
+      if (const auto rows = rows_of_thread(from, axes[0], node))
+        return Split{axes[0], from[axes[0]].constant() / *rows};
     const bool splits =
         grid ? leaves_device_idle(from, node.shape(), caps_) : bytes > caps_.l2_bytes;
     if (!splits) return std::nullopt;
     const int64_t wanted = grid ? 2 * parts_of_grid(caps_)
                                 : std::max<int64_t>(bytes * kPartsPerCache / caps_.l2_bytes,
                                                     kPartsPerCore * caps_.num_cores);
-    if (size < 2 * wanted) return std::nullopt;
-    return divisor_near(size, wanted).value_or(wanted);
+    const auto split = [&](int64_t axis, int64_t size, bool merges) {
+      return Split{axis, divisor_near(size, wanted).value_or(wanted), merges};
+    };
+    if (const int64_t size = from[axes[0]].constant(); size >= 2 * wanted)
+      return split(axes[0], size, false);
+    // Neighbouring elements of an argument stay neighbours.
+    const bool adjacent = axes.back() - axes.front() + 1 == static_cast<int64_t>(axes.size());
+    const int64_t all = bytes / size_of(node.dtype());
+    if (adjacent && graph_[node.inputs[0]].as<Placeholder>() && all >= 2 * wanted)
+      return split(axes[0], all, true);
+    for (const int64_t axis : axes)
+      if (const int64_t size = from[axis].constant(); size >= 2 * wanted)
+        return split(axis, size, false);
+    return std::nullopt;
   }
 
-  static int64_t axis_of(const Node& node) { return node.as<Reduce_Axis>()->axes[0]; }
+  // Where columns are reduced, each thread reduces so many rows of one: the threads that run at a
+  // time find them again in the last-level cache. Nothing if there are columns enough for all
+  // threads.
+  std::optional<int64_t> rows_of_thread(const Shape& from, int64_t axis, const Node& node) const {
+    const int64_t threads = kColumnThreads * caps_.num_cores;
+    const int64_t width = max_elements(Shape(from.begin() + axis + 1, from.end()));
+    if (width < caps_.simd_width || !is_long_reduction(from) ||
+        2 * max_elements(node.shape()) > threads)
+      return std::nullopt;
+    const int64_t fitting = caps_.last_level_bytes / (2 * threads * size_of(node.dtype()));
+    const int64_t rows = std::clamp<int64_t>(fitting, kLeastRows, kMostRows);
+    return from[axis].constant() >= 2 * rows ? std::optional(rows) : std::nullopt;
+  }
 
   // Axes of a part over which it is reduced.
-  static Ints inner_axes(const Reduce_Axis& reduce) {
+  static Ints inner_axes(const Reduce_Axis& reduce, const Split& split) {
+    if (split.merges) return {split.axis + 1};
     Ints axes;
-    for (const int64_t axis : reduce.axes) axes.push_back(axis + 1);
+    for (const int64_t axis : reduce.axes) axes.push_back(axis >= split.axis ? axis + 1 : axis);
     return axes;
   }
 
-  static Part part_of(Builder& builder, Value x, const Reduce_Axis& reduce, int64_t parts) {
-    const Value split = split_axis(builder, x, reduce.axes[0], parts);
-    return {split, builder.reduce(reduce.op, split, inner_axes(reduce))};
+  // With the reduced axes as one, if the split merges them.
+  static Value merged(Builder& builder, Value x, const Reduce_Axis& reduce, const Split& split) {
+    if (!split.merges) return x;
+    Shape shape = builder.shape(x);
+    const auto begin = shape.begin() + split.axis;
+    const auto end = begin + static_cast<int64_t>(reduce.axes.size());
+    const int64_t size = max_elements(Shape(begin, end));
+    *begin = size;
+    shape.erase(begin + 1, end);
+    return builder.reshape(x, shape);
+  }
+
+  static Value elements_of(Builder& builder, Value x, int64_t axis, const Part& part) {
+    return split_axis(builder, builder.slice(x, axis, part.begin, part.end), axis, part.count);
   }
 
   // One result from what each part gives: over the parts, and then over head and tail.
-  static Value combine(Builder& builder, const Node& node, ReduceOp op,
+  static Value combine(Builder& builder, const Node& node, int64_t axis,
                        const std::vector<Value>& results) {
+    const ReduceOp op = node.as<Reduce_Axis>()->op;
     Value total;
     for (const Value v : results) {
-      const Value one = builder.reshape(builder.reduce(op, v, {axis_of(node)}), node.shape());
+      const Value one = builder.reshape(builder.reduce(op, v, {axis}), node.shape());
       total = total.valid() ? builder.alu(alu_of(op), {total, one}) : one;
     }
     return total;
   }
 
-  // The maximum or the sum, by parts: some of equal length, and what is left over.
-  static Value first(Builder& builder, const Node& node, Value x, int64_t count,
+  // The maximum, the minimum or the sum, by parts: some of equal length, and what is left over.
+  static Value first(Builder& builder, const Node& node, Value x, Split split,
                      std::vector<Part>& parts) {
     const auto& reduce = *node.as<Reduce_Axis>();
-    const int64_t axis = axis_of(node), size = builder.shape(x)[axis].constant();
-    const int64_t main = size - size % count;
-    parts.push_back(part_of(builder, builder.slice(x, axis, 0, main), reduce, count));
-    if (main < size)
-      parts.push_back(part_of(builder, builder.slice(x, axis, main, size), reduce, 1));
+    x = merged(builder, x, reduce, split);
+    const int64_t size = builder.shape(x)[split.axis].constant(), main = size - size % split.count;
+    parts.push_back({0, main, split.count});
+    if (main < size) parts.push_back({main, size, 1});
     std::vector<Value> results;
-    for (const Part& part : parts) results.push_back(part.first);
-    return combine(builder, node, reduce.op, results);
+    for (Part& part : parts) {
+      part.x = elements_of(builder, x, split.axis, part);
+      part.first = builder.reduce(reduce.op, part.x, inner_axes(reduce, split));
+      results.push_back(part.first);
+    }
+    return combine(builder, node, split.axis, results);
   }
 
-  Value second(Builder& builder, const Node& node, const Dependent& dependent, Value centre) {
+  struct Position {
+    Value value;
+    bool takes_nan;  // where x is NaN, too
+  };
+
+  Value second(Builder& builder, const Node& node, const Dependent& dependent, Value centre,
+               const std::optional<Position>& position) {
     const auto& reduce = *node.as<Reduce_Axis>();
+    const Split split = *split_of(dependent.first.id);
+    const int64_t axis = split.axis;
+    const Ints axes = inner_axes(reduce, split);
+    centre = merged(builder, centre, reduce, split);
     Shape shape = builder.shape(centre);
-    shape.insert(shape.begin() + reduce.axes[0], 1);
+    shape.insert(shape.begin() + axis, 1);
     centre = builder.reshape(centre, shape);
     std::vector<Value> results;
     for (Part& part : parts_.at(dependent.first.id)) {
       const Value c = builder.expand(centre, builder.shape(part.first));
-      if (dependent.term == Term::Exponential) {
-        results.push_back(exponentials(builder, part, c, reduce));
+      if (position) {
+        const Value values = merged(builder, position->value, reduce, split);
+        const Value own = elements_of(builder, values, axis, part);
+        results.push_back(positions(builder, part, c, own, position->takes_nan, axes));
+      } else if (dependent.term == Term::Exponential) {
+        results.push_back(exponentials(builder, part, c, axes));
       } else {
-        if (!part.mean.valid()) subtract_mean(builder, part, reduce);
+        if (!part.mean.valid()) subtract_mean(builder, part, axes);
         const bool squared = dependent.term == Term::Square;
-        results.push_back(squared ? squares(builder, part, c, reduce)
+        results.push_back(squared ? squares(builder, part, c, axes)
                                   : differences(builder, part, c));
       }
     }
-    return combine(builder, node, ReduceOp::Add, results);
+    return combine(builder, node, axis, results);
+  }
+
+  // min over parts that contain c of the least position of the part's own maximum.
+  static Value positions(Builder& builder, const Part& part, Value c, Value position,
+                         bool takes_nan, const Ints& axes) {
+    const auto chosen = [&](Value x, Value wanted, Value found) {
+      Value is_there = builder.alu(AluOp::Cmpeq, {x, wanted});
+      if (takes_nan) is_there = builder.alu(AluOp::Or, {is_there, builder.alu(AluOp::Isnan, {x})});
+      const Scalar none = neutral(ReduceOp::Min, builder.dtype(found));
+      return builder.alu(AluOp::Where, {is_there, found, builder.full(none, builder.shape(x))});
+    };
+    const Value own = chosen(part.x, builder.expand(part.first, builder.shape(part.x)), position);
+    return chosen(part.first, c, builder.reduce(ReduceOp::Min, own, axes));
   }
 
   static Value difference(Builder& builder, Value x, Value from) {
@@ -205,12 +338,10 @@ class OnlineReductions {
   // sum exp(x - c) = exp(m - c) * sum exp(x - m) with the part's own maximum m (Milakov and
   // Gimelshein 2018). A part of -inf alone adds nothing, unless there is nothing else; where m is
   // c, NaN and inf give what they give without parts.
-  static Value exponentials(Builder& builder, const Part& part, Value c,
-                            const Reduce_Axis& reduce) {
+  static Value exponentials(Builder& builder, const Part& part, Value c, const Ints& axes) {
     const Value m = part.first;
-    const Value own =
-        builder.reduce(ReduceOp::Add, builder.alu(AluOp::Exp, {difference(builder, part.x, m)}),
-                       inner_axes(reduce));
+    const Value own = builder.reduce(
+        ReduceOp::Add, builder.alu(AluOp::Exp, {difference(builder, part.x, m)}), axes);
     const auto full = [&](double value) {
       return builder.full(Scalar::of(builder.dtype(m), value), builder.shape(m));
     };
@@ -229,10 +360,10 @@ class OnlineReductions {
     return builder.full(Scalar::of(builder.dtype(part.first), static_cast<double>(count)), shape);
   }
 
-  static void subtract_mean(Builder& builder, Part& part, const Reduce_Axis& reduce) {
+  static void subtract_mean(Builder& builder, Part& part, const Ints& axes) {
     part.mean = builder.alu(AluOp::Fdiv, {part.first, full_count(builder, part)});
     part.difference = difference(builder, part.x, part.mean);
-    part.rest = builder.reduce(ReduceOp::Add, part.difference, inner_axes(reduce));
+    part.rest = builder.reduce(ReduceOp::Add, part.difference, axes);
   }
 
   // sum (x - c) = sum (x - a) + n * t with t = a - c, for any a: here the part's own mean.
@@ -244,9 +375,9 @@ class OnlineReductions {
 
   // sum (x - c)^2 = sum (x - a)^2 + t * (n * t + 2 * sum (x - a)), with the same t and a (Chan,
   // Golub and LeVeque 1983).
-  static Value squares(Builder& builder, const Part& part, Value c, const Reduce_Axis& reduce) {
+  static Value squares(Builder& builder, const Part& part, Value c, const Ints& axes) {
     const Value square = builder.alu(AluOp::Mul, {part.difference, part.difference});
-    const Value own = builder.reduce(ReduceOp::Add, square, inner_axes(reduce));
+    const Value own = builder.reduce(ReduceOp::Add, square, axes);
     const Value t = builder.alu(AluOp::Sub, {part.mean, c});
     const Value shift = builder.alu(AluOp::Add, {differences(builder, part, c), part.rest});
     return builder.alu(AluOp::Add, {own, builder.alu(AluOp::Mul, {t, shift})});
@@ -255,6 +386,7 @@ class OnlineReductions {
   const Graph& graph_;
   const Capabilities& caps_;
   std::map<uint32_t, Dependent> dependents_;     // by the second reduction
+  std::map<uint32_t, Position> positions_;       // likewise, in the graph before
   std::map<uint32_t, std::vector<Part>> parts_;  // by the first reduction
 };
 
