@@ -14,7 +14,7 @@ def test_lists_and_objects_see_every_iteration() -> None:
     def inserts(x):
         found = []
         for i in range(6):
-            found.insert(0, x[i] * 2)
+            found.insert(1, x[i] * 2)
         return found
 
     def counts(x):

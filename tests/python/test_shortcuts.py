@@ -63,6 +63,7 @@ READS: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "shape of another size": (lambda x: x.reshape(5, -1), TWO),
     "two unknown sizes": (lambda x: x.reshape(-1, -1), TWO),
     "negative size": (lambda x: x.reshape(-2, 6), TWO),
+    "two negative sizes": (lambda x: x.reshape(-2, -1), TWO),
     "no axes left": (lambda x: x[:1, :1].copy().reshape(()) * 2, TWO),
     "Fortran order": (lambda x: x.reshape((4, 3), order="F") * 2, TWO),
     "product": (lambda x: (x @ x.T, x.T @ x[:, 0], x[0] @ x[1]), TWO),

@@ -179,6 +179,10 @@ Complex square(Complex x) {
   return {x.re * x.re - x.im * x.im, x.re * x.im + x.im * x.re};
 }
 
+Complex rint(Complex x) {
+  return {apply(AluOp::Rint, x.re), apply(AluOp::Rint, x.im)};
+}
+
 Complex negative(Complex x) {
   return {-x.re, -x.im};
 }
@@ -358,6 +362,7 @@ const std::unordered_map<std::string_view, Row>& rows() {
       {"conjugate", conjugate},
       {"absolute", absolute},
       {"sign", sign},
+      {"rint", static_cast<Complex (*)(Complex)>(rint)},
       {"exp", static_cast<Complex (*)(Complex)>(exp)},
       {"exp2", static_cast<Complex (*)(Complex)>(exp2)},
       {"expm1", static_cast<Complex (*)(Complex)>(expm1)},

@@ -55,7 +55,7 @@ Operand reshape(TracedGraph& t, const Operand& x, Shape shape) {
   const Shape from = t.shape(value);
   int64_t unknown = -1;
   for (size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] == -1) {
+    if (shape[i].is_constant() && shape[i].constant() < 0) {  // as NumPy: not only -1
       if (unknown >= 0)
         user_error(ErrorKind::Value, "can only specify one unknown dimension (reshape to ",
                    shape_text(shape), ")");
@@ -66,6 +66,7 @@ Operand reshape(TracedGraph& t, const Operand& x, Shape shape) {
     }
   }
   if (unknown < 0) return t.reshape(value, std::move(shape));
+  shape[unknown] = -1;
   if (const auto size = quotient(count_of(from), count_of(shape))) {
     shape[unknown] = *size;
     return t.reshape(value, std::move(shape));

@@ -18,7 +18,7 @@ constexpr int64_t kPartsPerCache = 8;
 constexpr int64_t kPartsPerCore = 8;
 // Threads of a grid that reduce columns, for each of its cores, and rows of each.
 constexpr int64_t kColumnThreads = 2048;
-constexpr int64_t kLeastRows = 8, kMostRows = 32;
+constexpr int64_t kLeastPartRows = 8, kMostPartRows = 32;
 // Scalar nodes between a sum and the value that is subtracted for its sake.
 constexpr int kMostSteps = 8;
 
@@ -227,7 +227,7 @@ class OnlineReductions {
         2 * max_elements(node.shape()) > threads)
       return std::nullopt;
     const int64_t fitting = caps_.last_level_bytes / (2 * threads * size_of(node.dtype()));
-    const int64_t rows = std::clamp<int64_t>(fitting, kLeastRows, kMostRows);
+    const int64_t rows = std::clamp<int64_t>(fitting, kLeastPartRows, kMostPartRows);
     return from[axis].constant() >= 2 * rows ? std::optional(rows) : std::nullopt;
   }
 
