@@ -81,7 +81,7 @@ def within(x: np.ndarray) -> np.ndarray:
 UNARY = [
     "negative", "positive", "absolute", "square", "sqrt", "exp", "exp2", "expm1", "log", "log2",
     "log10", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan",
-    "arcsinh", "arccosh", "arctanh", "reciprocal", "sign", "conjugate", "isnan", "isinf",
+    "arcsinh", "arccosh", "arctanh", "reciprocal", "sign", "rint", "conjugate", "isnan", "isinf",
     "isfinite", "logical_not",
 ]  # fmt: skip
 
