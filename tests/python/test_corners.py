@@ -359,6 +359,10 @@ PLAIN: dict[str, Callable[..., Any]] = {
     "a product in place of a vector": lambda i, x, m: operator.imatmul(m, x[:2]),
     "a product in place by a vector": lambda i, x, m: operator.imatmul(x[:2], x[:2]),
     "a product in place with fewer columns": lambda i, x, m: operator.imatmul(m, x[:2, None]),
+    "a product written to more columns": lambda i, x, m: np.matmul(m, x[:2, None], out=m + 1),
+    "a product written to more rows": lambda i, x, m: np.matmul(x[None, :2], m, out=m),
+    "a product of vectors written to an array": lambda i, x, m: np.vecdot(m, x[:2], out=m.copy()),
+    "a vector written to another length": lambda i, x, m: np.matvec(m[:1], x[:2], out=x),
     "bools as sizes": lambda i, x, m: x.reshape(True, -1),
     "sums from -0.0": lambda i, x, m: np.array(
         [np.add.reduce(ZEROS * m[0, 0], initial=initial) for initial in (-0.0, complex(-0.0, -0.0))]

@@ -46,7 +46,7 @@ from rune_jit.rules.python_errors import assume_defined, assume_nonzero, with_se
 from rune_jit.rules.table import FUNCTIONS, ON_HOST, VIEWS, named
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.segments import SegmentedTrace
-from rune_jit.tracing.sizes import Size, same_size
+from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.storage import Step
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced
@@ -207,6 +207,7 @@ def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwa
     for target, value in zip(out, values, strict=True):
         if target is not None:
             if ufunc.signature is not None:
+                ufuncs.check_core(ufunc, inputs, value.shape, target.shape)
                 result = np.broadcast_to(Tracer(trace, value), target.shape)
                 writes.into(ufunc.__name__, target, result)
             else:
@@ -329,12 +330,6 @@ def _apply_in_place(name: str, x: Tracer, other: Any) -> Any:
             raise ValueError(
                 "inplace matrix multiplication requires the first operand to have at least one and"
                 " the second at least two dimensions."
-            )
-        if not same_size(np.shape(other)[-1], x.shape[-1]):
-            raise ValueError(
-                "matmul: Output operand 0 has a mismatch in its core dimension 1, with gufunc"
-                f" signature (n?,k),(k,m?)->(n?,m?) (size {x.shape[-1]} is different from"
-                f" {np.shape(other)[-1]})"
             )
         return np.matmul(x, other, out=x)  # type: ignore[call-overload]
     if type(other) is Selection and not x._storage.scalar:

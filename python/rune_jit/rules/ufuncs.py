@@ -26,6 +26,7 @@ from rune_jit.rules.coercions import (
 from rune_jit.rules.composed_ufuncs import COMPOSED
 from rune_jit.rules.statistics import without_nan
 from rune_jit.tracing.context import require_trace, user_site
+from rune_jit.tracing.sizes import same_size
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
@@ -87,6 +88,26 @@ def run_on_host(
 def is_generalized(ufunc: np.ufunc) -> bool:
     """Whether code that is not NumPy's computes this ufunc from more than an element of each."""
     return ufunc.signature is not None and getattr(np, ufunc.__name__, None) is not ufunc
+
+
+def check_core(
+    ufunc: np.ufunc, inputs: tuple[Any, ...], shape: tuple[Any, ...], out: tuple[Any, ...]
+) -> None:
+    """Raises ValueError if the core dimensions of a generalized ufunc's result are others than
+    those of the array to which it is written: only the loop dimensions are broadcast."""
+    assert ufunc.signature is not None
+    if ufunc is np.matmul:  # two, of which either may be missing
+        count = sum(np.ndim(x) > 1 for x in inputs)
+    else:
+        names = ufunc.signature.partition("->")[2].strip("()").split(",")
+        count = len([name for name in names if name])
+    pairs = zip(out[len(out) - count :], shape[len(shape) - count :], strict=False)
+    for i, (given, size) in enumerate(pairs):
+        if not same_size(given, size):
+            raise ValueError(
+                f"{ufunc.__name__}: Output operand 0 has a mismatch in its core dimension {i}, with"
+                f" gufunc signature {ufunc.signature} (size {given} is different from {size})"
+            )
 
 
 def run_with_out(
