@@ -6,7 +6,6 @@ from __future__ import annotations
 import builtins
 import functools
 import inspect
-import numbers
 import operator as op
 import sys
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from rune_jit.rules import (  # noqa: F401  (some only register their rules)
     by_rows,
     compositions,
     counting,
+    dtypes,
     elementwise,
     grid_positions,
     host,
@@ -42,137 +42,12 @@ from rune_jit.rules.indexing.write import Flat, ufunc_at
 from rune_jit.rules.known import known, run_known
 from rune_jit.rules.memory import layout_of
 from rune_jit.rules.number_attributes import refuse_attributes_of_arrays
-from rune_jit.rules.python_errors import assume_defined, assume_nonzero, with_sequence
+from rune_jit.rules.operators import is_operand, operator
 from rune_jit.rules.table import FUNCTIONS, ON_HOST, VIEWS, named
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.segments import SegmentedTrace
-from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.storage import Step
-from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced
-
-_NUMBERS = (bool, int, float, complex)
-# What a Python operator may take beside a tracer.
-_OPERANDS = (
-    *(Tracer, Size, Selection, numbers.Number, np.ndarray, np.generic, _core.ArrayBase),
-    *(list, tuple),
-)
-
-
-def _is_operand(kind: type) -> bool:
-    return issubclass(kind, _OPERANDS)
-
-
-def operator(ufunc: str, operands: tuple[Any, ...]) -> Any:
-    """A Python operator on tracers and numbers."""
-    is_traced = has_array = False
-    for x in operands:
-        kind = type(x)
-        if kind is Tracer:
-            is_traced = is_traced or x._storage.array is None
-            has_array = has_array or bool(x._shape)
-        elif kind is Selection:
-            return getattr(np, ufunc)(*operands)
-        elif issubclass(kind, (list, tuple)):
-            number = next(x for x in operands if type(x) is Tracer)
-            if number._storage.scalar:
-                made = with_sequence(require_trace(), ufunc, number, operands)
-                if made is not None:
-                    return made
-            is_traced = is_traced or contains_traced(x)
-    if not is_traced:  # the operator ** squares bools as int8, and numpy.power as int64
-        function = op.pow if ufunc == "power" else getattr(np, ufunc)
-        return run_known(function, operands, {})
-    trace = require_trace()
-    values = [x._value_in(trace) if type(x) is Tracer else trace.operand(x) for x in operands]
-    if not has_array or ufunc == "power":
-        return _operator_of_numbers(trace, ufunc, operands, values)
-    try:
-        result = Tracer(trace, trace.builder.operator(ufunc, values))
-    except UnsupportedOpError as error:
-        return _operator_on_host(ufunc, operands, error)
-    return laid_out_as(result, operands)
-
-
-def _operator_on_host(ufunc: str, operands: tuple[Any, ...], error: UnsupportedOpError) -> Any:
-    forgive(error)
-    made = ufuncs.run_on_host(getattr(np, ufunc), "__call__", operands, {})
-    return as_laid_out(ufunc, made, operands)
-
-
-def _operator_of_numbers(
-    trace: Trace, ufunc: str, operands: tuple[Any, ...], values: list[Any]
-) -> Any:
-    """The same where traced operands may be numbers."""
-    if _is_python_complex(values[0]) and len(values) == 2 and _is_float64(operands[1], values[1]):
-        values[1] = trace.builder.python_number(values[1], False)
-        operands = operands[0], Tracer(trace, values[1])
-    are_pythons = all(type(v) in _NUMBERS or v.weak or trace.builder.unsure_kind(v) for v in values)
-    if ufunc == "power" and not are_pythons and _is_numpy_scalar(operands[0], values[0]):
-        return _power_of_scalar(trace, *operands)
-    try:
-        if are_pythons:
-            return _python_operator(trace, ufunc, operands, values)
-        result = Tracer(trace, trace.builder.operator(ufunc, values))
-    except UnsupportedOpError as error:
-        numbers = [v for v in values if type(v) not in _NUMBERS]
-        if all(v.weak for v in numbers):  # Python's own arithmetic
-            trace.need_numbers(numbers)
-            raise
-        return _operator_on_host(ufunc, operands, error)
-    return laid_out_as(result, operands)
-
-
-_DIVIDE = ("divide", "floor_divide", "remainder")
-
-
-def _python_operator(trace: Trace, ufunc: str, operands: tuple[Any, ...], values: list[Any]) -> Any:
-    """An operator of Python's own numbers, of which some are traced. A loop may have made some of
-    them NumPy's, which only the program knows."""
-    divisor = operands[-1]
-    may_raise = ufunc in _DIVIDE and type(divisor) is Tracer
-    if may_raise and (divisor._storage.leaf is not None or divisor._storage.is_nonzero):
-        may_raise = False
-    if trace.is_segmented and (may_raise or ufunc == "power"):
-        return getattr(op, _OF_PYTHON[ufunc])(*map(_python_number, operands))
-    if may_raise:
-        assume_nonzero(trace, values[1])
-    result = trace.builder.operator(ufunc, values)
-    is_float = result.weak == "float" or trace.builder.unsure_kind(result) == "float"
-    if ufunc == "power" and is_float:
-        assume_defined(trace, result, [trace.builder.value(v) for v in values])
-    return Tracer(trace, result)
-
-
-_OF_PYTHON = {
-    **{"divide": "truediv", "floor_divide": "floordiv", "remainder": "mod"},
-    "power": "pow",
-}
-
-
-def _python_number(x: Any) -> Any:
-    """The value of a number that is traced in segments."""
-    return x.item() if type(x) is Tracer else op.index(x) if type(x) is Size else x
-
-
-def _is_numpy_scalar(x: Any, value: Any) -> bool:
-    return type(x) is Tracer and x._storage.scalar and value.weak is None
-
-
-def _is_python_complex(value: Any) -> bool:
-    return type(value) is complex or getattr(value, "weak", None) == "complex"
-
-
-def _is_float64(x: Any, value: Any) -> bool:
-    """Whether x is a numpy.float64, which complex takes as the float that it is."""
-    return type(x) is np.float64 or (_is_numpy_scalar(x, value) and value.dtype == np.float64)
-
-
-def _power_of_scalar(trace: Trace, base: Tracer, exponent: Any) -> Any:
-    """The operator takes square roots of NumPy's arrays, and calls pow for its scalars."""
-    if type(exponent) is float and base.dtype.kind == "f":
-        exponent = Tracer(trace, trace.builder.full([], exponent, base.dtype))
-    return ufuncs.call(np.power, "__call__", (base, exponent), {})
 
 
 def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -499,7 +374,7 @@ for _name, _method in {
 }.items():
     setattr(Tracer, _name, _method)
 install_operators(
-    Tracer, _is_operand, _operation_or_numpy, host.or_numpy(_apply_in_place, _in_place_of)
+    Tracer, is_operand, _operation_or_numpy, host.or_numpy(_apply_in_place, _in_place_of)
 )
 for _name, _ufunc in (_UFUNCS | {"matmul": "matmul"}).items():
     for _prefix in ("", "r") if _name in BINARY or _name == "matmul" else ("",):
