@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -36,6 +37,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="with RUNE_TEST_DEVICE and without --full: about N of tests that differ in parameters"
         " only (40)",
     )  # fmt: skip
+
+
+def pytest_collection_finish() -> None:
+    # The 20,000 tests themselves, which every later collection of garbage and search for referrers
+    # would visit.
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_configure(config: pytest.Config) -> None:

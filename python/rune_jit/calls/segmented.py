@@ -430,15 +430,19 @@ def _replace_kept(trace: SegmentedTrace, interrupted: bool) -> None:
 
 def _holders_of(kept: list[Tracer]) -> list[Any]:
     """What refers to traced arrays, except frames."""
-    holders = gc.get_referrers(*kept)
-    return [x for x in holders if x is not kept and not isinstance(x, types.FrameType)]
+    return [x for x in _referrers(kept) if x is not kept and not isinstance(x, types.FrameType)]
+
+
+def _referrers(objects: list[Any]) -> list[Any]:
+    """What refers to one of the objects. Python visits all objects of the process for it."""
+    return gc.get_referrers(*objects) if objects else []
 
 
 def _objects_with(held: list[Tracer]) -> list[Any]:
     """Objects that have traced arrays as attributes: the user's. (Lists may be ours.)"""
     holders = _holders_of(held)
     dicts = [x for x in holders if type(x) is dict]
-    objects = [x for x in holders + gc.get_referrers(*dicts) if _has_attributes(x)]
+    objects = [x for x in holders + _referrers(dicts) if _has_attributes(x)]
     return [x for x in objects if not is_library(type(x).__module__)]
 
 
@@ -470,7 +474,7 @@ def _replace_functions(
         return by_id.get(id(x), x)
 
     holders = [x for x in gc.get_referrers(*copies) if x is not copies]
-    holders += gc.get_referrers(*(x for x in holders if type(x) is tuple))
+    holders += _referrers([x for x in holders if type(x) is tuple])
     for holder in holders:
         if type(holder) in (set, dict):
             told_apart.add(by_id[id(key)] for key in holder if id(key) in by_id)

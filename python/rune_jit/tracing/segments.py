@@ -306,14 +306,16 @@ class SegmentedTrace(Trace):
         for x in traced:
             if not x._storage.scalar:
                 self.expose(x)
-        self._replace_traced()
+        self._replace(traced)
 
     def _replace_traced(self) -> None:
+        self._replace([x for x in gc.get_referrers(self) if type(x) is Tracer])
+
+    def _replace(self, traced: list[Tracer]) -> None:
         """Gives variables of functions that run NumPy's arrays and numbers, and objects numbers.
         Traced arrays elsewhere give NumPy's at the next operation, but traced numbers give traced
         ones, which takes long: those that are operands now do so until the next time."""
         self._replace_at = sys.maxsize
-        traced = [x for x in gc.get_referrers(self) if type(x) is Tracer]
         by_id = dict(zip(map(id, traced), self.finish(traced), strict=True))
         for frame in () if self.until is None else callers(self.until):
             replace_locals(frame, lambda x: by_id.get(id(x), x) if type(x) is Tracer else x)

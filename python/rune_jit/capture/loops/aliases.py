@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit.capture.loops.liveness import stored
+from rune_jit.capture.loops.nodes import walk
 from rune_jit.capture.loops.unfold import ON_LISTS, is_append
 from rune_jit.tracing.tracer import Tracer
 
@@ -63,7 +64,7 @@ class Aliases:
         self._values: dict[str, list[ast.expr | None]] = {}
         self._added: dict[str, list[ast.expr]] = {}
         self._iterated: list[tuple[str, ast.expr]] = []  # names, and over what
-        for x in ast.walk(loop):
+        for x in walk(loop):
             if isinstance(x, ast.AugAssign) and isinstance(x.target, ast.Name):
                 self._added.setdefault(x.target.id, []).append(x.value)
             elif isinstance(x, ast.Assign):
@@ -92,7 +93,7 @@ class Aliases:
         """Whether the lists among the names get nothing but numbers."""
         lists = {name for name, x in given.items() if type(x) is list} - {*self._stacks}
         known: set[int] = set()  # uses that do no more than that
-        for x in ast.walk(self._loop) if lists else ():
+        for x in walk(self._loop) if lists else ():
             if isinstance(x, ast.Call) and len(x.args) == 1:
                 is_append = isinstance(x.func, ast.Attribute) and x.func.attr == "append"
                 if is_append and (
@@ -113,7 +114,7 @@ class Aliases:
                 known |= {id(y.value) for y in targets if isinstance(y, ast.Subscript)}
         return all(
             id(x) in known
-            for x in (ast.walk(self._loop) if lists else ())
+            for x in (walk(self._loop) if lists else ())
             if isinstance(x, ast.Name) and x.id in lists
         )
 
@@ -126,7 +127,7 @@ class Aliases:
     def _runs(self, given: Mapping[str, Any]) -> bool:
         if not isinstance(self._loop, ast.For) or not _is_range(self._loop.iter):
             return False
-        if any(isinstance(x, ast.Call) and not _is_range(x) for x in ast.walk(self._loop.iter)):
+        if any(isinstance(x, ast.Call) and not _is_range(x) for x in walk(self._loop.iter)):
             return False
         code = compile(ast.Expression(self._loop.iter), "<range>", "eval")
         try:
@@ -286,7 +287,7 @@ def is_array(x: Any) -> bool:
 
 def appended_only(loop: ast.stmt) -> frozenset[str]:
     """The names of lists of which a loop does no more than append values to them."""
-    nodes = [x for x in ast.walk(loop)]
+    nodes = [x for x in walk(loop)]
     lists = [
         x.value.func.value  # type: ignore[attr-defined]
         for x in nodes
@@ -310,7 +311,7 @@ def assigned_always(loop: ast.stmt | None) -> frozenset[str]:
     for s in loop.body:
         if isinstance(s, (ast.If, ast.For, ast.While)):
             jumps = (ast.Break, ast.Continue)
-            if any(isinstance(x, jumps) for x in ast.walk(s)):
+            if any(isinstance(x, jumps) for x in walk(s)):
                 break
         elif isinstance(s, ast.Assign):
             found |= stored(s.targets)

@@ -11,7 +11,6 @@ is compiled like any other and called with the values of the loop's names.
 from __future__ import annotations
 
 import ast
-import copy
 import sys
 import time
 import types
@@ -42,7 +41,7 @@ from rune_jit.capture.loops.handlers import is_transparent
 from rune_jit.capture.loops.library import calls_of, functions_of, names_of, replaced
 from rune_jit.capture.loops.liveness import loaded, stored
 from rune_jit.capture.loops.mapping import stack_or_dict
-from rune_jit.capture.loops.nodes import assign, at, call, load
+from rune_jit.capture.loops.nodes import assign, at, call, copied, load, walk
 from rune_jit.capture.loops.prints import Printed, Prints, show
 from rune_jit.capture.loops.reports import is_report
 from rune_jit.capture.loops.source import LOOPS, code_of
@@ -222,7 +221,7 @@ class LoopApart:
         self._random = found
         if found is not None:
             # (Handlers may run after some of the numbers have been drawn.)
-            is_guarded = loop is not None and any(map(is_transparent, ast.walk(loop)))
+            is_guarded = loop is not None and any(map(is_transparent, walk(loop)))
             self.is_refused |= is_guarded or bool(self._stacks)
             self._use(self._loop._replace(original=found.loop, uses=uses_of([found.loop])))
 
@@ -441,7 +440,7 @@ def _function(
         filling.append(call(_FILLED, ast.Constant(item), load(item)))
     if lists:
         returned = ast.Tuple([returned, ast.Tuple(filling, ast.Load())], ast.Load())
-    statements = copy.deepcopy(parts.statements)
+    statements = copied(parts.statements)
     if LEFT in parts.results:
         # (They must not have the place of the loop in the source.)
         before = ast.Pass(lineno=max(1, statements[0].lineno - 1), col_offset=0)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import copy
 import types
 
 from rune_jit.capture.loops.callees import Callees, asked, calls_others, modules_of
 from rune_jit.capture.loops.code_objects import compiled
 from rune_jit.capture.loops.definitions import UNREADABLE, definition_of, lambda_of
+from rune_jit.capture.loops.nodes import copied
 from rune_jit.capture.names import all_codes
 
 _asks: dict[types.CodeType, types.CodeType] = {}
@@ -69,6 +69,6 @@ def _lambda(function: types.FunctionType) -> types.CodeType:
     x = lambda_of(function)
     if x is None:
         return code
-    x = copy.deepcopy(x)
+    x = copied(x)
     x.body = callees_of(function).visit(x.body)
     return _compiled(ast.copy_location(ast.Expr(x), x), code, function.__qualname__)

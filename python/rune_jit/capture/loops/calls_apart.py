@@ -11,12 +11,11 @@ for i in range(n):                  .ran = .apart(7)
 from __future__ import annotations
 
 import ast
-import copy
 from typing import Any
 
 from rune_jit.capture.loops.jumps import RESULT, RETURNED
 from rune_jit.capture.loops.liveness import loaded
-from rune_jit.capture.loops.nodes import assign, at, call, load
+from rune_jit.capture.loops.nodes import assign, at, call, copied, load, walk
 
 APART = ".apart"
 _RAN = ".ran"
@@ -36,14 +35,14 @@ VALUE, LEFT = "_rune_value", "_rune_left"
 def keep_loops(statements: list[ast.stmt], filename: str) -> None:
     """Keeps the loops of statements as they are now, if they can be functions of their own. Not
     those in a `try`: its handlers may read what an iteration has assigned before it raised."""
-    nodes = [x for s in statements for x in ast.walk(s)]
-    tried = {y for x in nodes if isinstance(x, ast.Try) for y in ast.walk(x)}
+    nodes = [x for s in statements for x in walk(s)]
+    tried = {y for x in nodes if isinstance(x, ast.Try) for y in walk(x)}
     for x in nodes:
         if not isinstance(x, (ast.For, ast.While)) or x.orelse or x in tried:
             continue
         is_over_items = isinstance(x, ast.For) and not isinstance(x.iter, _OVER_NUMBERS)
-        if not is_over_items and not any(isinstance(y, _NOT_IN_LOOPS) for y in ast.walk(x)):
-            made = _Extends().visit(copy.deepcopy(x))
+        if not is_over_items and not any(isinstance(y, _NOT_IN_LOOPS) for y in walk(x)):
+            made = _Extends().visit(copied(x))
             x.original = _without_returns(made)  # type: ignore[union-attr]
             x.original.filename = filename  # type: ignore[union-attr]
 
@@ -100,7 +99,7 @@ def _block_without_returns(block: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def has_returns(s: ast.stmt) -> bool:
-    return any(isinstance(x, ast.Return) for x in ast.walk(s))
+    return any(isinstance(x, ast.Return) for x in walk(s))
 
 
 def place_of(original: Any) -> Place:
@@ -113,7 +112,7 @@ class Apart(ast.NodeTransformer):
 
     def __init__(self, filename: str, known: dict[Place, Any], within: list[ast.stmt]) -> None:
         self._filename, self._known = filename, known
-        self._open = {id(x) for s in within for x in ast.walk(s)}
+        self._open = {id(x) for s in within for x in walk(s)}
 
     def visit_For(self, node: ast.For) -> Any:
         return self._visit(node)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from rune_jit.capture.loops.nodes import at, call, load, store
+from rune_jit.capture.loops.nodes import at, call, load, store, walk
 from rune_jit.capture.loops.syntax import Uses, uses_of
 
 OPERANDS: list[Uses | None] = []  # what second operands read; None: they assign names
@@ -115,7 +115,7 @@ def _name(x: ast.expr) -> str:
 def _uses_of(x: ast.expr) -> Uses | None:
     """What an expression reads, if it can change anything; else nothing. None if it assigns names
     of the source."""
-    nodes = list(ast.walk(x))
+    nodes = list(walk(x))
     if any(isinstance(y, ast.NamedExpr) and y.target.id[:1] != "." for y in nodes):
         return None
     return uses_of([x])

@@ -11,6 +11,7 @@ import types
 from typing import Any
 
 from rune_jit.capture.loops.code_objects import compiled, is_same, parsed
+from rune_jit.capture.loops.nodes import walk
 
 # What reading a source raises that is no function's.
 UNREADABLE = (OSError, SyntaxError, ValueError, IndexError, RecursionError, tokenize.TokenError)
@@ -45,7 +46,7 @@ def lambda_of(function: types.FunctionType) -> ast.Lambda | None:
     """The expression of a lambda's file that has its code."""
     code = function.__code__
     tree = _module(code.co_filename, "".join(linecache.getlines(code.co_filename)))
-    for x in ast.walk(tree):
+    for x in walk(tree):
         if isinstance(x, ast.Lambda) and x.lineno == code.co_firstlineno:
             definition = ast.copy_location(ast.Expr(x), x)
             if is_same(code, compiled(definition, code, function.__qualname__)):

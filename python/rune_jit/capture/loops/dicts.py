@@ -10,12 +10,11 @@
 from __future__ import annotations
 
 import ast
-import copy
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from rune_jit.capture.loops.nodes import assign, at, call, load
+from rune_jit.capture.loops.nodes import assign, at, call, copied, load, walk
 from rune_jit.capture.loops.unfold import ON_LISTS
 
 _CLASSES = (dict, set, Counter, defaultdict)
@@ -39,18 +38,18 @@ def kind(x: Any) -> Any:
 def dicts_of(loop: ast.stmt, held: Mapping[str, Any]) -> dict[str, type]:
     """The classes of the dicts and sets, by name, that a loop makes longer and does nothing with
     but what there are calls for. `held` are the values of local variables."""
-    names = {x.id for x in ast.walk(loop) if isinstance(x, ast.Name)}
+    names = {x.id for x in walk(loop) if isinstance(x, ast.Name)}
     found = frozenset(name for name in names if name in held and is_dict(held[name]))
     if not found:
         return {}
     uses = _Replacer(found)
-    uses.visit(copy.deepcopy(loop))
+    uses.visit(copied(loop))
     return {name: type(held[name]) for name in sorted(found & uses.changed - uses.others)}
 
 
 def with_calls(loop: ast.stmt, names: frozenset[str]) -> ast.stmt:
     """The loop with calls in the place of what it does with these dicts and sets."""
-    return _Replacer(names).visit(copy.deepcopy(loop))  # type: ignore[no-any-return]
+    return _Replacer(names).visit(copied(loop))  # type: ignore[no-any-return]
 
 
 class _Replacer(ast.NodeTransformer):
@@ -140,4 +139,4 @@ class _Replacer(ast.NodeTransformer):
 
 
 def _is_key(x: ast.expr) -> bool:
-    return not any(isinstance(y, _NOT_IN_KEYS) for y in ast.walk(x))
+    return not any(isinstance(y, _NOT_IN_KEYS) for y in walk(x))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import copy
 import math
 import types
 from collections.abc import Callable, Mapping
@@ -14,7 +13,7 @@ import numpy as np
 
 from rune_jit.capture.loops.draws import DRAW, KEEP, NOTE, Draws, Unsuitable, is_of_python
 from rune_jit.capture.loops.liveness import loaded
-from rune_jit.capture.loops.nodes import at
+from rune_jit.capture.loops.nodes import at, copied
 
 # Methods of NumPy's generators of which one call for n numbers gives what n calls give, with how
 # many parameters they have before the size.
@@ -263,7 +262,7 @@ class Drawing:
         if code is None:
             parameters = [ast.arg(x) for x in (*names, *own)]
             arguments = ast.arguments([], parameters, None, [], [], None, [])
-            definition = ast.FunctionDef(name, arguments, [copy.deepcopy(body)], [])
+            definition = ast.FunctionDef(name, arguments, [copied(body)], [])
             tree = ast.fix_missing_locations(ast.Module([at(self._draws.original, definition)], []))
             made = compile(tree, "<random numbers of a loop>", "exec")
             code = next(x for x in made.co_consts if isinstance(x, types.CodeType))

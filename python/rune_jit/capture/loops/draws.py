@@ -18,7 +18,6 @@ early, what it has drawn is drawn again from their first state."""
 from __future__ import annotations
 
 import ast
-import copy
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -28,7 +27,7 @@ import numpy as np
 
 from rune_jit.capture.loops.effects import global_value
 from rune_jit.capture.loops.liveness import loaded, stored
-from rune_jit.capture.loops.nodes import assign, at, call, load, path_of
+from rune_jit.capture.loops.nodes import assign, at, call, copied, load, path_of, walk
 
 _METHOD_NAMES = (
     # Generator and RandomState
@@ -65,7 +64,7 @@ class Draws:
 
     def __init__(self, loop: ast.For, is_draw: Callable[[ast.AST], bool]) -> None:
         """Raises Unsuitable."""
-        self.original, self._is_draw = copy.deepcopy(loop), is_draw
+        self.original, self._is_draw = copied(loop), is_draw
         # The nodes have their positions in these lists as `number` and `site`.
         self.loops: list[ast.For] = []
         self.sites: list[tuple[ast.Call, tuple[int, ...]]] = []  # and numbers of loops around it
@@ -97,7 +96,7 @@ class Draws:
         if loop.orelse or (around and any(isinstance(x, ast.Break) for x in _own(loop))):
             raise Unsuitable
         iterated = call(NOTE, ast.Constant(number), loop.iter)
-        return ast.For(copy.deepcopy(loop.target), iterated, body, [])
+        return ast.For(copied(loop.target), iterated, body, [])
 
     def _visit_block(self, block: list[ast.stmt], around: tuple[int, ...]) -> list[ast.stmt]:
         made: list[ast.stmt] = []
@@ -140,7 +139,7 @@ class Draws:
         return made
 
     def _draws_in(self, x: ast.AST) -> bool:
-        return any(map(self._is_draw, ast.walk(x)))
+        return any(map(self._is_draw, walk(x)))
 
     def _in_order(self, x: ast.AST) -> Iterator[ast.Call]:
         """The calls in an expression that may draw, in the order of their evaluation. Raises
@@ -166,20 +165,20 @@ class Draws:
 
     def _check(self, x: ast.AST) -> None:
         """Raises Unsuitable unless the loop does not change the value of an expression."""
-        targets = {z for y in self.loops for z in ast.walk(y.target)}
+        targets = {z for y in self.loops for z in walk(y.target)}
         names = loaded([x])
-        for y in ast.walk(self.original):
+        for y in walk(self.original):
             if not isinstance(y, ast.Name) or isinstance(y.ctx, ast.Load):
                 continue
             if y.id in names and y not in targets:
                 raise Unsuitable
-        for y in ast.walk(x):
+        for y in walk(x):
             if not isinstance(y, _PURE) or (isinstance(y, ast.Call) and not _is_pure(y)):
                 raise Unsuitable
 
     def replaced(self, kinds: tuple[str, ...]) -> list[ast.stmt]:
         """The loop that takes numbers of these kinds from arrays, with what comes before it."""
-        made = _Replacer(self.sites, kinds).visit(copy.deepcopy(self.original))
+        made = _Replacer(self.sites, kinds).visit(copied(self.original))
         return [at(self.original, s) for s in made]
 
     def parameters(self) -> list[str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from rune_jit.capture.loops.nodes import assign, at, call, load
+from rune_jit.capture.loops.nodes import assign, at, call, load, walk
 from rune_jit.capture.loops.unfold import Replacer
 
 _BLOCKS = ("body", "orelse", "finalbody")
@@ -58,11 +58,11 @@ class Filters(ast.NodeTransformer):
 
     def _loop(self, x: ast.ListComp, name: str) -> list[ast.stmt]:
         first, *others = x.generators
-        targets = [y for g in x.generators for y in ast.walk(g.target) if isinstance(y, ast.Name)]
+        targets = [y for g in x.generators for y in walk(g.target) if isinstance(y, ast.Name)]
         own = {y.id for y in targets}
         inner = [part for g in others for part in (g.iter, *g.ifs)]
         for part in (*(g.target for g in x.generators), *first.ifs, *inner, x.elt):
-            for y in ast.walk(part):
+            for y in walk(part):
                 if isinstance(y, ast.Name) and y.id in own:
                     y.id = f"{name}_{y.id}"
         appended: ast.stmt = ast.Expr(call((name, "append"), x.elt))
@@ -112,7 +112,7 @@ def _is_loop(x: ast.ListComp) -> bool:
     if not any(g.ifs for g in x.generators) or any(g.is_async for g in x.generators):
         return False
     targets = [
-        y for g in x.generators for y in ast.walk(g.target) if not isinstance(y, ast.expr_context)
+        y for g in x.generators for y in walk(g.target) if not isinstance(y, ast.expr_context)
     ]
     if not all(isinstance(y, (ast.Name, ast.Tuple)) for y in targets):
         return False
@@ -121,6 +121,6 @@ def _is_loop(x: ast.ListComp) -> bool:
     return not any(
         isinstance(y, _OWN_SCOPES)
         or (isinstance(y, ast.Name) and isinstance(y.ctx, ast.Store) and y.id in own)
-        for y in ast.walk(x)
+        for y in walk(x)
         if id(y) not in given
     )

@@ -13,10 +13,9 @@
 from __future__ import annotations
 
 import ast
-import copy
 
 from rune_jit.capture.loops.jumps import UNSET
-from rune_jit.capture.loops.nodes import assign, call, load
+from rune_jit.capture.loops.nodes import assign, call, copied, load, walk
 
 IS_PYTHONS, BETTER, FOUND = ".is_pythons", ".better", ".found"
 _EXTREMES, _DECISIONS = ("max", "min"), ("any", "all")
@@ -37,13 +36,13 @@ def is_fold(x: ast.AST) -> bool:
     is_evaluated = isinstance(given, ast.ListComp) and x.func.id not in _DECISIONS
     if not isinstance(given, ast.GeneratorExp) and not is_evaluated:
         return False
-    targets = [y for g in given.generators for y in ast.walk(g.target)]  # type: ignore[attr-defined]
+    targets = [y for g in given.generators for y in walk(g.target)]  # type: ignore[attr-defined]
     if any(not isinstance(y, (ast.Name, ast.Tuple, ast.expr_context)) for y in targets):
         return False
     own = [y.id for y in targets if isinstance(y, ast.Name)]
     if len(set(own)) < len(own) or any(g.is_async for g in given.generators):  # type: ignore[attr-defined]
         return False
-    for y in ast.walk(given):
+    for y in walk(given):
         if isinstance(y, (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)):
             return False
         is_assigned = isinstance(y, ast.Name) and isinstance(y.ctx, ast.Store)
@@ -59,7 +58,7 @@ def as_loop(x: ast.Call | ast.BoolOp, name: str) -> list[ast.stmt]:
         return _as_statements(x, name)
     assert isinstance(x.func, ast.Name)
     function = x.func.id
-    given: ast.GeneratorExp = copy.deepcopy(x.args[0])  # type: ignore[assignment]
+    given: ast.GeneratorExp = copied(x.args[0])  # type: ignore[assignment]
     _rename(given, name)
     begins: ast.expr = ast.Constant(function == "all")
     if function == "sum":
@@ -101,13 +100,13 @@ def _as_statements(x: ast.BoolOp, name: str) -> list[ast.stmt]:
 def _rename(given: ast.GeneratorExp, suffix: str) -> None:
     """Gives the names that the generators assign a suffix."""
     generators = given.generators
-    names = {y.id for g in generators for y in ast.walk(g.target) if isinstance(y, ast.Name)}
+    names = {y.id for g in generators for y in walk(g.target) if isinstance(y, ast.Name)}
     parts: list[ast.expr] = [given.elt]
     for g in generators:
         parts += [g.target, *g.ifs]
     parts += [g.iter for g in generators[1:]]  # the first one is evaluated outside
     for part in parts:
-        for y in ast.walk(part):
+        for y in walk(part):
             if isinstance(y, ast.Name) and y.id in names:
                 y.id += suffix
 

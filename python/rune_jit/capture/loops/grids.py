@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from rune_jit.capture.loops.nodes import assign, at, call, load, store
+from rune_jit.capture.loops.nodes import assign, at, call, load, store, walk
 
 _NAMES = ("ndindex", "product")
 # How many nested loops stand for a loop whose source does not tell the number of axes.
@@ -57,7 +57,7 @@ def _is_grid(x: ast.expr) -> bool:
 
 def _may_be_left(body: list[ast.stmt]) -> bool:
     """Whether there is a `break` or `return`. (One of a loop or function in it counts, too.)"""
-    return any(isinstance(x, (ast.Break, ast.Return)) for s in body for x in ast.walk(s))
+    return any(isinstance(x, (ast.Break, ast.Return)) for s in body for x in walk(s))
 
 
 def _count_of_axes(made: ast.Call, target: ast.expr) -> int:

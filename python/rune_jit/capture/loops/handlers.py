@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit.capture.loops.nodes import at, call
+from rune_jit.capture.loops.nodes import at, call, walk
 from rune_jit.errors import RuneJitError, UnsupportedOpError
 from rune_jit.tracing.context import ValuesNeeded, current_trace, is_library_file, is_own_file
 from rune_jit.tracing.loop_plans import LoopRefused
@@ -128,7 +128,7 @@ def _as_traced(s: ast.stmt) -> Iterator[ast.stmt]:
         for item in s.items:  # type: ignore[attr-defined]
             yield at(s, ast.Expr(item.context_expr))
         yield from as_traced(s.body)  # type: ignore[attr-defined]
-    elif isinstance(s, (ast.If, ast.For, ast.While)) and any(map(is_transparent, ast.walk(s))):
+    elif isinstance(s, (ast.If, ast.For, ast.While)) and any(map(is_transparent, walk(s))):
         made = copy.copy(s)
         made.body, made.orelse = as_traced(s.body), as_traced(s.orelse)
         yield made
@@ -142,7 +142,7 @@ def jumps_out(statements: Sequence[ast.stmt]) -> bool:
         if isinstance(s, (*_JUMPS, ast.Return)):
             return True
         if isinstance(s, (ast.For, ast.While)):
-            if jumps_out(s.orelse) or any(isinstance(x, ast.Return) for x in ast.walk(s)):
+            if jumps_out(s.orelse) or any(isinstance(x, ast.Return) for x in walk(s)):
                 return True
         elif not isinstance(s, _SCOPES):
             parts: list[Any] = [s, *getattr(s, "handlers", ()), *getattr(s, "cases", ())]
@@ -154,7 +154,7 @@ def jumps_out(statements: Sequence[ast.stmt]) -> bool:
 
 def handlers_of(s: ast.AST) -> Iterator[ast.ExceptHandler]:
     """The handlers in a statement."""
-    return (x for x in ast.walk(s) if isinstance(x, ast.ExceptHandler))
+    return (x for x in walk(s) if isinstance(x, ast.ExceptHandler))
 
 
 def has_handlers(s: ast.AST) -> bool:
@@ -164,7 +164,7 @@ def has_handlers(s: ast.AST) -> bool:
 def may_jump(handler: ast.ExceptHandler) -> bool:
     """Whether a handler may go on or leave the loop around it. (A jump of a loop in it counts,
     too.)"""
-    return any(isinstance(x, _JUMPS) for x in ast.walk(handler))
+    return any(isinstance(x, _JUMPS) for x in walk(handler))
 
 
 class Guards(ast.NodeTransformer):

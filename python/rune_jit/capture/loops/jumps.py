@@ -28,7 +28,7 @@ from rune_jit.capture.loops.handlers import (
     may_jump,
 )
 from rune_jit.capture.loops.liveness import stored
-from rune_jit.capture.loops.nodes import SCOPES, assign, at, load, within
+from rune_jit.capture.loops.nodes import SCOPES, assign, at, load, walk, within
 from rune_jit.capture.loops.raises import Raises
 
 # What the names of flags begin with. Names in source text cannot begin so.
@@ -181,7 +181,7 @@ def _is_kept(s: ast.For | ast.While, is_outermost: bool) -> bool:
         if is_transparent(x):
             if any(map(jumps_out, blocks(x))):
                 return True
-        elif any(isinstance(y, _JUMPS) for y in ast.walk(x)):
+        elif any(isinstance(y, _JUMPS) for y in walk(x)):
             return True
     return False
 
@@ -267,7 +267,7 @@ def limit_of(s: ast.While, steps: dict[str, int]) -> tuple[ast.Compare, bool] | 
     is_up = isinstance(first.ops[0], (ast.Lt, ast.LtE))
     if not isinstance(first.ops[0], _ORDERS) or is_up != (steps[left.id] > 0):
         return None
-    names = {x.id for x in ast.walk(bound) if isinstance(x, ast.Name)}
+    names = {x.id for x in walk(bound) if isinstance(x, ast.Name)}
     if not _is_simple(bound) or names & stored(s.body):
         return None
     return first, first is s.test
@@ -306,9 +306,9 @@ def _test_within(s: ast.While, steps: dict[str, int]) -> None:
         return
     assert isinstance(s.test, ast.BoolOp) and isinstance(limit[0].left, ast.Name)
     others = s.test.values[1:]
-    reads = [x for test in others for x in ast.walk(test) if isinstance(x, ast.Subscript)]
+    reads = [x for test in others for x in walk(test) if isinstance(x, ast.Subscript)]
     counter = limit[0].left.id
-    if not any(isinstance(y, ast.Name) and y.id == counter for x in reads for y in ast.walk(x)):
+    if not any(isinstance(y, ast.Name) and y.id == counter for x in reads for y in walk(x)):
         return
     rest = others[0] if len(others) == 1 else ast.BoolOp(ast.And(), others)
     leave = ast.If(rest, [ast.Pass()], [ast.Break()])

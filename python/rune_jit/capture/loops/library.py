@@ -16,7 +16,7 @@ from typing import Any
 from rune_jit.capture.algorithms import as_users
 from rune_jit.capture.loops import hashing, heaps
 from rune_jit.capture.loops.effects import global_value
-from rune_jit.capture.loops.nodes import at, load, path_of
+from rune_jit.capture.loops.nodes import at, load, path_of, walk
 from rune_jit.capture.loops.unfold import ON_LISTS
 
 # By function: the name under which loops call what takes its place, and the number of arguments.
@@ -36,7 +36,7 @@ _NAMES = frozenset(f.__name__ for f in _FUNCTIONS)
 def calls_of(loop: ast.stmt) -> list[ast.Call]:
     """The calls of a loop that may be of such functions, by their names."""
     found = []
-    for x in ast.walk(loop):
+    for x in walk(loop):
         if isinstance(x, ast.Call) and not x.keywords and x.args:
             path = path_of(x.func)
             if path and path[-1] in _NAMES and isinstance(x.args[0], ast.Name):
@@ -66,7 +66,7 @@ def replaced(loop: ast.stmt, calls: list[ast.Call], names: tuple[str | None, ...
 
 def functions_of(*statements: ast.stmt) -> dict[str, Any]:
     """What takes the place of functions in statements, by name."""
-    names = {x.id for s in statements for x in ast.walk(s) if isinstance(x, ast.Name)}
+    names = {x.id for s in statements for x in walk(s) if isinstance(x, ast.Name)}
     known = as_users(heaps) | as_users(hashing)
     return {
         name: known[name.removeprefix(ON_LISTS)]

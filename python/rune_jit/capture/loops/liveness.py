@@ -60,7 +60,7 @@ def loaded(nodes: Iterable[ast.AST]) -> Names:
             found |= loaded(ast.iter_child_nodes(node)) - own
             found |= loaded([generators[0].iter])
         elif isinstance(node, ast.Lambda):
-            own = frozenset(x.arg for x in ast.walk(node.args) if isinstance(x, ast.arg))
+            own = frozenset(x.arg for x in walk(node.args) if isinstance(x, ast.arg))
             found |= (loaded([node.body]) - own) | loaded([node.args])
         elif isinstance(node, ast.FunctionDef):
             found |= loaded(node.body) - _variables(node)
@@ -74,9 +74,9 @@ def loaded(nodes: Iterable[ast.AST]) -> Names:
 
 def _variables(function: ast.FunctionDef) -> Names:
     """The variables of a function, as far as no function in it may have one of their names."""
-    own = frozenset(x.arg for x in ast.walk(function.args) if isinstance(x, ast.arg))
+    own = frozenset(x.arg for x in walk(function.args) if isinstance(x, ast.arg))
     inner = (ast.FunctionDef, ast.Lambda, ast.ClassDef, ast.Global, ast.Nonlocal)
-    if any(isinstance(x, inner) for s in function.body for x in ast.walk(s)):
+    if any(isinstance(x, inner) for s in function.body for x in walk(s)):
         return own
     return own | stored(function.body)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 _Node = TypeVar("_Node", bound=ast.AST)
 
@@ -23,6 +23,20 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
             elif isinstance(value, ast.AST):
                 found.append(value)
         yield x
+
+
+def copied(x: _Node) -> _Node:
+    """A copy of a node and of all nodes in it. `copy.deepcopy` takes five times as long."""
+    made = type(x)()
+    for name, value in vars(x).items():
+        setattr(made, name, _copied_value(value))
+    return made
+
+
+def _copied_value(x: Any) -> Any:
+    if isinstance(x, list):
+        return [_copied_value(y) for y in x]
+    return copied(x) if isinstance(x, ast.AST) and not isinstance(x, ast.expr_context) else x
 
 
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -85,7 +99,7 @@ def call(function: str | tuple[str, str], *arguments: ast.expr) -> ast.expr:
 
 def at(place: ast.AST, made: _Node) -> _Node:
     """A statement or expression that has been made, at the place of another."""
-    for x in ast.walk(made):
+    for x in walk(made):
         if "lineno" in x._attributes and not hasattr(x, "lineno"):
             ast.copy_location(x, place)
     return made

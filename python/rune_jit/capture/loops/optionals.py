@@ -21,7 +21,7 @@ from typing import Any
 
 from rune_jit.capture.loops.jumps import UNSET
 from rune_jit.capture.loops.liveness import stored
-from rune_jit.capture.loops.nodes import assign, assigned, at, call, load
+from rune_jit.capture.loops.nodes import assign, assigned, at, call, load, walk
 
 HIT, LAST = ".hit ", ".last "
 CHOSEN = ".chosen"  # the name of the function
@@ -42,8 +42,8 @@ class Optionals(ast.NodeTransformer):
     """Takes such variables out of the loops of functions."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-        own = [x for s in node.body for x in ast.walk(s)]
-        inner = [y for x in own if isinstance(x, _SCOPES) for y in ast.walk(x)]
+        own = [x for s in node.body for x in walk(s)]
+        inner = [y for x in own if isinstance(x, _SCOPES) for y in walk(x)]
         declared = {n for x in own if isinstance(x, (ast.Global, ast.Nonlocal)) for n in x.names}
         seen = {x.id for x in inner if isinstance(x, ast.Name)} | declared
         node.body = self._block(node.body, frozenset(seen))
@@ -91,7 +91,7 @@ def _set(place: ast.stmt, name: str, value: ast.expr) -> ast.stmt:
 
 def _read_in(loop: ast.stmt) -> set[str]:
     """The names that a loop reads, or assigns in other ways than by `name = value`."""
-    nodes = list(ast.walk(loop))
+    nodes = list(walk(loop))
     found = {x.id for x in nodes if isinstance(x, ast.Name) and not isinstance(x.ctx, ast.Store)}
     for x in nodes:
         if isinstance(x, _OTHERS):
@@ -106,7 +106,7 @@ def _read_in(loop: ast.stmt) -> set[str]:
 def _asked_for_none(statements: Sequence[ast.stmt]) -> frozenset[str]:
     """The names that statements compare with None."""
     found: set[str] = set()
-    for x in (x for s in statements for x in ast.walk(s)):
+    for x in (x for s in statements for x in walk(s)):
         if isinstance(x, ast.Compare):
             sides = [x.left, *x.comparators]
             if any(isinstance(y, ast.Constant) and y.value is None for y in sides):
@@ -138,9 +138,7 @@ def _may_assign(loop: ast.For | ast.While, name: str) -> bool:
         )
 
     assigned = [
-        x.value
-        for x in ast.walk(loop)
-        if isinstance(x, ast.Assign) and name in stored([*x.targets])
+        x.value for x in walk(loop) if isinstance(x, ast.Assign) and name in stored([*x.targets])
     ]
     are_values = not any(isinstance(v, ast.Constant) and v.value is None for v in assigned)
     return are_values and is_conditional([*loop.body, *loop.orelse])
@@ -154,7 +152,7 @@ class _Renamer(ast.NodeTransformer):
         if self._name not in stored([*node.targets]):
             return node
         for target in node.targets:
-            for x in ast.walk(target):
+            for x in walk(target):
                 if isinstance(x, ast.Name) and x.id == self._name:
                     x.id = LAST + self._name
         return [node, _set(node, HIT + self._name, ast.Constant(True))]

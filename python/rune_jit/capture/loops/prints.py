@@ -14,11 +14,10 @@ loop, they print at once."""
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rune_jit.capture.loops.nodes import SCOPES, at, call, load, walk
+from rune_jit.capture.loops.nodes import SCOPES, at, call, copied, load, walk
 
 _LIST, _TURN, _VALUE = "_rune_printed{}", "_rune_turn", "v{}"
 
@@ -40,7 +39,7 @@ class Prints:
 
     def __init__(self, loop: ast.stmt, statements: list[ast.Expr]) -> None:
         collector = _Collector(statements)
-        self.loop: ast.stmt = collector.visit(copy.deepcopy(loop))
+        self.loop: ast.stmt = collector.visit(copied(loop))
         self._functions = [_function(loop, *site) for site in collector.sites]
 
     @classmethod
@@ -154,12 +153,10 @@ def _is_print(x: ast.expr) -> bool:
     options = all(
         y.arg in ("sep", "end", "flush") and isinstance(y.value, ast.Constant) for y in x.keywords
     )
-    specs = (y.format_spec for y in ast.walk(x) if isinstance(y, ast.FormattedValue))
+    specs = (y.format_spec for y in walk(x) if isinstance(y, ast.FormattedValue))
     are_known = all(
         spec is None or all(isinstance(y, ast.Constant) for y in spec.values)  # type: ignore[attr-defined]
         for spec in specs
     )
-    named = any(isinstance(y, ast.Call) and _is_format(y) and y.keywords for y in ast.walk(x))
-    return (
-        options and are_known and not named and not any(isinstance(y, _OTHERS) for y in ast.walk(x))
-    )
+    named = any(isinstance(y, ast.Call) and _is_format(y) and y.keywords for y in walk(x))
+    return options and are_known and not named and not any(isinstance(y, _OTHERS) for y in walk(x))

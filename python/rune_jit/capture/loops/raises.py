@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from rune_jit.capture.loops.nodes import at, load
+from rune_jit.capture.loops.nodes import at, load, walk
 
 RAISES = ".raise_if"  # the name of what is called with the condition
 _LEAVES = (ast.Return, ast.Break, ast.Continue, ast.Yield, ast.YieldFrom, ast.Await)
@@ -80,4 +80,4 @@ def _raises(body: list[ast.stmt]) -> bool:
     """Whether the statements end by `raise` always."""
     if not body or not isinstance(body[-1], ast.Raise):
         return False
-    return not any(isinstance(x, _LEAVES) for s in body for x in ast.walk(s))
+    return not any(isinstance(x, _LEAVES) for s in body for x in walk(s))

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import copy
 import dis
 import os
 import types
@@ -44,7 +43,17 @@ from rune_jit.capture.loops.handlers import Guards, as_traced, is_transparent
 from rune_jit.capture.loops.jumps import RESULT, Jumps, is_flag, limit_of
 from rune_jit.capture.loops.liveness import LiveIf, live_names, loaded, stored
 from rune_jit.capture.loops.matches import Matches
-from rune_jit.capture.loops.nodes import assign, at, attribute, call, load, store, within
+from rune_jit.capture.loops.nodes import (
+    assign,
+    at,
+    attribute,
+    call,
+    copied,
+    load,
+    store,
+    walk,
+    within,
+)
 from rune_jit.capture.loops.optionals import Optionals
 from rune_jit.capture.loops.raises import RAISES, Raises, wanted
 from rune_jit.capture.loops.reports import Reports, is_hidden
@@ -147,7 +156,7 @@ def _read_lambda(function: types.FunctionType) -> None:
     """Notes the source of a lambda."""
     x = lambda_of(function)
     if x is not None:
-        arguments = frozenset(y.arg for y in ast.walk(x.args) if type(y) is ast.arg)
+        arguments = frozenset(y.arg for y in walk(x.args) if type(y) is ast.arg)
         body = ast.copy_location(ast.Expr(x.body), x)
         _sources[function.__code__] = Source(
             function_refusal([body]), uses_of([body]), arguments | stored([body])
@@ -159,7 +168,7 @@ def _transformed(function: types.FunctionType, is_apart: bool = False) -> types.
     if tree is None:
         return code
     callees = callees_of(function)
-    if any(isinstance(x, (ast.Yield, ast.YieldFrom, ast.Await)) for x in ast.walk(tree)):
+    if any(isinstance(x, (ast.Yield, ast.YieldFrom, ast.Await)) for x in walk(tree)):
         return with_callees(tree, code, function.__qualname__, callees)
     if not loaded(tree.body) & REFLECTIVE:
         Matches().visit(tree)
@@ -176,7 +185,7 @@ def code_of(
     stood in the file of `like`, with globals of these `names`."""
     code, callees = compiled_alone(definition, like), Callees(modules_of(names))
     for codes, calls in ((_codes, _with_calls), (_apart, _with_apart)):
-        tree = copy.deepcopy(definition)
+        tree = copied(definition)
         loops = [s for s in tree.body if isinstance(s, (ast.For, ast.While))]
         within = [x for s in loops for x in s.body]
         codes[code] = calls(tree, code, definition.name, within, callees)
@@ -255,7 +264,7 @@ class _Transformer:
             function_refusal(function.body),
             uses_of(as_traced(function.body))._replace(globals=_own(function, ast.Global)),
             (stored(function.body) - _own(function, ast.Global))
-            | {x.arg for x in ast.walk(function.args) if type(x) is ast.arg},
+            | {x.arg for x in walk(function.args) if type(x) is ast.arg},
             _own(function, ast.Nonlocal),
         )
         # (Others may read them when the function has returned.)
@@ -263,7 +272,7 @@ class _Transformer:
         module_names = _own(function, ast.Global)
         declared = frozenset(
             name
-            for x in ast.walk(function)
+            for x in walk(function)
             if isinstance(x, (ast.Global, ast.Nonlocal))
             for name in x.names
             if name not in nonlocals | module_names
@@ -296,10 +305,10 @@ class _Transformer:
             if not reason
         }
         for statement in function.body:
-            for x in ast.walk(statement):
+            for x in walk(statement):
                 is_other = isinstance(x, (ast.Try, ast.With)) or type(x).__name__ == "TryStar"
                 if is_other and not is_transparent(x):
-                    for loop in ast.walk(x):
+                    for loop in walk(x):
                         if isinstance(loop, (ast.For, ast.While)) and loop in loops:
                             why = loops[loop].refusal or "it is in a try or with statement"
                             loops[loop] = loops[loop]._replace(refusal=why)
@@ -396,7 +405,7 @@ def _around_while(s: ast.While, loop: Loop) -> list[ast.stmt]:
     name, given = f"{WHILE_ENTRY}{loop.number}", []
     limit = limit_of(s, loop.steps)
     if limit:
-        given = [copy.deepcopy(x) for x in (limit[0].left, limit[0].comparators[0])]
+        given = [copied(x) for x in (limit[0].left, limit[0].comparators[0])]
     begin = call(WHILE_ENTRY, ast.Constant(loop.number), *given)
     first = at(s.test, assign(name, begin))
     s.test = at(s.test, call((name, "goes_on"), condition(s.test, name)))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from rune_jit.capture.loops.nodes import at, call
+from rune_jit.capture.loops.nodes import at, call, walk
 from rune_jit.capture.loops.unfold import ITEM, LENGTH, ON_LISTS, POPPED, PUT, is_append
 
 
@@ -22,7 +22,7 @@ def stacks_of(loop: ast.stmt) -> dict[str, int]:
     an item is; 0 if it is one number and no tuple."""
     uses = _Uses()
     uses.visit(loop)
-    nodes = [x for x in ast.walk(loop) if isinstance(x, ast.Name)]
+    nodes = [x for x in walk(loop) if isinstance(x, ast.Name)]
     others = {x.id for x in nodes if id(x) not in uses.known}
     return {
         name: uses.sizes.get(name, 0)
@@ -137,7 +137,7 @@ def _place_of(s: ast.Assign | ast.AugAssign) -> ast.Subscript | None:
     place = targets[0]
     if len(targets) > 1 or not isinstance(place, ast.Subscript):
         return None
-    parts = [x for x in ast.walk(place.slice) if isinstance(x, ast.expr)]
+    parts = [x for x in walk(place.slice) if isinstance(x, ast.expr)]
     is_simple = all(isinstance(x, _SIMPLE) for x in parts) and isinstance(place.value, ast.Name)
     return place if is_simple else None
 

@@ -12,7 +12,6 @@ Afterwards the generator is set to the state in which it has made these words.""
 from __future__ import annotations
 
 import ast
-import copy
 import ctypes
 import dataclasses
 import functools
@@ -30,7 +29,7 @@ from rune_jit.capture.loops.aliases import NUMBERS_OF_SAMPLERS
 from rune_jit.capture.loops.drawing import Drawn, Parts
 from rune_jit.capture.loops.draws import generators, is_of_python, method_of
 from rune_jit.capture.loops.liveness import stored
-from rune_jit.capture.loops.nodes import at, load, path_of
+from rune_jit.capture.loops.nodes import at, copied, load, path_of, walk
 
 # The samplers of methods that none has the name of: by the generator's kind and the method's name.
 _OTHERS = {
@@ -78,7 +77,7 @@ class Streams:
         streams = range(1 + max(number for _, number in self._pattern))
         parameters = [x.format(i) for i in streams for x in (_WORDS, _AT, _HELD)]
         functions = {_SAMPLER.format(name): _traced(name) for name, _ in self._pattern}
-        return Parts([copy.deepcopy(self.loop)], parameters, [], functions)
+        return Parts([copied(self.loop)], parameters, [], functions)
 
     def draw(
         self, methods: list[Any], values: Mapping[str, Any], module: dict[str, Any]
@@ -110,9 +109,9 @@ def streams_of(
     if loop is None:
         return None
     assigned = stored([loop])
-    loop = copy.deepcopy(loop)
+    loop = copied(loop)
     calls, methods = [], []
-    for x in ast.walk(loop):
+    for x in walk(loop):
         path = path_of(x.func) if isinstance(x, ast.Call) else ()
         method = method_of(path, held, module) if path and path[0] not in assigned else None
         if method is None or not isinstance(x, ast.Call):

@@ -174,7 +174,7 @@ def make_loop(
     others = {
         x.id
         for s in within(body)
-        for x in ast.walk(s)
+        for x in walk(s)
         if isinstance(x, ast.Name)
         and isinstance(x.ctx, ast.Store)
         and not (isinstance(s, ast.AugAssign) and x is s.target)
@@ -234,7 +234,7 @@ def without_returns(body: list[ast.stmt], name: str) -> list[ast.stmt]:
         return body
     if not any(isinstance(s, ast.If) for s in new) or (
         isinstance(body[-1], ast.Return)
-        and not any(isinstance(x, ast.Return) for s in body[:-1] for x in ast.walk(s))
+        and not any(isinstance(x, ast.Return) for s in body[:-1] for x in walk(s))
     ):
         return body
     return [*new, at(body[-1], ast.Return(load(name)))]
@@ -246,9 +246,9 @@ def _assigning(body: list[ast.stmt], name: str) -> list[ast.stmt] | None:
     for i, s in enumerate(body):
         if isinstance(s, ast.Return):
             return [*body[:i], at(s, assign(name, s.value or ast.Constant(None)))]
-        if isinstance(s, ast.If) and any(isinstance(x, ast.Return) for x in ast.walk(s)):
+        if isinstance(s, ast.If) and any(isinstance(x, ast.Return) for x in walk(s)):
             rest = body[i + 1 :]
-            goes_on = not any(isinstance(x, ast.Return) for y in s.body for x in ast.walk(y))
+            goes_on = not any(isinstance(x, ast.Return) for y in s.body for x in walk(y))
             then = _assigning([*s.body, *(rest if goes_on else [])], name)
             other = _assigning([*s.orelse, *([] if goes_on else rest)], name)
             if then is None or other is None:
@@ -263,7 +263,7 @@ def _written(body: Iterable[ast.stmt]) -> frozenset[str]:
     """Names of whose items or slices some are assigned."""
     names: set[str] = set()
     for s in body:
-        for x in ast.walk(s):
+        for x in walk(s):
             if isinstance(x, ast.Subscript) and isinstance(x.ctx, ast.Store):
                 base: ast.expr = x
                 while _is_items(base) or isinstance(base, (ast.Subscript, ast.Attribute)):
@@ -382,7 +382,7 @@ def _refusal(body: Sequence[ast.stmt], allowed: tuple[type, ...]) -> str | None:
             # Names that stand for it are no others' in the next iteration, nor after the loop.
             if reason := function_refusal(s.body):
                 return reason
-            if any(isinstance(x, ast.Nonlocal) for x in ast.walk(s)):
+            if any(isinstance(x, ast.Nonlocal) for x in walk(s)):
                 return "it defines a function with nonlocal"
         elif not isinstance(s, allowed):
             own = isinstance(s, ast.Break) and s not in list(_own(body))

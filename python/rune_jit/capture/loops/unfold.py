@@ -4,11 +4,10 @@ both sides may be needed, and those that need what only the program knows."""
 from __future__ import annotations
 
 import ast
-import copy
 from typing import Any
 
 from rune_jit.capture.loops.folds import as_loop, is_fold
-from rune_jit.capture.loops.nodes import assign, assigned, at, call, load
+from rune_jit.capture.loops.nodes import assign, assigned, at, call, copied, load, walk
 
 # The names of functions and methods whose calls are replaced.
 CONVERSIONS = frozenset(("int", "float", "bool", "round"))
@@ -204,9 +203,9 @@ class Unfolder(ast.NodeTransformer):
             .collect(.choice3, f(i.choice3))
         """
         generator = x.generators[0]
-        names = {y.id: f"{y.id}{name}" for y in ast.walk(generator.target) if type(y) is ast.Name}
+        names = {y.id: f"{y.id}{name}" for y in walk(generator.target) if type(y) is ast.Name}
         for part in (generator.target, x.elt):
-            for y in ast.walk(part):
+            for y in walk(part):
                 if isinstance(y, ast.Name) and y.id in names:
                     y.id = names[y.id]
         collected = ast.Expr(call(COLLECT, load(name), x.elt))
@@ -220,7 +219,7 @@ class Unfolder(ast.NodeTransformer):
     def _sides(self, node: ast.stmt, choice: ast.IfExp, make: Any) -> ast.stmt:
         sides = []
         for value in (choice.body, choice.orelse):
-            made = at(node, make(copy.deepcopy(value)))
+            made = at(node, make(copied(value)))
             visited = self._visit_statement(made)
             sides.append(visited if isinstance(visited, list) else [visited])
         return ast.copy_location(ast.If(choice.test, *sides), node)
@@ -241,13 +240,13 @@ def _last_item_of(x: ast.AST) -> str | None:
 def _extended(loop: ast.For) -> set[str]:
     """The names of lists that a loop appends to, and of which it reads no more than the last
     item."""
-    nodes = [x for s in loop.body for x in ast.walk(s)]
+    nodes = [x for s in loop.body for x in walk(s)]
     lists = [x.func.value for x in nodes if isinstance(x, ast.Call) and is_append(x)]  # type: ignore[attr-defined]
     lists = [x for x in lists if isinstance(x, ast.Name)]
     last = [x for x in nodes if _last_item_of(x) is not None]
     used = {id(x) for x in lists} | {id(x.value) for x in last}  # type: ignore[attr-defined]
     others = {x.id for x in nodes if isinstance(x, ast.Name) and id(x) not in used}
-    others |= {x.id for x in ast.walk(loop.target) if isinstance(x, ast.Name)}
+    others |= {x.id for x in walk(loop.target) if isinstance(x, ast.Name)}
     return ({x.id for x in lists} & {str(_last_item_of(x)) for x in last}) - others
 
 
@@ -289,7 +288,7 @@ def _lists_of(function: ast.stmt) -> frozenset[str]:
         )
 
     for _ in range(2):  # names that are assigned other ones
-        for s in ast.walk(function):
+        for s in walk(function):
             if not isinstance(s, ast.Assign):
                 continue
             found |= {x.id for x, v in assigned(s) if isinstance(x, ast.Name) and is_list(v)}
@@ -298,7 +297,7 @@ def _lists_of(function: ast.stmt) -> frozenset[str]:
 
 def _variables_of(function: ast.stmt) -> frozenset[str]:
     """The parameters of a function and the names that it assigns."""
-    nodes = list(ast.walk(function))
+    nodes = list(walk(function))
     names = {x.id for x in nodes if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store)}
     return frozenset(names | {x.arg for x in nodes if isinstance(x, ast.arg)})
 
@@ -307,7 +306,7 @@ def _tables_of(function: ast.stmt) -> frozenset[str]:
     """Names that are assigned tuples and dicts whose items stand in the source."""
     return frozenset(
         x.id
-        for s in ast.walk(function)
+        for s in walk(function)
         if isinstance(s, ast.Assign)
         for x, v in assigned(s)
         if isinstance(x, ast.Name) and isinstance(v, (ast.Tuple, ast.Dict))
@@ -336,13 +335,13 @@ def _first_choice(
         if isinstance(x, ast.IfExp) or (not is_in_class and (_is_loop(x) or is_fold(x))):
             return x
         if isinstance(x, ast.BoolOp):
-            if not is_in_class and any(is_fold(y) for v in x.values[1:] for y in ast.walk(v)):
+            if not is_in_class and any(is_fold(y) for v in x.values[1:] for y in walk(v)):
                 return x
             if (first := find(x.values[0])) is not None:
                 return first
         is_chain = isinstance(x, ast.Compare) and len(x.ops) > 1
         if is_chain or isinstance(x, _EVALUATED_IN_PART):
-            inner = any(isinstance(y, (ast.IfExp, ast.Call, ast.NamedExpr)) for y in ast.walk(x))
+            inner = any(isinstance(y, (ast.IfExp, ast.Call, ast.NamedExpr)) for y in walk(x))
             return False if inner else None
         for child in ast.iter_child_nodes(x):
             found = find(child)
@@ -360,16 +359,16 @@ def _is_loop(x: ast.AST) -> bool:
     generator = x.generators[0]
     if generator.ifs or generator.is_async:
         return False
-    targets = [y for y in ast.walk(generator.target) if not isinstance(y, ast.expr_context)]
+    targets = [y for y in walk(generator.target) if not isinstance(y, ast.expr_context)]
     if not all(isinstance(y, (ast.Name, ast.Tuple)) for y in targets):
         return False
     own = {y.id for y in targets if isinstance(y, ast.Name)}
-    for y in ast.walk(x.elt):
+    for y in walk(x.elt):
         if isinstance(y, (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)):
             return False
         if isinstance(y, ast.Name) and isinstance(y.ctx, ast.Store) and y.id in own:
             return False
-    return not any(isinstance(y, ast.NamedExpr) for y in ast.walk(generator.iter))
+    return not any(isinstance(y, ast.NamedExpr) for y in walk(generator.iter))
 
 
 _EVALUATED_IN_PART = (
