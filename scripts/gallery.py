@@ -4,12 +4,17 @@ RUNE_DOCS_GALLERY names a folder in which that is kept for the next build of the
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import io
 import os
-import subprocess
+import runpy
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
+
+import rune_jit
 
 ROOT = Path(__file__).resolve().parents[1]
 GALLERY = ROOT / "examples/gallery"
@@ -30,19 +35,19 @@ def folder_of(program: Path) -> Path:
 
 
 def run(program: Path, folder: Path, *arguments: str) -> str:
-    """Runs a program, which leaves its picture in the folder, and returns and leaves its output."""
-    path = os.pathsep.join(p for p in sys.path if p)
-    no_fallback = ("-W", "error::rune_jit.JitFallbackWarning")
-    result = subprocess.run(
-        [sys.executable, *no_fallback, str(program), "--out", str(folder), *arguments],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, "PYTHONPATH": path},
-    )
-    if result.returncode:
-        raise RuntimeError(f"{program.name} failed:\n{result.stderr}")
-    lines = result.stdout.splitlines(keepends=True)
+    """Runs a program, which leaves its picture in the folder, and returns and leaves its output.
+    It runs in this process: what it imports takes longer than what it computes."""
+    printed = io.StringIO()
+    argv, path = sys.argv, sys.path
+    sys.argv = [str(program), "--out", str(folder), *arguments]
+    sys.path = [str(GALLERY), *path]
+    try:
+        with contextlib.redirect_stdout(printed), warnings.catch_warnings():
+            warnings.simplefilter("error", rune_jit.JitFallbackWarning)
+            runpy.run_path(str(program), run_name="__main__")
+    finally:
+        sys.argv, sys.path = argv, path
+    lines = printed.getvalue().splitlines(keepends=True)
     output = "".join(line for line in lines if not line.startswith("wrote "))
     (folder / "output.txt").write_text(output)
     return output

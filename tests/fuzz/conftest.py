@@ -15,8 +15,8 @@ _COMMON = {
     "phases": (Phase.explicit, Phase.generate),
     "suppress_health_check": list(HealthCheck),
 }
-_FEWER = 20 if os.environ.get("RUNE_TEST_DEVICE") else 1
-settings.register_profile("quick", max_examples=500 // _FEWER, derandomize=True, **_COMMON)
+_FEWER = 10 if os.environ.get("RUNE_TEST_DEVICE") else 1
+settings.register_profile("quick", max_examples=250 // _FEWER, derandomize=True, **_COMMON)
 settings.register_profile("full", max_examples=5000 // _FEWER, print_blob=True, **_COMMON)
 
 
