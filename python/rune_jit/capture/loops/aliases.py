@@ -53,13 +53,18 @@ class Aliases:
     """The arrays that names may stand for after a loop."""
 
     def __init__(
-        self, loop: ast.stmt, results: tuple[str, ...], stacks: Collection[str] = ()
+        self,
+        loop: ast.stmt,
+        results: tuple[str, ...],
+        stacks: Collection[str] = (),
+        numbered: Collection[str] = (),
     ) -> None:
         """`results` are names that are read after the loop, `stacks` those of lists of numbers and
-        of tuples of numbers that it changes and reads."""
+        of tuples of numbers that it changes and reads, `numbered` those of arrays that are told
+        apart (same_arrays.py)."""
         self._stacks = stacks
-        self._loop, self._results = loop, results
-        self._appended = appended_only(loop)
+        self._loop, self._results = loop, [name for name in results if name not in numbered]
+        self.appended = appended_only(loop)
         # By name, what is assigned (None: in another way), and what is added by `name += ...`.
         self._values: dict[str, list[ast.expr | None]] = {}
         self._added: dict[str, list[ast.expr]] = {}
@@ -81,13 +86,23 @@ class Aliases:
         another one's, too, or give one to a list."""
         key = tuple([(name, type(x), getattr(x, "ndim", None)) for name, x in given.items()])
         if key not in self._known:
-            kinds = _Kinds(self._values, self._added, self._iterated, given, self._stacks)
+            kinds = self.kinds(given)
             self._known[key] = (
                 any(map(kinds.may_be_others, self._results)) or not self._keeps_lists(kinds, given),
                 any(is_array(given.get(name)) for name in self._results if kinds.assigns(name)),
             )
         may_be, are_replaced = self._known[key]
         return may_be or (are_replaced and not self._replaces(given))
+
+    def kinds(self, given: Mapping[str, Any]) -> _Kinds:
+        """The kinds of the loop's expressions, where names stand for what is given."""
+        return _Kinds(self._values, self._added, self._iterated, given, self._stacks)
+
+    def values_of(self, name: str) -> list[ast.expr] | None:
+        """What the loop assigns to a name; None if other statements than `name = value` do."""
+        values = self._values.get(name, [])
+        is_other = name in self._added or any(name == x for x, _ in self._iterated)
+        return None if is_other or None in values else values  # type: ignore[return-value]
 
     def _keeps_lists(self, kinds: _Kinds, given: Mapping[str, Any]) -> bool:
         """Whether the lists among the names get nothing but numbers."""
@@ -100,7 +115,7 @@ class Aliases:
                     kinds.of(x.args[0]) == Kind.NUMBER
                     or (
                         isinstance(x.func.value, ast.Name)  # type: ignore[attr-defined]
-                        and x.func.value.id in self._appended  # type: ignore[attr-defined]
+                        and x.func.value.id in self.appended  # type: ignore[attr-defined]
                         and kinds.is_new(x.args[0])
                     )
                 ):
@@ -188,7 +203,7 @@ class _Kinds:
             array = given.get(over.id) if isinstance(over, ast.Name) else None
             is_number = _is_range(over) or getattr(array, "ndim", 0) == 1
             self._values.setdefault(name, []).append(ast.Constant(0) if is_number else None)
-        self._kinds: dict[str, Kind] = {}
+        self._find_numbers()
 
     def assigns(self, name: str) -> bool:
         return name in self._values
@@ -203,23 +218,27 @@ class _Kinds:
             return all(map(self.is_new, x.elts))
         return self.of(x) >= Kind.NEW
 
-    def _of_name(self, name: str) -> Kind:
-        """NUMBER, or OTHER: an array that a name stands for is no new one."""
-        if name not in self._kinds:
-            self._kinds[name] = Kind.NUMBER  # unless something else tells otherwise
-            known = name not in self._given or not is_array(self._given[name])
-            known = known and (name in self._given or name in self._values)
-            assigned = [*self._values.get(name, []), *self._added.get(name, [])]
-            kinds = [self.of(x) for x in assigned]
-            is_number = known and all(kind == Kind.NUMBER for kind in kinds)
-            self._kinds[name] = Kind.NUMBER if is_number else Kind.OTHER
-        return self._kinds[name]
+    def _find_numbers(self) -> None:
+        """Finds the names that stand for numbers, as far as all that is assigned to them tells."""
+        names = self._given.keys() | self._values.keys()
+        self._numbers = {name for name in names if not is_array(self._given.get(name))}
+        while True:
+            others = {
+                name
+                for name in self._numbers
+                for x in (*self._values.get(name, ()), *self._added.get(name, ()))
+                if self.of(x) != Kind.NUMBER
+            }
+            if not others:
+                return
+            self._numbers -= others
 
     def of(self, x: ast.expr | None) -> Kind:
         if isinstance(x, ast.Constant) or (x is not None and item_of(x) in self._stacks):
             return Kind.NUMBER
         if isinstance(x, ast.Name):
-            return self._of_name(x.id)
+            # (An array that a name stands for is no new one.)
+            return Kind.NUMBER if x.id in self._numbers else Kind.OTHER
         if isinstance(x, (ast.BinOp, ast.UnaryOp, ast.Compare)):
             parts = [y for y in ast.iter_child_nodes(x) if isinstance(y, ast.expr)]
             return max(Kind.NEW, min(map(self.of, parts)))

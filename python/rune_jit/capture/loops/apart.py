@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit import _core, trees
+from rune_jit import _core
 from rune_jit.capture.loops.aliases import Aliases, appended_only, assigned_always, is_array
 from rune_jit.capture.loops.calls_apart import LEFT, VALUE, results_of
 from rune_jit.capture.loops.dicts import dicts_of, kind, with_calls
@@ -27,6 +27,7 @@ from rune_jit.capture.loops.drawing import Drawing, Drawn, Parts
 from rune_jit.capture.loops.draws import draws_of
 from rune_jit.capture.loops.effects import Effects, Refused, scope_of
 from rune_jit.capture.loops.given import (
+    Memory,
     Unsuitable,
     check,
     check_dict,
@@ -44,6 +45,7 @@ from rune_jit.capture.loops.mapping import stack_or_dict
 from rune_jit.capture.loops.nodes import assign, at, call, copied, load, walk
 from rune_jit.capture.loops.prints import Printed, Prints, show
 from rune_jit.capture.loops.reports import is_report
+from rune_jit.capture.loops.same_arrays import SharedArrays, shared_arrays
 from rune_jit.capture.loops.source import LOOPS, code_of
 from rune_jit.capture.loops.stacks import stacks_of
 from rune_jit.capture.loops.streams import Streams, streams_of
@@ -51,8 +53,6 @@ from rune_jit.capture.loops.syntax import Loop, uses_of
 from rune_jit.errors import RuneJitError
 from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.segments import SegmentedTrace
-from rune_jit.tracing.storage import as_number
-from rune_jit.tracing.tracer import Tracer
 
 # Called with a function, a device and a fallback, it makes a jitted function. calls/jit.py sets it.
 compiler: Callable[[types.FunctionType, str, str], Any] | None = None
@@ -96,6 +96,7 @@ class LoopApart:
         self._of_library = calls_of(loop.original) if loop.original is not None else []
         self._called: tuple[str | None, ...] = ()
         self._dicts: dict[str, type] = {}  # and sets, that the loop makes longer
+        self._shared: SharedArrays | None = None
         self._use(loop)
 
     def _use(self, loop: Loop) -> None:
@@ -109,8 +110,9 @@ class LoopApart:
         # Those that it reads, too.
         self._stacks = stacks_of(loop.original) if loop.original is not None else {}
         self._capacities |= {name: Capacity(is_stack=True) for name in self._stacks}
+        numbered = self._shared.names if self._shared is not None else ()
         self._aliases = (
-            Aliases(loop.original, loop.results, self._stacks)
+            Aliases(loop.original, loop.results, self._stacks, numbered)
             if loop.original is not None
             else None
         )
@@ -136,6 +138,7 @@ class LoopApart:
             if self.is_refused:
                 return None
             self._find_algorithms(held, module)
+            self._find_shared(trace, held, scope_of(frame, module))
             self._find_random(held, module)
             if self.is_refused:
                 return None
@@ -146,8 +149,10 @@ class LoopApart:
             if not is_report("print", frame):
                 return None
             printed, held = self._prints.lists(), {**held, **self._prints.names()}
+        if self._shared is not None:
+            held = {**held, **self._shared.initial(held)}
         names = {*self._names, *(self._random.names if self._random is not None else ())}
-        given = {name: settled(held[name]) for name in sorted(names) if name in held}
+        given = {name: settled(trace, held[name]) for name in sorted(names) if name in held}
         if any(x not in given and x not in self._assigned for x in self._loop.results):
             return None
         methods = [] if self._random is None else self._random.methods(held, module)
@@ -166,6 +171,8 @@ class LoopApart:
                     check(trace, value)
             if self._aliases is None or self._aliases.are_possible(given):
                 return None
+            if self._shared is not None and not self._shared.fits(given):
+                return None
             if not self._calls:
                 known = given | dict.fromkeys(self._dicts, ())
                 self._look(known, scope_of(frame, module), module)
@@ -176,8 +183,12 @@ class LoopApart:
             return None
         growing = {name: (given.pop(name), self._capacities[name]) for name in sorted(lists)}
         growing |= {name: (x, self._capacities[name]) for name, x in printed.items()}
+        paired: dict[str, list[Any]] = {}
+        if self._shared is not None:
+            paired = {name: [] for name in sorted(self._shared.lists)}
+            growing |= {name: (x, self._capacities[name]) for name, x in paired.items()}
         given |= {name: items_of(x) for name, x in sorted(lists.items()) if name in self._stacks}
-        with _Memory(trace, given) as memory:
+        with Memory(trace, given) as memory:
             values, code = memory.values, frame.f_code
             for name in self._stacks.keys() & growing.keys():  # which hold traced numbers, perhaps
                 fill_again(growing[name][0], values[name])
@@ -189,7 +200,15 @@ class LoopApart:
                 )
             finally:  # also of loops that raise
                 show(printed.values())
-            return None if results is None else memory.inside(results)
+                if self._shared is not None:
+                    objects = self._shared.objects(given)
+                    for name, pairs in paired.items():
+                        lists[name] += [objects.setdefault(int(of), x) for x, of in pairs]
+            if results is None:
+                return None
+            if self._shared is not None:
+                return self._shared_results(results, objects, memory)
+            return memory.inside(results)
 
     def _are_others(self, held: Any, module: dict[str, Any]) -> bool:
         """Whether the loop's dicts or functions of Python's library are others than those that have
@@ -209,6 +228,39 @@ class LoopApart:
             made = with_calls(made, frozenset(self._dicts))
             loop = loop._replace(original=made, uses=uses_of([made]))
         self._use(loop)
+
+    def _find_shared(self, trace: SegmentedTrace, held: Any, scope: Callable[[str], Any]) -> None:
+        """Finds out whether names that are read after the loop, and items of lists, may stand for
+        the same arrays."""
+        loop, self._shared = self._loop, None
+        if loop.original is None or self._aliases is None:
+            return
+        given = {name: settled(trace, held[name]) for name in self._names if name in held}
+        if not self._aliases.are_possible(given):
+            return
+
+        def find(name: str) -> Any:
+            return given[name] if name in given else scope(name)
+
+        found = shared_arrays(loop.original, loop.results, self._aliases, given, find)
+        if found is not None:
+            self._shared = found
+            results = (*loop.results, *found.numbers)
+            uses = uses_of([found.loop])
+            self._use(loop._replace(original=found.loop, results=results, uses=uses))
+
+    def _shared_results(
+        self, results: tuple[Any, ...], objects: dict[int, Any], memory: Memory
+    ) -> tuple[Any, ...]:
+        """The results, with the arrays that lists and other names have, too."""
+        assert self._shared is not None
+        names = self._loop.results[: -len(self._shared.numbers) or None]
+        number_of = dict(zip(self._shared.results, results[len(names) :], strict=True))
+        found = [*memory.inside(results[: len(names)])]
+        for i, name in enumerate(names):
+            if name in number_of:
+                found[i] = objects.setdefault(int(number_of[name]), found[i])
+        return tuple(found)
 
     def _find_random(self, held: Any, module: dict[str, Any]) -> None:
         """Finds out whether the loop draws random numbers, and where they come from."""
@@ -335,69 +387,6 @@ class LoopApart:
             self._misses[id(function)] = info.misses
         if info.size > _MOST_SIGNATURES:
             self.is_refused = True
-
-
-class _Memory:
-    """The values that names stand for, as NumPy's arrays and numbers, while the loop runs."""
-
-    def __init__(self, trace: SegmentedTrace, given: dict[str, Any]) -> None:
-        self._trace, self._given = trace, given
-        self._storages: dict[int, tuple[Any, bool, bool]] = {}
-
-    def __enter__(self) -> _Memory:
-        trace = self._trace
-        scalars = [x for x in self._tracers() if x._storage.scalar]
-        for x in self._tracers():
-            storage = x._storage
-            if not storage.scalar and id(storage) not in self._storages:
-                known = storage.array is not None
-                self._storages[id(storage)] = storage, known, storage.is_exposed
-                trace.expose(x)
-        found = trace.values([x._value_in(trace) for x in scalars])
-        numbers = {
-            id(x): as_number(x._value_in(trace), v) for x, v in zip(scalars, found, strict=True)
-        }
-
-        self.values = {name: _outside(x, numbers) for name, x in self._given.items()}
-        return self
-
-    def _tracers(self) -> list[Tracer]:
-        return [x for x in trees.flatten(list(self._given.values()))[0] if type(x) is Tracer]
-
-    def __exit__(self, *_: object) -> None:
-        for storage, known, exposed in self._storages.values():
-            if exposed or self._trace.gave_up:
-                storage.touched()
-            elif known:
-                storage.is_exposed = False
-                storage.touched()
-            else:
-                self._trace.take_back(storage)
-
-    def inside(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Converts the function's results for the trace."""
-        return tuple(map(self._inside, results))
-
-    def _inside(self, x: Any) -> Any:
-        if type(x) is tuple:
-            return tuple(map(self._inside, x))
-        for name, given in self.values.items():
-            if x is given:
-                return self._given[name]
-        if isinstance(x, np.ndarray):
-            for storage, *_ in list(self._storages.values()):
-                if np.may_share_memory(storage.array, x):  # it stays NumPy's
-                    self._storages[id(storage)] = storage, True, True
-                    return x
-        return self._trace.result(x)
-
-
-def _outside(x: Any, numbers: dict[int, Any]) -> Any:
-    if type(x) is tuple:
-        return tuple([_outside(item, numbers) for item in x])
-    if type(x) is not Tracer:
-        return x
-    return numbers[id(x)] if id(x) in numbers else x._array()
 
 
 def _restoring(values: dict[str, Any], lists: Lists) -> Callable[[], None] | None:

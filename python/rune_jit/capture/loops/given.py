@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
+import types
 from collections import deque
 from typing import Any
 
 import numpy as np
 
+from rune_jit import trees
 from rune_jit.capture.loops.dicts import is_dict
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.tracing.segments import SegmentedTrace
+from rune_jit.tracing.storage import as_number
 from rune_jit.tracing.tracer import Tracer
 
 _NUMBERS = (bool, int, float, complex)
@@ -24,8 +27,22 @@ class Unsuitable(Exception):
     """The value of a name cannot be an argument of such a function."""
 
 
-def settled(x: Any) -> Any:
-    return x.settled() if type(x) is Selection else x
+def settled(trace: SegmentedTrace, x: Any) -> Any:
+    """What a call of the loop's function is given."""
+    if type(x) is Selection:
+        return x.settled()
+    return _function(trace, x) if type(x) is types.FunctionType else x
+
+
+def _function(trace: SegmentedTrace, x: types.FunctionType) -> Any:
+    """The function of which x is the call's copy, or one that sees the global variables themselves:
+    copies are others in each call. (The call has assigned no global variable.)"""
+    function = trace.rebind.lasting(x)
+    return function if _cells(x) == _cells(function) else x
+
+
+def _cells(x: types.FunctionType) -> list[int]:
+    return [id(cell.cell_contents) for cell in x.__closure__ or ()]
 
 
 def check(trace: SegmentedTrace, x: Any) -> None:
@@ -39,6 +56,11 @@ def check(trace: SegmentedTrace, x: Any) -> None:
     elif type(x) is list:
         if len(x) > _MOST_ITEMS or not all(type(item) in _NUMBERS for item in x):
             raise Unsuitable
+    elif type(x) is types.FunctionType:
+        if hasattr(x.__globals__, "real"):
+            raise Unsuitable
+        for cell in x.__closure__ or ():
+            check(trace, cell.cell_contents)
     elif not isinstance(x, _ATOMS) and (type(x) is not np.ndarray or x.dtype.hasobject):
         raise Unsuitable
 
@@ -104,3 +126,66 @@ def check_lists(lists: dict[str, Any], given: dict[str, Any]) -> None:
 
 def _holds(ids: set[int], x: Any) -> bool:
     return id(x) in ids or (type(x) is tuple and any(_holds(ids, item) for item in x))
+
+
+class Memory:
+    """The values that names stand for, as NumPy's arrays and numbers, while the loop runs."""
+
+    def __init__(self, trace: SegmentedTrace, given: dict[str, Any]) -> None:
+        self._trace, self._given = trace, given
+        self._storages: dict[int, tuple[Any, bool, bool]] = {}
+
+    def __enter__(self) -> Memory:
+        trace = self._trace
+        scalars = [x for x in self._tracers() if x._storage.scalar]
+        for x in self._tracers():
+            storage = x._storage
+            if not storage.scalar and id(storage) not in self._storages:
+                known = storage.array is not None
+                self._storages[id(storage)] = storage, known, storage.is_exposed
+                trace.expose(x)
+        found = trace.values([x._value_in(trace) for x in scalars])
+        numbers = {
+            id(x): as_number(x._value_in(trace), v) for x, v in zip(scalars, found, strict=True)
+        }
+
+        self.values = {name: _outside(x, numbers) for name, x in self._given.items()}
+        return self
+
+    def _tracers(self) -> list[Tracer]:
+        return [x for x in trees.flatten(list(self._given.values()))[0] if type(x) is Tracer]
+
+    def __exit__(self, *_: object) -> None:
+        for storage, known, exposed in self._storages.values():
+            if exposed or self._trace.gave_up:
+                storage.touched()
+            elif known:
+                storage.is_exposed = False
+                storage.touched()
+            else:
+                self._trace.take_back(storage)
+
+    def inside(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Converts the function's results for the trace."""
+        return tuple(map(self._inside, results))
+
+    def _inside(self, x: Any) -> Any:
+        if type(x) is tuple:
+            return tuple(map(self._inside, x))
+        for name, given in self.values.items():
+            if x is given:
+                return self._given[name]
+        if isinstance(x, np.ndarray):
+            for storage, *_ in list(self._storages.values()):
+                if np.may_share_memory(storage.array, x):  # it stays NumPy's
+                    self._storages[id(storage)] = storage, True, True
+                    return x
+        return self._trace.result(x)
+
+
+def _outside(x: Any, numbers: dict[int, Any]) -> Any:
+    if type(x) is tuple:
+        return tuple([_outside(item, numbers) for item in x])
+    if type(x) is not Tracer:
+        return x
+    return numbers[id(x)] if id(x) in numbers else x._array()

@@ -1,0 +1,319 @@
+"""Arrays that several names, or items of lists, stand for after a loop that is a program of its own
+(apart.py). Its results are copies, so each new array gets a number, which goes where the array
+goes:
+
+    for i in range(n):                      for i in range(n):
+        new = x + step(x)                       new = x + step(x)
+                                                id_new, made = made, made + 1
+        if is_better(new):                      if is_better(new):
+            x = new                                 x = new
+                                                    id_x = id_new
+        path.append(x)                          path.append((x.copy(), id_x))
+
+Afterwards equal numbers stand for one array, and negative ones for arrays from before the loop.
+For this the loop must not write to these arrays."""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from rune_jit.capture.loops.aliases import Aliases, Kind, is_array
+from rune_jit.capture.loops.definitions import UNREADABLE, definition_of, lambda_of
+from rune_jit.capture.loops.effects import global_value
+from rune_jit.capture.loops.nodes import assign, at, call, copied, load, path_of, store, walk
+from rune_jit.capture.loops.unfold import is_append
+from rune_jit.capture.shim import ModuleView, original
+
+_MADE = "_rune_made"
+_METHODS = (
+    "all any argmax argmin argsort astype clip conj conjugate copy cumprod cumsum diagonal dot"
+    " flatten item max mean min nonzero prod ravel repeat reshape round searchsorted squeeze std"
+    " sum swapaxes take tolist trace transpose var"
+)
+_READING_METHODS = frozenset(_METHODS.split())
+_FUNCTIONS = "at copyto fill_diagonal place put putmask shuffle"
+_WRITING_FUNCTIONS = frozenset(_FUNCTIONS.split())
+_BUILTINS = (
+    "abs all any bool complex enumerate float int isinstance len list max min print range"
+    " reversed round sorted sum tuple zip"
+)
+_READING_BUILTINS = frozenset(_BUILTINS.split())
+_DEEPEST = 4  # calls of functions in functions
+
+Find = Callable[[str], Any]  # the value of a name; raises KeyError
+
+
+class SharedArrays(NamedTuple):
+    """What becomes of a loop."""
+
+    loop: ast.stmt
+    names: frozenset[str]  # of arrays that have numbers
+    lists: frozenset[str]  # that get pairs of an array and its number
+    results: tuple[str, ...]  # of these names: those that are read after the loop
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The names of the results' numbers."""
+        return tuple(map(_number_of, self.results))
+
+    def fits(self, given: Mapping[str, Any]) -> bool:
+        """Whether names stand for what the loop needs."""
+        are_arrays = all(is_array(given[name]) for name in self.names if name in given)
+        return are_arrays and all(type(given.get(name)) is list for name in self.lists)
+
+    def initial(self, held: Mapping[str, Any]) -> dict[str, int]:
+        """The numbers before the loop."""
+        found = {_MADE: 1}
+        before = [(name, held[name]) for name in sorted(self.names) if name in held]
+        for name in self.names:
+            of = [i for i, (_, x) in enumerate(before) if x is held.get(name)]
+            found[_number_of(name)] = -1 - of[0] if name in held else 0
+        return found
+
+    def objects(self, given: Mapping[str, Any]) -> dict[int, Any]:
+        """The arrays from before the loop, by number."""
+        before = [given[name] for name in sorted(self.names) if name in given]
+        return {-1 - i: x for i, x in reversed([*enumerate(before)])}
+
+
+def shared_arrays(
+    loop: ast.stmt,
+    results: tuple[str, ...],
+    aliases: Aliases,
+    given: Mapping[str, Any],
+    find: Find,
+) -> SharedArrays | None:
+    """The loop with numbers; None if it writes to these arrays, or perhaps."""
+    kinds = aliases.kinds(given)
+    appended = aliases.appended & {name for name, x in given.items() if type(x) is list}
+    appends = [
+        x
+        for x in walk(loop)
+        if isinstance(x, ast.Call) and is_append(x) and x.func.value.id in appended  # type: ignore[attr-defined]
+    ]
+    arrays = [x for x in appends if _is_name(x.args[0]) and kinds.of(x.args[0]) != Kind.NUMBER]
+    lists = {x.func.value.id for x in arrays}  # type: ignore[attr-defined]
+    own = [
+        name
+        for name in results
+        if kinds.may_be_others(name) or (kinds.assigns(name) and is_array(given.get(name)))
+    ]
+    names: set[str] = set()
+    found = [*own, *(x.args[0].id for x in arrays)]  # type: ignore[attr-defined]
+    while found:
+        name = found.pop()
+        if name in names:
+            continue
+        names.add(name)
+        values = aliases.values_of(name)
+        if values is None or (name in given and not is_array(given[name])):
+            return None
+        for value in values:
+            if isinstance(value, ast.Name):
+                found.append(value.id)
+            elif kinds.of(value) != Kind.NEW:
+                return None
+    into = [x.args[0] for x in appends if x.func.value.id in lists]  # type: ignore[attr-defined]
+    if any(not _is_name(x) and kinds.of(x) != Kind.NEW for x in into):
+        return None
+    if any(_is_name(x) and x.id not in names for x in into):  # type: ignore[attr-defined]
+        return None
+    stored = [x for x in walk(loop) if isinstance(x, ast.Name) and type(x.ctx) is not ast.Load]
+    assigned = [
+        y for x in walk(loop) if isinstance(x, ast.Assign) for t in x.targets for y in walk(t)
+    ]
+    are_assigned = {id(x) for x in assigned}
+    if any(x.id in names and id(x) not in are_assigned for x in stored):
+        return None
+    if not names or _may_write([loop], names, frozenset(lists), find, 0):
+        return None
+    numbering = _Numbers(names, lists)
+    made = numbering.visit(copied(loop))
+    return SharedArrays(
+        made, frozenset(names), frozenset(lists), tuple(x for x in results if x in names)
+    )
+
+
+def _is_name(x: ast.expr | None) -> bool:
+    return isinstance(x, ast.Name)
+
+
+def _number_of(name: str) -> str:
+    return f"_rune_id_{name}"
+
+
+class _Numbers(ast.NodeTransformer):
+    def __init__(self, names: set[str], lists: set[str]) -> None:
+        self._names, self._lists = names, lists
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        made: dict[int, int] = {}  # how many are made before an expression, by its id
+        numbers: list[tuple[str, ast.expr]] = []
+        for x, value in (pair for target in node.targets for pair in _pairs(target, node.value)):
+            if isinstance(x, ast.Name) and x.id in self._names:
+                number = (
+                    load(_number_of(value.id))
+                    if isinstance(value, ast.Name)
+                    else _plus(made.setdefault(id(value), len(made)))
+                )
+                numbers.append((x.id, number))
+        if not numbers:
+            return node
+        targets = [*(store(_number_of(name)) for name, _ in numbers)]
+        values = [value for _, value in numbers]
+        if made:
+            targets.append(store(_MADE))
+            values.append(_plus(len(made)))
+        new = ast.Assign([ast.Tuple([*targets], ast.Store())], ast.Tuple(values, ast.Load()))
+        return [node, at(node, new)]
+
+    def visit_Expr(self, node: ast.Expr) -> Any:
+        x = node.value
+        if not isinstance(x, ast.Call) or not is_append(x) or x.func.value.id not in self._lists:  # type: ignore[attr-defined]
+            return node
+        value, after = x.args[0], []
+        number: ast.expr = load(_MADE)
+        if isinstance(value, ast.Name):
+            number = load(_number_of(value.id))
+            value = call((value.id, "copy"))
+        else:
+            after = [at(node, assign(_MADE, _plus(1)))]
+        x.args[0] = at(x, ast.Tuple([value, number], ast.Load()))
+        return [node, *after]
+
+
+def _plus(count: int) -> ast.expr:
+    return ast.BinOp(load(_MADE), ast.Add(), ast.Constant(count)) if count else load(_MADE)
+
+
+def _may_write(
+    nodes: list[Any], arrays: Iterable[str], lists: frozenset[str], find: Find, depth: int
+) -> bool:
+    """Whether code may write to arrays that these names stand for, or keep them."""
+    names = {*arrays}
+    everything = [x for node in nodes for x in walk(node)]
+
+    def mentions(x: Any) -> bool:
+        return any(isinstance(y, ast.Name) and y.id in names for y in walk(x))
+
+    # Names that may stand for the arrays, or for views of them.
+    count = 0
+    while count != len(names):
+        count = len(names)
+        for x in everything:
+            pairs: list[tuple[ast.expr, Any]] = []
+            if isinstance(x, ast.Assign):
+                pairs = [pair for target in x.targets for pair in _pairs(target, x.value)]
+            elif isinstance(x, (ast.AnnAssign, ast.NamedExpr)):
+                pairs = [(x.target, x.value)]
+            elif isinstance(x, (ast.For, ast.comprehension)):
+                pairs = [(x.target, x.iter)]
+            for target, value in pairs:
+                if value is not None and not _is_new(value) and mentions(value):
+                    names |= {y.id for y in walk(target) if isinstance(y, ast.Name)}
+    return any(_writes(x, names, mentions, lists, find, depth) for x in everything)
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What is assigned to what, as far as the source tells."""
+    displays = (ast.Tuple, ast.List)
+    are_displays = isinstance(target, displays) and isinstance(value, displays)
+    if are_displays and len(target.elts) == len(value.elts):  # type: ignore[attr-defined]
+        for x, y in zip(target.elts, value.elts, strict=True):  # type: ignore[attr-defined]
+            yield from _pairs(x, y)
+    else:
+        yield target, value
+
+
+def _is_new(x: ast.expr) -> bool:
+    return isinstance(x, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Constant))
+
+
+def _writes(
+    x: ast.AST,
+    names: set[str],
+    mentions: Callable[[Any], bool],
+    lists: frozenset[str],
+    find: Find,
+    depth: int,
+) -> bool:
+    """Whether a node, without the nodes in it, may write to what names stand for, or keep it."""
+    if isinstance(x, (ast.Subscript, ast.Attribute)):
+        return not isinstance(x.ctx, ast.Load) and mentions(x.value)
+    if isinstance(x, ast.AugAssign):
+        return isinstance(x.target, ast.Name) and x.target.id in names
+    if isinstance(x, (ast.Global, ast.Nonlocal, ast.With, ast.Delete, ast.FunctionDef)):
+        return True
+    if isinstance(x, (ast.Yield, ast.YieldFrom, ast.Await)):
+        return True
+    if not isinstance(x, ast.Call):
+        return False
+    arguments = [*x.args, *(y.value for y in x.keywords)]
+    are_given = any(map(mentions, arguments))
+    if isinstance(x.func, ast.Attribute):
+        path = path_of(x.func)
+        module = None if path == () or path[0] in names else _value(find, path[0])
+        if isinstance(module, (types.ModuleType, ModuleView)):
+            is_numpys = getattr(module, "__name__", "").split(".")[0] in ("numpy", "math")
+            writes = path[-1] in _WRITING_FUNCTIONS or any(y.arg == "out" for y in x.keywords)
+            return are_given and (writes or not is_numpys)
+        if mentions(x.func.value):
+            return x.func.attr not in _READING_METHODS or any(y.arg == "out" for y in x.keywords)
+        return are_given and not (x.func.attr == "append" and path[:-1] in {(n,) for n in lists})
+    if not are_given:
+        return False
+    function = _value(find, x.func.id) if isinstance(x.func, ast.Name) else None
+    if isinstance(function, types.FunctionType):
+        return _function_writes(function, depth)
+    is_builtin = getattr(function, "__module__", None) == "builtins"
+    return not is_builtin or getattr(function, "__name__", None) not in _READING_BUILTINS
+
+
+def _value(find: Find, name: str) -> Any:
+    try:
+        return find(name)
+    except KeyError:
+        return None
+
+
+def _function_writes(function: types.FunctionType, depth: int) -> bool:
+    """Whether a function may write to an argument, or keep it."""
+    if depth == _DEEPEST:
+        return True
+    function = original(function)
+    code = function.__code__
+    if code not in _known:
+        _known[code] = True  # (of functions that call themselves)
+        _known[code] = _code_writes(function, depth)
+    return _known[code]
+
+
+_known: dict[types.CodeType, bool] = {}
+
+
+def _code_writes(function: types.FunctionType, depth: int) -> bool:
+    code = function.__code__
+    try:
+        is_lambda = code.co_name == "<lambda>"
+        definition = lambda_of(function) if is_lambda else definition_of(function)
+    except UNREADABLE:
+        return True
+    if definition is None:
+        return True
+    body = definition.body if isinstance(definition.body, list) else [definition.body]
+    names = {*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]}
+    if code.co_flags & 12:  # *args, **kwargs
+        return True
+    closure = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+
+    def find(name: str) -> Any:
+        if name in closure:
+            return closure[name].cell_contents
+        if name in code.co_varnames or name in code.co_cellvars:
+            raise KeyError(name)
+        return global_value(function.__globals__, name)
+
+    return _may_write(body, names, frozenset(), find, depth + 1)

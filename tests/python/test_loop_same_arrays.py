@@ -1,0 +1,279 @@
+"""Loops that leave one array to several names and items of lists: they are programs of their own
+(capture/loops/same_arrays.py)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from growing_checks import compared, loops_apart  # noqa: F401
+from segment_checks import never_numpy  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("never_numpy")
+
+
+def start(k):
+    return (np.array([1.0 + k / 100, 2.0]),)
+
+
+def who_is_who(names, items):
+    """Which of these are one object."""
+    everything = [*names, *items]
+    return [[a is b for b in everything] for a in everything]
+
+
+def accepted(x):
+    rng, samples, density = np.random.default_rng(0), [], -np.sum(x**2)
+    for _ in range(150):
+        new = x + rng.normal(0, 0.5, 2)
+        of_new = -np.sum(new**2)
+        if np.log(rng.random()) < of_new - density:
+            x, density = new, of_new
+        samples.append(x)
+    return x, samples, who_is_who([x], samples)
+
+
+def adaptive(y):
+    slope = lambda y: np.array([y[1], (1 - y[0] ** 2) * y[1] - y[0]])  # noqa: E731
+    t, h, times, path = 0.0, 0.1, [0.0], [y]
+    while t < 5:
+        first = slope(y)
+        second = slope(y + h * first)
+        new = y + h / 2 * (first + second)
+        error = np.max(np.abs(second - first)) * h / 2
+        if error < 1e-2:
+            t, y = t + h, new
+            times.append(t)
+            path.append(y)
+        h = h * min(2.0, max(0.2, 0.9 * np.sqrt(1e-2 / (error + 1e-12))))
+    return np.array(times), np.array(path), who_is_who([y], path)
+
+
+def until_small(x):
+    path = [x]
+    for i in range(1000):  # noqa: B007
+        gradient = np.array([2 * x[0], 8 * x[1]])
+        if np.linalg.norm(gradient) < 1e-3:
+            break
+        x = x - 0.05 * gradient
+        path.append(x)
+    x[0] = 7.0
+    path[0][1] = -1.0
+    return x, path, i
+
+
+def never_assigned(x):
+    given, kept = x, []
+    for i in range(150):
+        new = np.sin(x * i)
+        if new[0] > 5:
+            x = new
+        if new[1] > 0.5:
+            kept.append(x)
+    x[0] = 3.0
+    return x is given, x, kept, who_is_who([x, given], kept)
+
+
+def two_lists(x):
+    a, b = [], []
+    for _ in range(150):
+        new = x * 0.99
+        if new[0] > 0.7:
+            x = new
+            a.append(x)
+        if new[0] > 0.5:
+            b.append(new)
+    return x, a, b, who_is_who([x], a + b)
+
+
+def swapped(u):
+    v, kept = u * 2, []
+    for _ in range(150):
+        new = u * 0.99
+        u, v = v, new
+        if new[0] > 0.7:
+            kept.append(v)
+    v[0] = 3.0
+    return u, v, kept, who_is_who([u, v], kept)
+
+
+def reading(v):
+    return (v * 2).sum()
+
+
+def calling(x):
+    total, kept = 0.0, []
+    for _ in range(150):
+        new = x * 0.99
+        if new[0] > 0.5:
+            x = new
+        total += reading(x)
+        if total > 3:
+            kept.append(x)
+    return x, kept, total, who_is_who([x], kept)
+
+
+def new_and_old(x):
+    kept = []
+    for i in range(150):
+        new = x * 0.99
+        if new[0] > 0.5:
+            x = new
+            kept.append(x)
+        elif new[1] > 0.9:
+            kept.append(new + i)
+    return kept, who_is_who([x], kept)
+
+
+PROGRAMS = [
+    *(accepted, adaptive, until_small, never_assigned, two_lists, swapped, calling, new_and_old)
+]
+
+
+@pytest.mark.parametrize("function", PROGRAMS)
+def test_loops_of_their_own(function, ran):
+    compared(function, start)
+    assert ran
+    assert all("as one program" in x for x in ran), ran
+
+
+# Loops that write to the arrays, or may.
+
+
+def writes(x):
+    kept = []
+    for _ in range(150):
+        new = x * 0.99
+        if new[0] > 0.5:
+            x = new
+        x[1] += 1
+        if new[0] < 0.9:
+            kept.append(x)
+    return x, kept
+
+
+def bump(v):
+    v += 1
+    return v.sum()
+
+
+def function_writes(x):
+    kept, total = [], 0.0
+    for _ in range(150):
+        new = x * 0.99
+        if new[0] > 0.5:
+            x = new
+        total += bump(x)
+        if total > 3:
+            kept.append(x)
+    return x, kept, total
+
+
+def view_is_written(x):
+    kept = []
+    for _ in range(150):
+        new = x * 0.99
+        part = new[1:]
+        part[0] = 5.0
+        if new[0] > 0.5:
+            x = new
+        if new[0] < 0.9:
+            kept.append(x)
+    return x, kept
+
+
+def numpy_writes(x):
+    kept = []
+    for _ in range(150):
+        new = x * 0.99
+        if new[0] > 0.5:
+            x = new
+        np.add(new, 1, out=new)
+        np.put(x, 1, 3.0)
+        if new[0] < 1.9:
+            kept.append(x)
+    return x, kept
+
+
+def rows(x):
+    points, kept, last = np.outer(np.arange(150.0), x) % 7, [], x
+    for point in points:
+        if abs(point - last).sum() > 3:
+            kept.append(point)
+            last = point
+    kept[0][0] = 100.0
+    return points, kept, last is kept[-1]
+
+
+def container(x):
+    kept, holder = [], {}
+    for i in range(150):
+        new = x * 0.99
+        if new[0] > 0.5:
+            x = new
+            holder[0] = x
+        holder.setdefault(1, x)
+        holder[1][0] += 1
+        if i > 100 and new[0] < 3:
+            kept.append(x)
+    return x, kept, holder
+
+
+@pytest.mark.parametrize(
+    "function", [writes, function_writes, view_is_written, numpy_writes, rows, container]
+)
+def test_loops_that_write_to_the_arrays(function, ran):
+    compared(function, start)
+    assert not ran
+
+
+def raising(x):
+    kept = []
+    try:
+        for _ in range(150):
+            new = x * 0.99
+            if new[0] > 0.5:
+                x = new
+            kept.append(x)
+            if new[0] < 0.6:
+                raise ValueError("small")
+    except ValueError as error:
+        kept.append(str(error))
+    return x, kept[-1], who_is_who([x], kept[:-1])
+
+
+def test_loops_that_raise():
+    compared(raising, start)
+
+
+def solved(slope, y, h):
+    path = [y]
+    for _ in range(150):
+        new = y + h * slope(y)
+        if abs(new).max() < 3:
+            y = new
+            path.append(y)
+    return np.array(path)
+
+
+def decay(y):
+    return np.array([y[1], -y[0]])
+
+
+def cosine(y):
+    return np.cos(y)
+
+
+def scaled(k):
+    return lambda y: -y * k
+
+
+SCALED = [scaled(k) for k in (1.0, 1.5, 0.5)]
+
+
+def test_functions_as_arguments(ran):
+    compared(lambda y: solved(lambda y: -y, y, 0.1), start)
+    compared(solved, lambda k: ((decay, cosine)[k % 2], *start(k), 0.1))
+    assert ran
+    assert all("as one program" in x for x in ran), ran
+    compared(solved, lambda k: (SCALED[k], *start(k), 0.1))
+    compared(lambda y: solved(scaled(0.3), y, 0.1), start)
