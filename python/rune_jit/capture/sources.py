@@ -85,8 +85,8 @@ _FUNCTIONS = (
         "angle append array_split atleast_1d atleast_2d atleast_3d average column_stack"
         " corrcoef cov cross cumulative_prod cumulative_sum diff digitize dsplit dstack"
         " fill_diagonal flip fliplr flipud gradient hsplit hstack i0 iscomplex"
-        " isneginf isposinf isreal ix_ moveaxis nan_to_num nancumprod nancumsum nanprod nansum"
-        " polyval rollaxis rot90 row_stack select sinc split"
+        " isneginf isposinf isreal ix_ kron meshgrid moveaxis nan_to_num nancumprod nancumsum"
+        " nanprod nansum polyval rollaxis rot90 row_stack select sinc split"
         " take_along_axis trapezoid tril triu unstack unwrap vander vsplit vstack",
     ),
     (np.linalg, "cross multi_dot"),

@@ -36,18 +36,7 @@ implements(np.cumsum)(functools.partial(_cumulative, np.add))
 implements(np.cumprod)(functools.partial(_cumulative, np.multiply))
 
 
-# Differences and products.
-
-
-@implements(np.kron)
-def _kron(a: Any, b: Any) -> Any:
-    rank = max(np.ndim(a), np.ndim(b))
-    left = np.reshape(a, (1,) * (rank - np.ndim(a)) + np.shape(a))
-    right = np.reshape(b, (1,) * (rank - np.ndim(b)) + np.shape(b))
-    shape = [m * n for m, n in zip(left.shape, right.shape, strict=True)]
-    left = np.expand_dims(left, tuple(range(1, 2 * rank, 2)))
-    right = np.expand_dims(right, tuple(range(0, 2 * rank, 2)))
-    return np.reshape(left * right, shape)
+# Differences.
 
 
 @implements(np.ediff1d)

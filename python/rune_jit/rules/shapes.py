@@ -414,13 +414,3 @@ def _stack(arrays: Any, axis: Any = 0, *, dtype: Any = None, casting: str = "sam
     for value in values:
         check_casting(value.dtype, result.dtype if dtype is None else np.dtype(dtype), casting)
     return result if dtype is None else result.astype(dtype)
-
-
-@implements(np.meshgrid)
-def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
-    count = len(xi)
-    outputs = [np.reshape(x, (1,) * i + (-1,) + (1,) * (count - 1 - i)) for i, x in enumerate(xi)]
-    if indexing == "xy" and count > 1:
-        outputs[:2] = [np.swapaxes(x, 0, 1) for x in outputs[:2]]
-    results = outputs if sparse else np.broadcast_arrays(*outputs)
-    return tuple(x.copy() for x in results) if copy else tuple(results)

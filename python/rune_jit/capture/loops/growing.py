@@ -12,7 +12,7 @@ are filled; the list gets its items when the program has run. A loop that is a f
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, NoReturn
 
@@ -102,16 +102,22 @@ def growing_lists(lists: Lists) -> Iterator[None]:
         running.lists.pop()
 
 
-def growing(name: str) -> list[Any]:
+def growing(name: str) -> Any:
     """The list, if the loop's function runs as it is; while it is traced, another one."""
+    return in_place_of(name, Growing)
+
+
+def in_place_of(name: str, make: Callable[..., Growing]) -> Any:
+    """What the loop makes longer, if its function runs as it is. While it is traced, an empty list,
+    for which make(trace, name, list, capacity) gives the arrays."""
     items, capacity = running.lists[-1][name]
     trace = current_trace()
     if trace is None or isinstance(trace, SegmentedTrace):
         capacity.before = len(items)
-        return items  # type: ignore[no-any-return]
+        return items
     new: list[Any] = []
     if trace.loops is not None:
-        trace.loops.growing[id(new)] = Growing(trace, name, new, capacity)
+        trace.loops.growing[id(new)] = make(trace, name, new, capacity)
     return new
 
 

@@ -157,10 +157,6 @@ def handlers_of(s: ast.AST) -> Iterator[ast.ExceptHandler]:
     return (x for x in walk(s) if isinstance(x, ast.ExceptHandler))
 
 
-def has_handlers(s: ast.AST) -> bool:
-    return any(True for _ in handlers_of(s))
-
-
 def may_jump(handler: ast.ExceptHandler) -> bool:
     """Whether a handler may go on or leave the loop around it. (A jump of a loop in it counts,
     too.)"""

@@ -17,11 +17,12 @@ from rune_jit.capture.loops.growing import (
     Leaf,
     Plan,
     Rows,
+    in_place_of,
     kind_of_rows,
     put_together,
     running,
 )
-from rune_jit.capture.loops.reading import Stack, in_place_of, stack, stack_of
+from rune_jit.capture.loops.reading import Stack, stack, stack_of
 from rune_jit.tracing.loop_plans import LoopRefused
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import heapq
 from collections import deque
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,9 +17,9 @@ from rune_jit.capture.loops.growing import (
     Leaf,
     Plan,
     Rows,
+    in_place_of,
     kind_of_rows,
     put_together,
-    running,
     taken_apart,
 )
 from rune_jit.capture.loops.kinds import is_array
@@ -29,7 +28,6 @@ from rune_jit.capture.loops.unfold import ITEM, LENGTH, POPPED, PUT
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.loop_plans import LoopRefused
-from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
@@ -42,20 +40,6 @@ def stack(name: str, initial: tuple[Any, ...], size: int) -> Any:
     """The list, if the loop's function runs as it is; while it is traced, another one. `initial` is
     what it holds, `size` how many numbers an item is (0: it is no tuple)."""
     return in_place_of(name, functools.partial(Stack, initial=initial, size=size))
-
-
-def in_place_of(name: str, make: Callable[..., Growing]) -> Any:
-    """What the loop makes longer, if its function runs as it is. While it is traced, an empty list,
-    for which make(trace, name, list, capacity) gives the arrays."""
-    items, capacity = running.lists[-1][name]
-    trace = current_trace()
-    if trace is None or isinstance(trace, SegmentedTrace):
-        capacity.before = len(items)
-        return items
-    new: list[Any] = []
-    if trace.loops is not None:
-        trace.loops.growing[id(new)] = make(trace, name, new, capacity)
-    return new
 
 
 class Stack(Growing):
