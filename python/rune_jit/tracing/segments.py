@@ -419,7 +419,7 @@ class SegmentedTrace(Trace):
         super().must_be_equal(a, b, message)
         self.builder.quiet_until = 0
 
-    def assume(self, value: Any, guess: int | None = None) -> int:
+    def assume_size(self, value: Any, guess: int | None = None) -> int:
         return int(self._read(value, "a size or position"))
 
     # The end.
