@@ -10,6 +10,7 @@ from devices import HAS_FLOAT64, devices
 
 import rune_jit
 from rune_jit import ConcretizationError
+from rune_jit.tracing.trace import Trace
 
 RNG = np.random.default_rng(5)
 
@@ -109,6 +110,25 @@ def test_a_program_has_few_lengths_that_data_decide():
         assert_matches(f(rows), counts(rows))
         info = f.cache_info()
         assert (info.misses, info.segmented) == (1, 1)
+
+
+def test_few_lengths_at_one_place_are_computed(monkeypatch):
+    """A loop asks for more of them, most often: what has been computed is then of no use."""
+    computed = []
+    assume = Trace.assume
+    monkeypatch.setattr(Trace, "assume", lambda *args: computed.append(0) or assume(*args))
+
+    def most_frequent(rows):
+        found = np.zeros(len(rows))
+        for i in range(len(rows)):
+            found[i] = np.argmax(np.bincount(rows[i]))
+        return found
+
+    f = rune_jit.jit(most_frequent)
+    rows = np.random.default_rng(0).integers(0, 9, (40, 5))
+    for _ in range(2):
+        assert_matches(f(rows), most_frequent(rows))
+    assert len(computed) <= 16
 
 
 def test_captured_arrays_are_counted_as_they_are_now():

@@ -1,7 +1,10 @@
 """Functions in segments that NumPy runs from some place or call on, because that is faster."""
 
 import gc
+import itertools
 import math
+import time
+import types
 
 import numpy as np
 import pytest
@@ -479,3 +482,17 @@ def test_small_arrays_do_not_pay_for_reading_many_functions(size, monkeypatch):
     is_small = size == 50
     assert ("to read its functions' sources takes long" in jitted.explain()) == is_small
     assert ("shifted" in read) != is_small
+
+
+def test_time_that_other_threads_take_does_not_hide_slow_calls(monkeypatch):
+    """A compilation waits for other threads: that is time of the clock, but none of this thread."""
+    monkeypatch.undo()
+    ticks = itertools.count(0, 1000)
+    clock = types.SimpleNamespace(thread_time=time.thread_time, perf_counter=lambda: next(ticks))
+    monkeypatch.setattr(programs, "time", clock)
+    monkeypatch.setattr(segments, "_SLOW", 0.01)
+
+    jitted = rune_jit.jit(asks)
+    check(jitted(x(20), 3000), asks(x(20), 3000))
+    *_, entry = jitted._known.cache.entries()
+    assert "less time than tracing" in entry.runs_on_numpy

@@ -7,6 +7,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from rune_jit import _core
 from rune_jit.arrays.array import Array
 from rune_jit.arrays.memory import from_numpy
@@ -20,6 +22,8 @@ from rune_jit.tracing.programs import Programs
 
 # How often a signature is traced again because a size that depends on data has changed.
 _MOST_REFUTED = 8
+# Up to so many nodes times elements of arguments the interpreter is faster than a compilation.
+_LITTLE = 5_000_000
 
 
 class Compiler:
@@ -42,7 +46,7 @@ class Compiler:
         """
 
         def run(traced: Traced) -> Any:
-            compiled = self.bind(call, traced, self.lower(call, traced).compile())
+            compiled = self.bind(call, traced, self._lower_once(call, traced).compile())
             status, result = compiled.call(call.leaves)
             if status != "done":
                 raise DataDependentShapeError(
@@ -62,6 +66,18 @@ class Compiler:
         calibration.ensure()
         device, names = self._device_for(call, traced), self.names_of_inputs(call, traced)
         return _core.lower(traced.graph, device, names, traced.functions, self.name)
+
+    def _lower_once(self, call: Call, traced: Traced) -> Any:
+        """As `lower`, of a graph that runs once: on the CPU little work is interpreted, which is
+        ready sooner."""
+        given = [call.leaves[i] for i in traced.input_leaves] + traced.captured
+        is_little = len(traced.graph) * sum(map(np.size, given)) <= _LITTLE
+        if not is_little or any(isinstance(x, Array) for x in given):
+            return self.lower(call, traced)
+        if self._device_for(call, traced) != "cpu":
+            return self.lower(call, traced)
+        names = self.names_of_inputs(call, traced)
+        return _core.lower(traced.graph, "interpreter", names, traced.functions, self.name)
 
     def names_of_inputs(self, call: Call, traced: Traced) -> list[str]:
         """The names of a program's inputs in errors and reports."""

@@ -77,7 +77,7 @@ def _length_of_counts(x: Any, least: int) -> int:
     negative = "'list' argument must have no negative elements"
     trace.must_be_equal(trace.operand(np.any(x < 0)), False, negative)
     last = np.maximum(np.max(x), least - 1)
-    return trace.assume(trace.operand(last), least - 1 if least else None) + 1
+    return trace.assume_size(trace.operand(last), least - 1 if least else None) + 1
 
 
 # Histograms.

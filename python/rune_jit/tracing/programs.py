@@ -123,8 +123,9 @@ class Programs:
         self.device, self.name = device, name
         self.known = _core.KnownSegments()  # those that are compiled and of known sizes
         self.compiled = 0  # compilations so far
-        # Seconds of compilations, and of runs by the interpreter.
-        self.compile_time = 0.0
+        # Seconds of compilations, and of runs by the interpreter; and how many of them this thread
+        # computed.
+        self.compile_time = self.compile_thread_time = 0.0
         # Whether a program is interpreted until that has taken as long as compiling it.
         self.interprets = device == "cpu"
         self.has_met_device = False  # whether an Array from outside lies in a device's memory
@@ -166,7 +167,7 @@ class Programs:
         """Computes the outputs of a segment from what is in memory, by id of the value."""
         pattern = self._patterns.get(segment.pattern) or _Pattern()
         program, values = pattern.find(segment.sizes)
-        start = time.perf_counter()
+        start, own = time.perf_counter(), time.thread_time()
         is_new = True
         if program is None:
             program, values = self._make(segment, pattern)
@@ -178,14 +179,20 @@ class Programs:
             is_new = False
         if is_new:
             self._patterns[segment.pattern] = pattern  # not one that Ctrl-C left without code
-            self.compile_time += time.perf_counter() - start
-            start = time.perf_counter()
+            self._note_time(start, own)
+            start, own = time.perf_counter(), time.thread_time()
         self._numpy_time += segment.numpy_ns * 1e-9
         results = program.run(segment, memory, values)
         if program.is_interpreted:
             program.interpreted += _interpretation(segment)
-            self.compile_time += time.perf_counter() - start
+            self._note_time(start, own)
         return results
+
+    def _note_time(self, start: float, own: float) -> None:
+        """Notes a compilation or a run by the interpreter that began at these times, of the clock
+        and of this thread."""
+        self.compile_time += time.perf_counter() - start
+        self.compile_thread_time += time.thread_time() - own
 
     def _is_interpreted(self, program: _Program, segment: Any) -> bool:
         """Whether to interpret a program once more."""

@@ -38,7 +38,7 @@ class SegmentedTrace(Trace):
         self.until: types.CodeType | None = None  # of the frame that called the function
         self.error: BaseException | None = None  # the last one that NumPy raises, too
         self._began = time.thread_time()
-        self._before = programs.compiled, programs.compile_time, programs.numpy_time
+        self._before = programs.compiled, programs.compile_thread_time, programs.numpy_time
         self._cuts = 0  # how many there have been
         self._replace_at = 0  # at how many numbers are replaced again after giving up
         self._cut_at = 0  # how many nodes there were at the last one
@@ -73,7 +73,7 @@ class SegmentedTrace(Trace):
     def _takes_longer_than(self, seconds: float) -> bool:
         """Whether this call has taken longer than NumPy would, by at least so many seconds."""
         programs, (_, compile_time, numpy_time) = self.programs, self._before
-        elapsed = time.thread_time() - self._began - (programs.compile_time - compile_time)
+        elapsed = time.thread_time() - self._began - (programs.compile_thread_time - compile_time)
         return elapsed > seconds + _SLOWER * (programs.numpy_time - numpy_time)
 
     # What is in memory.
@@ -421,7 +421,7 @@ class SegmentedTrace(Trace):
         super().must_be_equal(a, b, message)
         self.builder.quiet_until = 0
 
-    def assume(self, value: Any, guess: int | None = None) -> int:
+    def assume_size(self, value: Any, guess: int | None = None) -> int:
         return int(self._read(value, "a size or position"))
 
     # The end.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,7 +27,8 @@ _MOST_NODES = 30_000
 # Up to so many integers are a constant where arrays are in chunks.
 _MOST_COUNTED = 1 << 12
 # How many sizes that data have one program may assume: to find each runs the program so far.
-_MOST_SIZES = 8
+# One place in the code that asks for a third one is in a loop, most often of more iterations.
+_MOST_SIZES, _MOST_AT_ONE_PLACE = 8, 2
 
 
 class Trace:
@@ -80,6 +82,8 @@ class Trace:
         self._may_raise = False  # whether a call on the host may
         self._computed = 0  # operations on arrays whose values are known
         self._assumed: list[Any] = []  # pairs of numbers that are equal
+        # By place in the code, how often it has asked for a number that the program so far finds.
+        self._asked_at: collections.Counter[Any] = collections.Counter()
         self.leaves: list[Storage] = []  # of the arguments that are arrays
         self.turned: set[int] = set()  # leaves that lie in Fortran order
         self.numbers: dict[int, int] = {}  # arguments that are numbers: leaves by input
@@ -300,28 +304,44 @@ class Trace:
             body.raises = True
         self.builder.raise_if(self.builder.value(raises), len(self._assumed))
 
-    def assume(self, value: Any, guess: int | None = None) -> int:
-        """The number that a traced int64 is at this call: the trace is right for calls at which it
-        is the same, and others are traced anew. The program so far finds it, unless there is a
-        guess and none has been wrong yet.
+    def assume_size(self, value: Any, guess: int | None = None) -> int:
+        """As `assume`, of a number that becomes a size. If there is a guess and none has been wrong
+        yet, the program so far need not find it.
 
-        Raises what the program raises, DataDependentShapeError if there are too many such numbers
-        or it cannot run.
+        Raises as `assume`, and DataDependentShapeError if there are too many such numbers.
         """
+        if guess is not None and self._guesses:
+            self._refuse_in_loops()
+            self._has_guessed = True
+            self._assumed.append(self._pair(value, guess))
+            return guess
+        frame = _core.user_frame()
+        place = frame and (frame.f_code, frame.f_lasti)
+        self._asked_at[place] += 1
+        is_repeated = self._asked_at[place] > _MOST_AT_ONE_PLACE
+        if is_repeated or len(self._assumed) - self.conditions >= _MOST_SIZES:
+            raise DataDependentShapeError(
+                f"{self.name}: cannot make a program for each of more than {_MOST_SIZES} sizes that"
+                f" data have, or {_MOST_AT_ONE_PLACE} at one place in the code\n"
+                "hint: give np.bincount a minlength that is large enough"
+            )
+        return self.assume(value)
+
+    def assume(self, value: Any) -> int:
+        """The number that a traced int64 is at this call, which the program so far finds: the trace
+        is right for calls at which it is the same, and others are traced anew.
+
+        Raises what the program raises, DataDependentShapeError if it cannot run.
+        """
+        self._refuse_in_loops()
+        assert self.evaluate is not None
+        number = self.evaluate(value)
+        self._assumed.append(self._pair(value, number))
+        return number
+
+    def _refuse_in_loops(self) -> None:
         if self.loops is not None:
             self.loops.refuse("it needs a number that depends on data")
-        if guess is None or not self._guesses:
-            assert self.evaluate is not None
-            if len(self._assumed) - self.conditions >= _MOST_SIZES:
-                raise DataDependentShapeError(
-                    f"{self.name}: cannot make a program for each of more than {_MOST_SIZES} sizes"
-                    " that data have\nhint: give np.bincount a minlength that is large enough"
-                )
-            guess = self.evaluate(value)
-        else:
-            self._has_guessed = True
-        self._assumed.append(self._pair(value, guess))
-        return guess
 
     def is_of_numbers(self, value: Any) -> bool:
         """Whether a value is a number among the arguments, or computed from such numbers alone."""
