@@ -22,8 +22,8 @@ struct Axis {
 //
 // `block`: the launch's workgroups are numbered row-major over these axes, each divided by its
 // outermost tile.
-// `thread`: block axes, or inner axes of the stages. The points of an inner axis are dealt to the
-// threads of a workgroup round robin. The points of block axes are numbered and dealt to threads in
+// `thread`: block axes, or inner axes of the stages. The points of an inner axis, or its vectors,
+// are dealt to the threads of a workgroup round robin. The points of block axes are numbered and dealt to threads in
 // order; with `points`, a workgroup gets so many times its threads, and deals them round robin.
 // With `teams`, a workgroup's threads are so many teams, each with a point of the block axes, and
 // an inner axis is dealt to the threads of a team.

@@ -203,13 +203,16 @@ Expr LoopNest::thread_number(int64_t used) {
   return thread_[used] = index_.bind(number, {0, used - 1});
 }
 
-// An axis dealt to the threads of the group, round robin, `step` points a thread at once.
+// An axis dealt to the threads of the group, round robin by vectors, `step` points a thread at
+// once.
 void LoopNest::thread_axis(int64_t axis, const Points& points, const Body& body) {
-  const int64_t size = extent(axis), rest = size % threads_;
+  const int64_t lanes = lanes_of(axis), turn = threads_ * lanes;
+  const int64_t size = extent(axis), rest = size % turn;
   const Expr thread = thread_number(threads_);
   const auto at = [&](const Expr& position) {
     Points extended = points;
-    for (Point& point : extended) point.axes[axis] = position;
+    for (Point& point : extended)
+      point.axes[axis] = lanes > 1 ? position + index_.lane(lanes) : position;
     return extended;
   };
   if (is_symbolic(axis)) {
@@ -223,19 +226,20 @@ void LoopNest::thread_axis(int64_t axis, const Points& points, const Body& body)
     builder_.close_range();
     return;
   }
-  // Points of one iteration: all threads have one, then all have the next.
-  const int64_t width = step(axis), each = size / threads_;
+  // Vectors of one iteration: all threads have one, then all have the next.
+  const int64_t width = step(axis) / lanes, each = size / turn;
   const auto rounds = [&](const Expr& first, int64_t count) {
     Points all;
     for (int64_t i = 0; i < count; ++i)
-      for (Point& point : at((first + i) * threads_ + thread)) all.push_back(std::move(point));
+      for (Point& point : at((first + i) * turn + thread * lanes)) all.push_back(std::move(point));
     body(all);
   };
   if (each >= width) loop(each / width, [&](const Expr& i) { rounds(i * width, width); });
   if (each % width) rounds(Expr(each - each % width), each % width);
   if (!rest) return;
-  Points last = at(Expr(size - rest) + thread_number(rest));
-  for (Point& point : last) point.mask.require_between(thread, 0, rest);
+  const int64_t used = rest / lanes;
+  Points last = at(Expr(size - rest) + thread_number(used) * lanes);
+  for (Point& point : last) point.mask.require_between(thread, 0, used);
   body(last);
 }
 

@@ -5,6 +5,7 @@
 #include "base/math.h"
 #include "graph/parallel_work.h"
 #include "schedule/analysis/accesses.h"
+#include "schedule/mapping/grid_accesses.h"
 #include "schedule/mapping/grid_reduction.h"
 #include "schedule/mapping/mapping.h"
 #include "schedule/mapping/mapping_state.h"
@@ -91,6 +92,7 @@ class GridMapper {
       deal_to_threads(without_narrow_rows());
       for (const Stage& stage : s_.kernel.stages())
         mapping.serial.insert(mapping.serial.end(), stage.axes.begin(), stage.axes.end());
+      if (reduces_columns()) read_columns_together();
     }
   }
 
@@ -210,6 +212,7 @@ class GridMapper {
   void read_together(int64_t results) {
     const int64_t each = s_.caps.row_points_per_thread;
     const auto ops = static_cast<int64_t>(s_.kernel.ops.size());
+    const int64_t lanes = each > 1 && results == 1 ? lanes_of_rows(s_) : 1;
     for (const int64_t axis : s_.kernel.iter.mapping.thread) {
       if (s_.kernel.iter.axes[axis].is_symbolic()) continue;
       const int64_t points = s_.extent(axis) / s_.kernel.iter.mapping.threads;
@@ -217,7 +220,8 @@ class GridMapper {
                            (results > kMostResultsOfGroup ? points * results : points) <= 2 * each;
       const int64_t most =
           std::min(is_kept ? points : std::min(points, each / results), kMostOpsOfText / ops);
-      if (each > 1) s_.unroll(axis, most);
+      s_.vectorize(axis, lanes);
+      if (each > 1) s_.unroll(axis, most / lanes);
     }
   }
 
@@ -242,6 +246,19 @@ class GridMapper {
     return column && std::none_of(along_lines.begin(), along_lines.end(), [&](const auto& access) {
              return access.position.depends_on(static_cast<uint32_t>(*column));
            });
+  }
+
+  // Has threads read some elements of their columns at once, twice as many as points of elementwise
+  // kernels: so long columns leave fewer threads.
+  void read_columns_together() {
+    const auto ops = static_cast<int64_t>(s_.kernel.ops.size());
+    const int64_t each = 2 * s_.caps.points_per_thread, most = kMostOpsOfText / ops;
+    for (const Stage& stage : s_.kernel.stages()) {
+      if (stage.kind != StageKind::Reduce || s_.caps.points_per_thread == 1) continue;
+      const int64_t axis = stage.axes.back();
+      if (!s_.kernel.iter.axes[axis].is_symbolic())
+        s_.unroll(axis, std::min({each, most, s_.extent(axis)}));
+    }
   }
 
   int64_t longest_reduction() const {
@@ -333,7 +350,7 @@ class GridMapper {
       s_.unroll(row, own);
       s_.vectorize(column, own);
     }
-    if (reads_mirror_images(axes)) mapping.mirrored = true;
+    if (reads_mirror_images(s_, axes)) mapping.mirrored = true;
     return true;
   }
 
@@ -346,9 +363,7 @@ class GridMapper {
     const auto limit = [&](int64_t most) {
       while (side > 1 && side > most) side /= 2;
     };
-    if (stages.size() != 1 || stages.front().kind != StageKind::Map) return 1;
-    for (const Value v : s_.kernel.ops)
-      if (evaluation_of(s_.graph[v]) == Evaluation::Gathered) return 1;
+    if (stages.size() != 1 || stages.front().kind != StageKind::Map || gathers(s_)) return 1;
     for (const MemoryAccess& access : memory_accesses(s_.graph, s_.kernel)) {
       limit(s_.caps.access_bytes / size_of(s_.graph[access.value].dtype()));
       const auto step = [&](int64_t axis) {
@@ -357,37 +372,11 @@ class GridMapper {
       if (!step(row) || !step(column)) return 1;
       if (*step(column) == 0) continue;
       if (*step(column) != 1 && (*step(row) != 1 || access.is_store)) return 1;
-      const int64_t along = *step(column) == 1 ? column : row;
-      const sym::Expr start = access.position - axis_variables(s_.kernel.iter)[along];
-      while (side > 1 && start.known_divisor() % side) side /= 2;
+      limit(neighbours(s_, access, *step(column) == 1 ? column : row, side));
     }
     while (side > 1 && (s_.extent(row) % side || s_.extent(column) % side)) side /= 2;
     limit(kMostOpsOfText / (side * static_cast<int64_t>(s_.kernel.ops.size())));
     return side;
-  }
-
-  // Whether squares of the axes and their mirror images read the same of an array that no cache
-  // holds until then.
-  bool reads_mirror_images(const std::pair<int64_t, int64_t>& axes) const {
-    const auto [row, column] = axes;
-    if (s_.kernel.iter.mapping.block.size() != 2 || s_.extent(row) != s_.extent(column))
-      return false;
-    const std::vector<sym::Expr> variables = axis_variables(s_.kernel.iter);
-    const auto mirrored = [&](const sym::Expr& position) {
-      return position.substitute([&](uint32_t variable) -> std::optional<sym::Expr> {
-        if (variable == static_cast<uint32_t>(row)) return variables[column];
-        if (variable == static_cast<uint32_t>(column)) return variables[row];
-        return std::nullopt;
-      });
-    };
-    const std::vector<MemoryAccess> accesses = memory_accesses(s_.graph, s_.kernel);
-    for (const MemoryAccess& a : accesses)
-      for (const MemoryAccess& b : accesses)
-        if (&a != &b && !a.is_store && !b.is_store && a.value == b.value &&
-            bytes_of(s_.graph[a.value]) > s_.caps.last_level_bytes / 2 &&
-            mirrored(a.position) == b.position)
-          return true;
-    return false;
   }
 
   // The axis along which neighbours of an operand lie, and that of the results', if they differ.

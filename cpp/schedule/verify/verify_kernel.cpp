@@ -110,9 +110,11 @@ class KernelVerifier : KernelChecks {
       const bool vec = contains(mapping_.vec, i), serial = contains(mapping_.serial, i);
       if (!block && !thread && !serial) report(axis_text(i), " is mapped nowhere");
       const bool in_pieces = thread && !iter_.tiles.empty() && kernel_.deals_squares();
-      if (thread && (serial || (vec && !in_pieces)))
-        report(axis_text(i), " is mapped twice: to threads and to loops");
-      if (vec && !serial && !in_pieces) report(axis_text(i), " has vectors but no loop");
+      const bool by_vectors = thread && !contains(outer_, i) && !iter_.axes[i].is_symbolic() &&
+                              extent(i) % mapping_.lanes == 0;
+      if (thread && serial) report(axis_text(i), " is mapped twice: to threads and to loops");
+      if (vec && !serial && !in_pieces && !by_vectors)
+        report(axis_text(i), " has vectors but no loop");
       if (block && !contains(outer_, i) && !(kernel_.is_atomic() && contains(reduced_, i)))
         report(axis_text(i), " is a block axis, but a stage's own");
       if (thread && contains(outer_, i) && !block)
