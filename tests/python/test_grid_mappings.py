@@ -49,7 +49,7 @@ def test_squares_of_threads(name: str, device: str) -> None:
     x = (np.arange(844 * 820) % 101).astype(np.float32).reshape(844, 820)
     row = np.arange(844, dtype=np.float32)
     run = rune_jit.jit(SQUARES[name], device=device, fallback="error")
-    assert device != "cuda-interpreted" or "[64,32,4]" in str(run.lower(x, row).schedule)
+    assert device != "cuda-interpreted" or "exchanged=true" in str(run.lower(x, row).schedule)
     np.testing.assert_array_equal(np.asarray(run(x, row)), SQUARES[name](x, row))
 
 

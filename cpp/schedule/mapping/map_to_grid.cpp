@@ -316,31 +316,36 @@ class GridMapper {
   // Where an operand's neighbours lie along another axis than the result's, lets a workgroup cover
   // a square of the two axes, a SIMD-group a patch of it, and a thread a square of the patch if it
   // can access the square's rows as a whole. Then both are accessed by whole sectors of memory, and
-  // what a SIMD-group leaves of a cache line others of its group use soon.
+  // what a SIMD-group leaves of a cache line others of its group use soon. Threads that have such
+  // squares exchange them, if the shared memory has room.
   bool tile_turned(int64_t points) {
     if (!is_brief()) return false;
     const auto axes = turned_axes();
     if (!axes) return false;
     for (int64_t own = side_of_thread(*axes); own > 1; own /= 2)
       if (points >= kGroupsOfSquares * s_.caps.num_cores * own * own * threads() &&
-          tile_turned(*axes, own * own, kPatchWidth, own))
+          tile_turned(*axes, own * own, own))
         return true;
     return points >= s_.caps.points_per_thread * threads() &&
-           tile_turned(*axes, s_.caps.points_per_thread, s_.caps.simd_width / kPatchWidth, 1);
+           tile_turned(*axes, s_.caps.points_per_thread, 1);
   }
 
   int64_t threads() const { return s_.kernel.iter.mapping.threads; }
 
-  // By patches of so many rows of pieces; a piece is a square of `own` points a side.
-  bool tile_turned(const std::pair<int64_t, int64_t>& axes, int64_t points_of_thread,
-                   int64_t height, int64_t own) {
+  // A piece is a square of `own` points a side. Threads that exchange pieces read rows of the
+  // workgroup's square from end to end; else both axes of a patch are as long as a sector at least.
+  bool tile_turned(const std::pair<int64_t, int64_t>& axes, int64_t points_of_thread, int64_t own) {
     Mapping& mapping = s_.kernel.iter.mapping;
     const auto [row, column] = axes;
     const int64_t of_group = threads() * points_of_thread;
     int64_t side = 1;
     while (side * side < of_group) side *= 2;
-    const int64_t width = height < 1 ? 0 : s_.caps.simd_width / height;
-    if (side * side != of_group || width < 1 || side % (height * own) || side % (width * own) ||
+    const bool exchanges =
+        own > 1 && side * side * (s_.caps.access_bytes / own) <= s_.caps.shared_memory_bytes;
+    int64_t width = own > 1 ? s_.caps.simd_width / kPatchWidth : kPatchWidth;
+    if (exchanges) width = std::min<int64_t>(s_.caps.simd_width, side / own);
+    const int64_t height = width < 1 ? 0 : s_.caps.simd_width / width;
+    if (height < 1 || side * side != of_group || side % (height * own) || side % (width * own) ||
         threads() % s_.caps.simd_width || s_.extent(row) < side || s_.extent(column) < side)
       return false;
     for (const int64_t axis : {row, column}) s_.block_tile[axis] = side;
@@ -349,6 +354,7 @@ class GridMapper {
     if (own > 1) {
       s_.unroll(row, own);
       s_.vectorize(column, own);
+      if (exchanges) mapping.exchanged = true;
     }
     if (reads_mirror_images(s_, axes)) mapping.mirrored = true;
     return true;
