@@ -45,8 +45,11 @@ bool is_combined_atomically(const Reduce_Axis& reduce, const Shape& from, const 
   return combines_atomically(reduce.op, dtype, caps) && leaves_device_idle(from, to, caps);
 }
 
-// Threads of a grid that each add up a part of a column, for each of its cores.
-constexpr int64_t kColumnThreads = 2048;
+// Threads of a grid that each add up a part of a column. They are half as many as it can run if
+// each reads several elements at once: neighbouring parts of memory are then read at the same time.
+int64_t column_threads(const Capabilities& caps) {
+  return (caps.points_per_thread > 1 ? 1024 : 2048) * caps.num_cores;
+}
 
 // A reduction along other axes than the innermost one, with results for fewer threads than the
 // device runs, goes by parts: neighbouring threads read neighbouring columns.
@@ -57,7 +60,7 @@ std::optional<Split> split_columns(const Shape& from, const Reduce_Axis& reduce,
       is_combined_atomically(reduce, from, to, dtype, caps) || !from[innermost].is_constant() ||
       from[innermost].constant() < caps.simd_width || reduce.axes.back() == innermost)
     return std::nullopt;
-  const int64_t wanted = kColumnThreads * caps.num_cores / std::max<int64_t>(max_elements(to), 1);
+  const int64_t wanted = column_threads(caps) / std::max<int64_t>(max_elements(to), 1);
   for (const int64_t axis : reduce.axes)
     if (wanted > 1 && from[axis].is_constant() && from[axis].constant() >= 2 * wanted)
       return Split{axis, parts_near(from[axis].constant(), wanted)};
@@ -80,7 +83,7 @@ std::optional<Split> split_narrow_columns(const Shape& from, const Reduce_Axis& 
   int64_t side_by_side = 2;
   while (side_by_side * width < kElementsOfLane * caps.simd_width) side_by_side *= 2;
   const int64_t results = max_elements(to) * side_by_side;
-  const int64_t wanted = std::max<int64_t>(kColumnThreads * caps.num_cores / results, 1);
+  const int64_t wanted = std::max<int64_t>(column_threads(caps) / results, 1);
   if (rows < 2 * wanted * side_by_side) return std::nullopt;
   const int64_t parts = wanted > 1 ? parts_near(rows / side_by_side, wanted) : 1;
   return Split{axis, parts, side_by_side};
