@@ -248,16 +248,24 @@ class GridMapper {
            });
   }
 
-  // Has threads read some elements of their columns at once, twice as many as points of elementwise
-  // kernels: so long columns leave fewer threads.
+  // Has threads read some elements of their columns at once, twice as many words as there are
+  // points of elementwise kernels: so long columns leave fewer threads. Several reductions have no
+  // registers for that.
   void read_columns_together() {
+    int64_t reductions = 0;
+    for (const Stage& stage : s_.kernel.stages())
+      if (stage.kind == StageKind::Reduce) reductions += static_cast<int64_t>(stage.values.size());
+    if (s_.caps.points_per_thread == 1 || reductions > 1) return;
     const auto ops = static_cast<int64_t>(s_.kernel.ops.size());
-    const int64_t each = 2 * s_.caps.points_per_thread, most = kMostOpsOfText / ops;
+    int64_t words = 1;
+    for (const MemoryAccess& access : memory_accesses(s_.graph, s_.kernel))
+      words = std::max<int64_t>(words, size_of(s_.graph[access.value].dtype()) / 4);
+    const int64_t most = std::min(2 * s_.caps.points_per_thread / words, kMostOpsOfText / ops);
     for (const Stage& stage : s_.kernel.stages()) {
-      if (stage.kind != StageKind::Reduce || s_.caps.points_per_thread == 1) continue;
+      if (stage.kind != StageKind::Reduce) continue;
       const int64_t axis = stage.axes.back();
       if (!s_.kernel.iter.axes[axis].is_symbolic())
-        s_.unroll(axis, std::min({each, most, s_.extent(axis)}));
+        s_.unroll(axis, std::min(most, s_.extent(axis)));
     }
   }
 

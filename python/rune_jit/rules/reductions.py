@@ -240,7 +240,7 @@ def _arg_by_parts(name: str, a: Any, value: Any, along: int | None) -> Tracer | 
         return _arg_by_blocks(name, Tracer(trace, builder.reshape(value, [-1])))
     axis = normalize_axis_index(along, value.ndim)
     size = value.shape[axis]
-    if size < 16 * _ARG_BLOCK or (value.ndim > 2 and axis != (0 if by_columns else value.ndim - 1)):
+    if size < 16 * _ARG_BLOCK or axis != (0 if by_columns else value.ndim - 1):
         return None
     axes = [i for i in range(value.ndim) if i != axis]
     rows = builder.transpose(value, [*axes, axis])
