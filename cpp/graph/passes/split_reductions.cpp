@@ -45,10 +45,17 @@ bool is_combined_atomically(const Reduce_Axis& reduce, const Shape& from, const 
   return combines_atomically(reduce.op, dtype, caps) && leaves_device_idle(from, to, caps);
 }
 
-// Threads of a grid that each add up a part of a column. They are half as many as it can run if
-// each reads several elements at once: neighbouring parts of memory are then read at the same time.
+// Threads of a grid that each add up a part of a column, and the least rows of a part. Threads are
+// half as many as it can run if each reads several elements at once: parts of memory that are read
+// at the same time are then fewer and longer.
+bool reads_several(const Capabilities& caps) {
+  return caps.points_per_thread > 1;
+}
 int64_t column_threads(const Capabilities& caps) {
-  return (caps.points_per_thread > 1 ? 1024 : 2048) * caps.num_cores;
+  return (reads_several(caps) ? 1024 : 2048) * caps.num_cores;
+}
+int64_t least_rows(const Capabilities& caps) {
+  return reads_several(caps) ? 4 : 2;
 }
 
 // A reduction along other axes than the innermost one, with results for fewer threads than the
@@ -62,7 +69,8 @@ std::optional<Split> split_columns(const Shape& from, const Reduce_Axis& reduce,
     return std::nullopt;
   const int64_t wanted = column_threads(caps) / std::max<int64_t>(max_elements(to), 1);
   for (const int64_t axis : reduce.axes)
-    if (wanted > 1 && from[axis].is_constant() && from[axis].constant() >= 2 * wanted)
+    if (wanted > 1 && from[axis].is_constant() &&
+        from[axis].constant() >= least_rows(caps) * wanted)
       return Split{axis, parts_near(from[axis].constant(), wanted)};
   return std::nullopt;
 }
@@ -84,7 +92,7 @@ std::optional<Split> split_narrow_columns(const Shape& from, const Reduce_Axis& 
   while (side_by_side * width < kElementsOfLane * caps.simd_width) side_by_side *= 2;
   const int64_t results = max_elements(to) * side_by_side;
   const int64_t wanted = std::max<int64_t>(column_threads(caps) / results, 1);
-  if (rows < 2 * wanted * side_by_side) return std::nullopt;
+  if (rows < least_rows(caps) * wanted * side_by_side) return std::nullopt;
   const int64_t parts = wanted > 1 ? parts_near(rows / side_by_side, wanted) : 1;
   return Split{axis, parts, side_by_side};
 }
