@@ -5,7 +5,9 @@ Metal against MLX.
     python benchmarks/run.py --device metal   # writes results_metal.md
 
 The first axis is `SCALE` times as long as on the CPU. Arguments lie on the device before anything
-is timed; a time is that of one call among many that are issued without waiting between them.
+is timed; a time is that of one call among many that are issued without waiting between them. A copy
+of as many bytes as arguments and results have, half read and half written, is timed in the same
+way, in turns with the contestants.
 """
 
 from __future__ import annotations
@@ -16,7 +18,6 @@ import math
 import subprocess
 import sys
 import time
-import types
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -43,6 +44,7 @@ _SCALED: dict[str, tuple[int, ...]] = {
 }
 _SECONDS = 0.15  # of a contestant's samples
 _SAMPLE_SECONDS = 0.01
+_LEAST_COPY_BYTES = 1 << 20  # with fewer a copy says nothing about memory
 
 
 def build(name: str, *, tiny: bool = False) -> Workload:
@@ -75,6 +77,12 @@ class RuneJit:
         run = self._rune.jit(workload.fn, fallback="error")
         args = [self._rune.asarray(a, device=self._device) for a in workload.args]
         return lambda: run(*args)
+
+    def copy(self, nbytes: int) -> Callable[[], Any]:
+        """A call that reads and writes so many bytes together."""
+        x = self._rune.asarray(np.ones(nbytes // 8, np.float32), device=self._device)
+        run = self._rune.jit(lambda x: -x, fallback="error")
+        return lambda: run(x)
 
     def wait(self, result: Any) -> None:
         _leaves(result)[0].block_until_ready()
@@ -228,10 +236,17 @@ def _sample(contestant: Any, call: Callable[[], Any], repeats: int) -> float:
     return (time.perf_counter() - start) / repeats
 
 
+def _repeats(contestant: Any, call: Callable[[], Any]) -> int:
+    """Calls of a sample."""
+    once = [_sample(contestant, call, 1) for _ in range(3)][-1]
+    return max(1, int(_SAMPLE_SECONDS / once))
+
+
 def measure(
     name: str, contestants: list[Any], tiny: bool = False
-) -> tuple[Workload, dict[str, float], dict[str, str]]:
-    """Seconds of a call by contestant, in turns, and why others have none."""
+) -> tuple[dict[str, float], dict[str, str]]:
+    """Seconds of a call by contestant, in turns with a "copy" of as many bytes if these are not
+    few, and why others have none."""
     # Not in run.py's way: it imports this module.
     from run import disagreement
 
@@ -247,27 +262,20 @@ def measure(
             if problem:
                 failures[contestant.name] = problem
                 continue
-            for _ in range(3):
-                once = _sample(contestant, call, 1)
-            calls[contestant.name] = contestant, call, max(1, int(_SAMPLE_SECONDS / once))
+            calls[contestant.name] = contestant, call, _repeats(contestant, call)
         except Exception as error:  # a contestant that fails is reported and left out
             failures[contestant.name] = f"{type(error).__name__}: {error}".splitlines()[0]
+    if workload.bytes >= _LEAST_COPY_BYTES:
+        rune = contestants[0]
+        copy = rune.copy(workload.bytes)
+        calls["copy"] = rune, copy, _repeats(rune, copy)
     best = dict.fromkeys(calls, math.inf)
     end = time.perf_counter() + (0 if tiny else _SECONDS * len(calls))
     while True:
         for label, (contestant, call, repeats) in calls.items():
             best[label] = min(best[label], _sample(contestant, call, repeats))
         if time.perf_counter() > end:
-            return workload, best, failures
-
-
-def _copy_bandwidth(rune: Any, tiny: bool) -> float:
-    """Bytes read and written each second by a copy of 1 GiB on the device."""
-    x = rune._rune.asarray(np.ones(1 << (12 if tiny else 28), np.float32), device=rune._device)
-    call = rune._rune.jit(lambda x: -x)
-    rune.wait(call(x))
-    run = types.SimpleNamespace(wait=rune.wait)
-    return 2 * x.nbytes / min(_sample(run, lambda: call(x), 20) for _ in range(5))
+            return best, failures
 
 
 def card(device: str) -> str:
@@ -290,19 +298,19 @@ def run(device: str, names: list[str], output: Path | None, tiny: bool, with_pee
         except Exception as error:  # a broken installation must not end the run
             missing[adapter.name] = f"{type(error).__name__}: {error}".splitlines()[0]
     labels = [c.name for c in contestants]
-    copy = _copy_bandwidth(contestants[0], tiny)
     names = [n for n in names if _runs_on(device, workloads.build(n, tiny=True))]
     rows, ratios, wrong = [], [], 0
     for name in names:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            workload, best, failures = measure(name, contestants, tiny)
+            best, failures = measure(name, contestants, tiny)
         wrong += "rune_jit" in failures
         others = [best[label] for label in labels[1:] if label in best]
         ratio = best["rune_jit"] / min(others) if others and "rune_jit" in best else None
         if ratio:
             ratios.append(ratio)
-        limit = workload.bytes / copy / best["rune_jit"] if "rune_jit" in best else None
+        copy = best.get("copy")
+        limit = copy / best["rune_jit"] if copy and "rune_jit" in best else None
         cells = [f"{best[label] * 1e6:.1f}" if label in best else "-" for label in labels]
         cells += [f"{x:.2f}" if x is not None else "-" for x in (ratio, limit)]
         rows.append([name, *cells])
@@ -314,8 +322,9 @@ def run(device: str, names: list[str], output: Path | None, tiny: bool, with_pee
         "",
         f"{datetime.date.today().isoformat()}, {card(device)}. `python benchmarks/run.py --device "
         f"{device}`: microseconds of a call among many without a wait between them; arrays "
-        f"{SCALE} times as long as on the CPU. *of copying*: the time in which the card copies as "
-        f"many bytes as arguments and results have ({copy / 1e12:.2f} TB/s), over rune_jit's.",
+        f"{SCALE} times as long as on the CPU. *of copying*: the time of a copy that reads and "
+        "writes as many bytes as arguments and results have together, measured in the same way and "
+        "in turns with the others, over rune_jit's.",
         "",
         ", ".join(f"{c.name} {c.version}" for c in contestants)
         + "".join(f"; without {name} ({why})" for name, why in missing.items()),

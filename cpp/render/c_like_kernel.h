@@ -77,6 +77,8 @@ class KernelRenderer {
   }
   // Lanes that one access may move, from `from` on, or 1.
   int packed_width(const Memory& memory, DType dtype, lower::Var index, int from, int lanes) const;
+  // Whether all lanes are one.
+  bool is_uniform(lower::Var v) const;
   std::string packed_type(DType dtype, int width) const;
 
   template <class... Args>

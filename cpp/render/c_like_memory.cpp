@@ -52,6 +52,12 @@ int KernelRenderer::packed_width(const Memory& memory, DType dtype, Var index, i
   return 1;
 }
 
+bool KernelRenderer::is_uniform(Var v) const {
+  for (int i = 1; i < kernel_[v].type.lanes; ++i)
+    if (lane(v, i) != lane(v, 0)) return false;
+  return true;
+}
+
 std::string KernelRenderer::packed_type(DType dtype, int width) const {
   return expand(dialect_.packed[static_cast<int>(dtype)], {{'k', std::to_string(width)}});
 }
@@ -64,7 +70,7 @@ void KernelRenderer::load(uint32_t id) {
   const bool masked = instr.args.size() > 2;
   const auto& memory = memories_[instr.args[0].id];
   const bool packed = packed_width(memory, dtype, index, 0, lanes) > 1;
-  if (!masked || (packed && kernel_[instr.args[2]].type.lanes == 1)) return load_run(id);
+  if (!masked || (packed && is_uniform(instr.args[2]))) return load_run(id);
   Lanes result;
   for (int i = 0; i < lanes; ++i) {
     std::string value = element(memory, index_of(index, i));
@@ -130,7 +136,7 @@ void KernelRenderer::store(const Instr& instr) {
   const bool masked = instr.args.size() > 3;
   const auto& memory = memories_[instr.args[0].id];
   const bool packed = packed_width(memory, type.dtype, index, 0, type.lanes) > 1;
-  if (!masked || (packed && kernel_[instr.args[3]].type.lanes == 1)) return store_run(instr);
+  if (!masked || (packed && is_uniform(instr.args[3]))) return store_run(instr);
   for (int i = 0; i < type.lanes; ++i) {
     open("if (" + lane(instr.args[3], i) + ')');
     line(element(memory, index_of(index, i)), " = ", lane(instr.args[2], i), ';');

@@ -58,6 +58,13 @@ __device__ inline T rune_max(T a, T b) {
   if (b != b || b > a) return b;
   return signbit(a) ? b : a;
 }
+#if __CUDA_ARCH__ >= 800
+__device__ inline float rune_max(float a, float b) {
+  float x;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(x) : "f"(a), "f"(b));
+  return x;
+}
+#endif
 )";
 constexpr const char* kMin = R"(template <class T>
 __device__ inline T rune_min(T a, T b) {
@@ -65,6 +72,13 @@ __device__ inline T rune_min(T a, T b) {
   if (b != b || b < a) return b;
   return signbit(a) ? a : b;
 }
+#if __CUDA_ARCH__ >= 800
+__device__ inline float rune_min(float a, float b) {
+  float x;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(x) : "f"(a), "f"(b));
+  return x;
+}
+#endif
 )";
 constexpr const char* kFmax = R"(template <class T>
 __device__ inline T rune_fmax(T a, T b) { return a != a ? b : b != b ? a : rune_max(a, b); }

@@ -105,6 +105,10 @@ int64_t Kernel::workgroups() const {
   for (const int64_t axis : iter.mapping.block)
     count *= ceil_div(iter.extent(axis), workgroup_tile(axis));
   const Mapping& mapping = iter.mapping;
+  if (mapping.mirrored == true) {
+    const int64_t side = ceil_div(iter.extent(mapping.block[0]), workgroup_tile(mapping.block[0]));
+    return side * (side + 1) / 2;
+  }
   return deals_points_to_threads() && !deals_squares()
              ? ceil_div(count, mapping.threads * mapping.points.value_or(1))
              : ceil_div(count, mapping.teams.value_or(1));

@@ -49,7 +49,7 @@ def test_squares_of_threads(name: str, device: str) -> None:
     x = (np.arange(844 * 820) % 101).astype(np.float32).reshape(844, 820)
     row = np.arange(844, dtype=np.float32)
     run = rune_jit.jit(SQUARES[name], device=device, fallback="error")
-    assert device != "cuda-interpreted" or "[64,32,4]" in str(run.lower(x, row).schedule)
+    assert device != "cuda-interpreted" or "exchanged=true" in str(run.lower(x, row).schedule)
     np.testing.assert_array_equal(np.asarray(run(x, row)), SQUARES[name](x, row))
 
 
@@ -65,7 +65,7 @@ def test_mirror_images(n: int, device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("shape", [(5, 1000), (3, 32), (2, 3, 517), (70_000,)])
+@pytest.mark.parametrize("shape", [(5, 1000), (9, 256), (3, 32), (2, 3, 517), (70_000,)])
 @pytest.mark.parametrize("dtype", ["float32", "int32", "int64"])
 def test_scans(dtype: str, shape: tuple[int, ...], device: str) -> None:
     x = np.random.default_rng(0).integers(-9, 9, shape).astype(dtype)
@@ -93,6 +93,49 @@ def test_rows_are_read_once_if_threads_can_keep_them(length: int, device: str) -
         loads = [line for line in str(kernel).splitlines() if "= load %0 " in line]
         assert len(loads) == len({line.split("load")[1] for line in loads})
         assert "range" not in str(kernel)
+
+
+def _softmax_of_sums(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    e = np.exp(x + y - np.max(x + y, axis=-1, keepdims=True))
+    return e / np.sum(e, axis=-1, keepdims=True)
+
+
+ROWS: dict[str, tuple[Callable, int]] = {
+    "softmax": (_softmax_of_sums, 4),
+    "sum": (lambda x, y: np.sum(x * y, axis=-1), 4),
+    "any": (lambda x, y: np.any(x > y, axis=-1), 4),
+    "argmax": (lambda x, y: np.argmax(x + y, axis=-1), 4),
+    "cumsum": (lambda x, y: np.cumsum(x * y, axis=-1), 4),
+    "float64": (lambda x, y: np.sum(np.float64(x) * y, axis=-1), 4),
+    "every second": (lambda x, y: np.sum(x[:, 2:] * y[2:], axis=-1), 2),
+    "not aligned": (lambda x, y: np.sum(x[:, 1:-3] * y[4:], axis=-1), 1),
+    "backwards": (lambda x, y: np.sum(x[:, ::-1] * y, axis=-1), 1),
+}
+
+
+@pytest.mark.parametrize("device", devices("cuda-interpreted"))
+@pytest.mark.parametrize("length", [160, 1024, 1036])
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_by_vectors(name: str, length: int, device: str) -> None:
+    """A thread accesses as many aligned neighbours at once as all accesses along the row allow."""
+    function, lanes = ROWS[name]
+    x = (np.arange(3 * length) * 37 % 101).astype(np.float32).reshape(3, length)
+    y = np.arange(length, dtype=np.float32) % 7
+    run = rune_jit.jit(function, device=device, fallback="error")
+    if device == "cuda-interpreted":
+        assert f"lanes={lanes} " in str(run.lower(x, y).schedule)
+    np.testing.assert_allclose(np.asarray(run(x, y)), function(x, y), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("special", [np.nan, -np.nan, -0.0, np.inf])
+def test_extremes_of_special_values(special: float, device: str) -> None:
+    x = np.full((2, 256), -0.0, np.float32)
+    x[0, 77] = special
+    x[1] = 0.0
+    for function in (np.max, np.min, lambda x, axis: np.maximum(x[0], x[1])):
+        got = np.asarray(rune_jit.jit(function, static_argnames="axis", device=device)(x, axis=1))
+        np.testing.assert_array_equal(got, function(x, axis=1))
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -45,8 +45,18 @@ bool is_combined_atomically(const Reduce_Axis& reduce, const Shape& from, const 
   return combines_atomically(reduce.op, dtype, caps) && leaves_device_idle(from, to, caps);
 }
 
-// Threads of a grid that each add up a part of a column, for each of its cores.
-constexpr int64_t kColumnThreads = 2048;
+// Threads of a grid that each add up a part of a column, and the least rows of a part. Threads are
+// half as many as it can run if each reads several elements at once: parts of memory that are read
+// at the same time are then fewer and longer.
+bool reads_several(const Capabilities& caps) {
+  return caps.points_per_thread > 1;
+}
+int64_t column_threads(const Capabilities& caps) {
+  return (reads_several(caps) ? 1024 : 2048) * caps.num_cores;
+}
+int64_t least_rows(const Capabilities& caps) {
+  return reads_several(caps) ? 4 : 2;
+}
 
 // A reduction along other axes than the innermost one, with results for fewer threads than the
 // device runs, goes by parts: neighbouring threads read neighbouring columns.
@@ -57,9 +67,10 @@ std::optional<Split> split_columns(const Shape& from, const Reduce_Axis& reduce,
       is_combined_atomically(reduce, from, to, dtype, caps) || !from[innermost].is_constant() ||
       from[innermost].constant() < caps.simd_width || reduce.axes.back() == innermost)
     return std::nullopt;
-  const int64_t wanted = kColumnThreads * caps.num_cores / std::max<int64_t>(max_elements(to), 1);
+  const int64_t wanted = column_threads(caps) / std::max<int64_t>(max_elements(to), 1);
   for (const int64_t axis : reduce.axes)
-    if (wanted > 1 && from[axis].is_constant() && from[axis].constant() >= 2 * wanted)
+    if (wanted > 1 && from[axis].is_constant() &&
+        from[axis].constant() >= least_rows(caps) * wanted)
       return Split{axis, parts_near(from[axis].constant(), wanted)};
   return std::nullopt;
 }
@@ -80,8 +91,8 @@ std::optional<Split> split_narrow_columns(const Shape& from, const Reduce_Axis& 
   int64_t side_by_side = 2;
   while (side_by_side * width < kElementsOfLane * caps.simd_width) side_by_side *= 2;
   const int64_t results = max_elements(to) * side_by_side;
-  const int64_t wanted = std::max<int64_t>(kColumnThreads * caps.num_cores / results, 1);
-  if (rows < 2 * wanted * side_by_side) return std::nullopt;
+  const int64_t wanted = std::max<int64_t>(column_threads(caps) / results, 1);
+  if (rows < least_rows(caps) * wanted * side_by_side) return std::nullopt;
   const int64_t parts = wanted > 1 ? parts_near(rows / side_by_side, wanted) : 1;
   return Split{axis, parts, side_by_side};
 }

@@ -38,7 +38,7 @@ bool LoopNest::open_within_sizes(const Ints& axes, const Point& point) {
 }
 
 std::vector<Expr> LoopNest::workgroup_tiles() {
-  if (iter_.mapping.mirrored == true) return by_diagonals();
+  if (iter_.mapping.mirrored == true) return half_of_squares();
   Ints counts;
   int64_t total = 1;
   for (const int64_t axis : iter_.mapping.block) {
@@ -51,20 +51,24 @@ std::vector<Expr> LoopNest::workgroup_tiles() {
   return sym::unflatten_index(index_.bind(group, {0, total - 1}), counts);
 }
 
-std::vector<Expr> LoopNest::by_diagonals() {
+// A row that is as long as there are squares, and the rows from the last one on, which are shorter,
+// make lines of one length: the first row and the last one, the second and the last but one, ...
+// (of an odd number of squares the first row alone, the second and the last, ...).
+std::vector<Expr> LoopNest::half_of_squares() {
   const int64_t axis = iter_.mapping.block[0];
   const int64_t side = ceil_div(extent(axis), kernel_.workgroup_tile(axis));
-  const Var group = builder_.special(SpecialKind::Workgroup_idx, side * side, index_.dtype());
-  const Expr number = index_.bind(group, {0, side * side - 1});
-  const Expr row = index_.emit_and_bind(mod(number, side), side);
-  const Expr next = index_.emit_and_bind(floordiv(number, side) + 1, side + 1);
-  // 0, 1, -1, 2, -2 ... diagonals from the main one.
-  const Var odd = index_.emit(mod(next + 1, 2));
-  const Var distance = builder_.alu(AluOp::Sub, {builder_.alu(AluOp::Mul, {odd, index_.emit(next)}),
-                                                 index_.emit(floordiv(next, 2))});
-  const int64_t most = side / 2 + 1;
-  const Expr column = row + index_.bind(distance, {-most, most}) + side;
-  return {row, index_.emit_and_bind(mod(column, side), side)};
+  const int64_t even = 1 - side % 2, length = side + even, lines = ceil_div(side, 2);
+  const Var group = builder_.special(SpecialKind::Workgroup_idx, lines * length, index_.dtype());
+  const Expr number = index_.bind(group, {0, lines * length - 1});
+  const Expr line = index_.emit_and_bind(floordiv(number, length), lines);
+  const Expr at = index_.emit_and_bind(mod(number, length), length);
+  const Var is_first = builder_.alu(AluOp::Cmple, {index_.emit(line + even), index_.emit(at)});
+  const auto choose = [&](const Expr& first, const Expr& last) {
+    const Var chosen =
+        builder_.alu(AluOp::Where, {is_first, index_.emit(first), index_.emit(last)});
+    return index_.bind(chosen, {0, side - 1});
+  };
+  return {choose(line, Expr(side - even) - line), choose(at - even, Expr(side - 1) - at)};
 }
 
 Points LoopNest::extend(const Points& points, int64_t axis, const Expr& base, int64_t count,
@@ -203,13 +207,16 @@ Expr LoopNest::thread_number(int64_t used) {
   return thread_[used] = index_.bind(number, {0, used - 1});
 }
 
-// An axis dealt to the threads of the group, round robin, `step` points a thread at once.
+// An axis dealt to the threads of the group, round robin by vectors, `step` points a thread at
+// once.
 void LoopNest::thread_axis(int64_t axis, const Points& points, const Body& body) {
-  const int64_t size = extent(axis), rest = size % threads_;
+  const int64_t lanes = lanes_of(axis), turn = threads_ * lanes;
+  const int64_t size = extent(axis), rest = size % turn;
   const Expr thread = thread_number(threads_);
   const auto at = [&](const Expr& position) {
     Points extended = points;
-    for (Point& point : extended) point.axes[axis] = position;
+    for (Point& point : extended)
+      point.axes[axis] = lanes > 1 ? position + index_.lane(lanes) : position;
     return extended;
   };
   if (is_symbolic(axis)) {
@@ -223,19 +230,20 @@ void LoopNest::thread_axis(int64_t axis, const Points& points, const Body& body)
     builder_.close_range();
     return;
   }
-  // Points of one iteration: all threads have one, then all have the next.
-  const int64_t width = step(axis), each = size / threads_;
+  // Vectors of one iteration: all threads have one, then all have the next.
+  const int64_t width = step(axis) / lanes, each = size / turn;
   const auto rounds = [&](const Expr& first, int64_t count) {
     Points all;
     for (int64_t i = 0; i < count; ++i)
-      for (Point& point : at((first + i) * threads_ + thread)) all.push_back(std::move(point));
+      for (Point& point : at((first + i) * turn + thread * lanes)) all.push_back(std::move(point));
     body(all);
   };
   if (each >= width) loop(each / width, [&](const Expr& i) { rounds(i * width, width); });
   if (each % width) rounds(Expr(each - each % width), each % width);
   if (!rest) return;
-  Points last = at(Expr(size - rest) + thread_number(rest));
-  for (Point& point : last) point.mask.require_between(thread, 0, rest);
+  const int64_t used = rest / lanes;
+  Points last = at(Expr(size - rest) + thread_number(used) * lanes);
+  for (Point& point : last) point.mask.require_between(thread, 0, used);
   body(last);
 }
 

@@ -14,7 +14,8 @@ namespace rune::lower {
 struct Point {
   std::vector<sym::Expr> axes;
   sym::Mask mask;
-  int64_t slot = 0;  // which of a reduction's accumulators it goes to
+  int64_t slot = 0;       // which of a reduction's accumulators it goes to
+  sym::Mask stored = {};  // where the point exists, but its results are stored by others
 };
 using Points = std::vector<Point>;
 
@@ -79,8 +80,8 @@ class LoopNest {
   Ints order_of(const schedule::Stage& stage) const;
 
  private:
-  // By diagonals: (i, i), (i, i + 1), (i, i - 1), (i, i + 2) ... for all i.
-  std::vector<sym::Expr> by_diagonals();
+  // Of squares, those on the diagonal and above it.
+  std::vector<sym::Expr> half_of_squares();
   void symbolic_range(int64_t axis, const sym::Expr& from, const sym::Expr& end,
                       const Points& points, bool into_slots, const Body& body);
   void thread_axis(int64_t axis, const Points& points, const Body& body);

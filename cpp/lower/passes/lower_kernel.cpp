@@ -1,7 +1,6 @@
 #include "lower/passes/lower_kernel.h"
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <optional>
 
@@ -14,6 +13,7 @@
 #include "lower/passes/mirrored_store.h"
 #include "lower/passes/reduce_stage.h"
 #include "lower/passes/sequential_stages.h"
+#include "lower/passes/squares.h"
 #include "schedule/structure.h"
 
 namespace rune::lower {
@@ -53,7 +53,7 @@ class KernelLowerer {
     if (kernel_.matrix()) {
       deal_to_simd_groups(start);
     } else if (kernel_.deals_squares()) {
-      deal_squares(start);
+      deal_squares(context_, start, [this](const Points& points) { run_stages(points); });
     } else if (kernel_.deals_points_to_threads()) {
       deal_to_threads(start);
     } else if (mapping_.teams) {
@@ -139,63 +139,6 @@ class KernelLowerer {
     start.mask.require_nonnegative(Expr(total_ - 1) - number);
     start = point_of(index_.bind(index_.emit(number), {0, total_ - 1}), start);
     outer_loops(0, {start});
-  }
-
-  // Each workgroup computes a rectangle of two axes, patch by patch of a SIMD-group; one that
-  // reaches beyond their ends, piece by piece. A piece is what a thread has of a patch.
-  void deal_squares(Point point) {
-    const std::vector<Expr> groups = nest_.workgroup_tiles();
-    Ints sides, patch, own;  // the first two in pieces
-    std::vector<int64_t> axes;
-    std::vector<Expr> corner;
-    Mask whole;
-    for (size_t i = 0; i < mapping_.block.size(); ++i) {
-      const int64_t axis = mapping_.block[i];
-      const Ints& tiles = iter_.tiles[axis];
-      point.axes[axis] = groups[i];
-      if (tiles.size() < 3) continue;
-      axes.push_back(axis), own.push_back(tiles[2]);
-      sides.push_back(tiles[0] / tiles[2]), patch.push_back(tiles[1] / tiles[2]);
-      corner.push_back(groups[i] * sides.back());
-      whole.require_nonnegative(Expr(nest_.extent(axis) - tiles[0]) - groups[i] * tiles[0]);
-    }
-    const int64_t width = patch[0] * patch[1], threads = nest_.threads();
-    const int64_t across = sides[1] / patch[1];  // patches side by side
-    const int64_t each = sides[0] * sides[1] / threads;
-    const Expr thread = nest_.thread_number(threads);
-    const Expr lane = mod(thread, width), simd = floordiv(thread, width);
-    const auto at = [&](const Expr& number) {
-      const Expr turn = simd + number * (threads / width);
-      return std::array{corner[0] + floordiv(turn, across) * patch[0] + floordiv(lane, patch[1]),
-                        corner[1] + mod(turn, across) * patch[1] + mod(lane, patch[1])};
-    };
-    const auto pieces = [&](size_t i) { return nest_.extent(axes[i]) / own[i]; };
-    const auto points_at = [&](const std::array<Expr, 2>& place) {
-      Points points{point};
-      for (size_t i = 0; i < 2; ++i)
-        points = nest_.extend(points, axes[i], index_.emit_and_bind(place[i], pieces(i)) * own[i],
-                              own[i], false);
-      return points;
-    };
-    Points all;
-    const Var is_whole = index_.emit(whole);
-    if (is_whole.valid()) builder_.open_if(is_whole);
-    for (int64_t i = 0; i < each; ++i)
-      for (Point& next : points_at(at(Expr(i)))) all.push_back(std::move(next));
-    run_stages(all);
-    if (!is_whole.valid()) return;
-    builder_.close_if();
-    builder_.open_if(
-        builder_.alu(AluOp::Cmpeq, {is_whole, builder_.constant(Scalar::of(DType::Bool, 0))}));
-    nest_.loop(each, [&](const Expr& i) {
-      const std::array<Expr, 2> place = at(i);
-      Mask inside;
-      for (size_t d = 0; d < 2; ++d) inside.require_between(place[d], 0, pieces(d));
-      builder_.open_if(index_.emit(inside));
-      run_stages(points_at(place));
-      builder_.close_if();
-    });
-    builder_.close_if();
   }
 
   // Each SIMD-group computes a rectangle of matrix tiles.
@@ -410,6 +353,7 @@ class KernelLowerer {
         std::vector<MemoryEmitter::Element> elements;
         for (const Point& point : points) {
           Mask mask = point.mask;
+          mask.require(point.stored);
           if (stage.axes.empty() && nest_.threads() > 1) require_first_thread(mask);
           elements.push_back(
               {schedule::value_position(stage, value, point.axes), results[i++], mask});

@@ -49,7 +49,8 @@ MemoryEmitter::MemoryEmitter(Launch& launch, const schedule::Kernel& kernel, Ind
       index_(index),
       graph_(launch.graph),
       kernel_(kernel),
-      lanes_(index.lanes()) {
+      lanes_(index.lanes()),
+      free_shared_bytes_(launch.caps.shared_memory_bytes) {
   std::map<uint32_t, Expr> shifts;  // by input, in elements
   for (const schedule::Shift& shift : launch.kernel.shifts)
     shifts[shift.buffer.id] = index.argument(shift.argument) * shift.scale;
@@ -228,6 +229,13 @@ Var MemoryEmitter::load_transposed(Var memory, const Access& access, const Expr&
   const int64_t within = mod(Expr(position.constant()), lanes_).constant();
   const int64_t size = max_elements(graph_[access.value].shape());
   std::vector<Var> rows;
+  const auto square = square_of(access);
+  if (Fetched* known = square ? fetched(*square) : nullptr) {
+    for (int64_t row = 0; known->rows.size() < static_cast<size_t>(lanes_); ++row)
+      known->rows.push_back(
+          builder_.load_here(known->shared, place_in_square(piece_->column, row), lanes_, {}));
+    return transposed(builder_, known->rows, within, lanes_ / 2);
+  }
   for (int64_t lane = 0; lane < lanes_; ++lane) {
     const Expr start = with_lane(position, Expr(lane)) - within;
     Mask inside;  // the square may reach beyond what the lanes need
@@ -236,6 +244,66 @@ Var MemoryEmitter::load_transposed(Var memory, const Access& access, const Expr&
     rows.push_back(builder_.load(memory, index_.emit(start), lanes_, index_.emit(inside)));
   }
   return transposed(builder_, rows, within, lanes_ / 2);
+}
+
+void MemoryEmitter::exchange(std::optional<Piece> piece) {
+  piece_ = std::move(piece);
+  fetched_.clear();
+}
+
+std::optional<MemoryEmitter::Square> MemoryEmitter::square_of(const Access& access) const {
+  const Location& location = *find(access.value);
+  if (!piece_ || location.layout || !access.mask.is_true()) return std::nullopt;
+  const Expr position = position_of(location, access);
+  const auto along = lane_stride(position);
+  if (!along || std::abs(*along) < lanes_) return std::nullopt;
+  const int64_t within = mod(Expr(position.constant()), lanes_).constant();
+  const Expr start = with_lane(position, Expr(0)) - within;
+  if (start.known_divisor() % lanes_ != 0 || *along % lanes_ != 0) return std::nullopt;
+  return Square{location.memory, start, *along};
+}
+
+MemoryEmitter::Fetched* MemoryEmitter::fetched(const Square& square) {
+  for (Fetched& known : fetched_)
+    if (known.square == square) return &known;
+  return nullptr;
+}
+
+// Rows of pieces are rotated, so that threads of neighbouring pieces access other banks.
+Var MemoryEmitter::place_in_square(const Expr& row_of_pieces, int64_t row) {
+  const int64_t side = piece_->pieces * lanes_;
+  return index_.emit((row_of_pieces * lanes_ + row) * side +
+                     mod(piece_->row + piece_->column, piece_->pieces) * lanes_);
+}
+
+void MemoryEmitter::fetch(const std::vector<Access>& accesses) {
+  struct Row {
+    Var shared, place, value;
+  };
+  std::vector<Row> brought;
+  for (const Access& access : accesses) {
+    const auto square = square_of(access);
+    if (!square) {
+      load(access);  // before threads wait
+      continue;
+    }
+    if (fetched(*square)) continue;
+    const DType dtype = graph_[access.value].dtype();
+    const int64_t side = piece_->pieces * lanes_, bytes = side * side * size_of(dtype);
+    if (bytes > free_shared_bytes_) continue;
+    free_shared_bytes_ -= bytes;
+    const Var shared = builder_.local(dtype, side * side);
+    fetched_.push_back({*square, shared, {}});
+    // The piece at the transposed place.
+    const Expr other = (piece_->column - piece_->row) * (lanes_ * (1 - square->stride));
+    for (int64_t row = 0; row < lanes_; ++row)
+      brought.push_back(
+          {shared, place_in_square(piece_->row, row),
+           builder_.load(square->memory, index_.emit(square->start + other + square->stride * row),
+                         lanes_, {})});
+  }
+  for (const Row& row : brought) builder_.store(row.shared, row.place, row.value, {}, false);
+  if (!brought.empty()) builder_.barrier();
 }
 
 MemoryEmitter::Place MemoryEmitter::place_of(const Expr& position, Var valid) {

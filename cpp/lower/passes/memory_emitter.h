@@ -80,6 +80,18 @@ class MemoryEmitter {
   void take(std::vector<Value> values) { taken_ = std::move(values); }
   bool takes(Value v) const { return contains(taken_, v); }
 
+  // A thread's piece of a square of `pieces` pieces a side, in a workgroup whose threads have one
+  // each.
+  struct Piece {
+    sym::Expr row, column;
+    int64_t pieces;
+  };
+  // Says that threads have such pieces, and shall exchange what they load transposed.
+  void exchange(std::optional<Piece> piece);
+  bool exchanges() const { return piece_.has_value(); }
+  // Loads what the threads will need of these elements of values in memory, and exchanges vectors.
+  void fetch(const std::vector<Access>& accesses);
+
   // Makes all later loads prefetch elements, as the kernel's hints for the stage say.
   void prefetch_for(const schedule::Stage& stage);
   // Prefetches an element of an argument.
@@ -114,6 +126,26 @@ class MemoryEmitter {
   // Loads elements of lanes that are far apart, for as many neighbouring points as there are lanes:
   // a vector for each lane, which has its elements of all points, and transposes these vectors.
   Var load_transposed(Var memory, const Access& access, const sym::Expr& position);
+  // What a load of a square would read first, and how far the rows of the square are apart.
+  struct Square {
+    Var memory;
+    sym::Expr start;
+    int64_t stride = 0;
+    bool operator==(const Square& other) const {
+      return memory.id == other.memory.id && start == other.start && stride == other.stride;
+    }
+  };
+  // A square that the workgroup's shared memory has, and the rows of it that were read from there.
+  struct Fetched {
+    Square square;
+    Var shared;
+    std::vector<Var> rows;
+  };
+  std::optional<Square> square_of(const Access& access) const;
+  // The square's entry; null if it has not been fetched.
+  Fetched* fetched(const Square& square);
+  // Where the row of this number is in shared memory, of the square of pieces in this row of them.
+  Var place_in_square(const sym::Expr& row_of_pieces, int64_t row);
   std::vector<size_t> interleaved(const std::vector<Element>& elements, size_t first) const;
   void store_interleaved(const Location& location, const std::vector<Element>& elements,
                          const std::vector<size_t>& group, bool nontemporal);
@@ -131,6 +163,9 @@ class MemoryEmitter {
   std::map<uint32_t, Location> scratch_;    // by value that is kept
   std::vector<Value> taken_;
   std::map<uint32_t, int64_t> ahead_;  // by input, in elements
+  std::optional<Piece> piece_;
+  int64_t free_shared_bytes_;  // of a workgroup
+  std::vector<Fetched> fetched_;
 };
 
 }  // namespace rune::lower

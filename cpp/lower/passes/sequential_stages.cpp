@@ -29,18 +29,22 @@ class SequentialStage : Lowering {
     const int lanes = context_.kernel.iter.mapping.vec.empty() ? 1 : index_.lanes();
     const bool by_threads = nest_.is_thread(stage_.axes.front());
     std::vector<Var> sums;
-    for (const Var v : initial) sums.push_back(builder_.acc(builder_.splat(v, lanes)));
+    for (const Var v : initial)
+      sums.push_back(builder_.acc(builder_.splat(v, by_threads ? 1 : lanes)));
     nest_.nest(stage_.axes, outer, false, [&](const Points& points) {
+      const auto combine = [&](Var a, Var b) { return builder_.alu_here(alu_of(op), {a, b}); };
       std::vector<Var> elements = at_points(points, operand(0));
+      std::vector<Scanned> parts;
       if (by_threads)
         for (size_t i = 0; i < points.size(); ++i)
-          elements[i] = scan_threads(op, elements[i], points[i].mask, none);
+          parts.push_back(scan_threads(op, elements[i], points[i].mask, none));
       for (size_t i = 0; i < points.size(); ++i) {
         const Var acc = sums[i % outer.size()];
-        const Var sum = builder_.alu_here(alu_of(op), {acc, builder_.splat(elements[i], lanes)});
-        builder_.assign(acc, by_threads
-                                 ? builder_.alu_here(alu_of(op), {acc, of_last_thread(elements[i])})
-                                 : sum);
+        Var before = acc, element = builder_.splat(elements[i], lanes);
+        if (by_threads) element = parts[i].scan;
+        if (by_threads && lanes > 1) before = builder_.splat(combine(acc, parts[i].before), lanes);
+        const Var sum = combine(before, element);
+        builder_.assign(acc, by_threads ? combine(acc, parts[i].total) : sum);
         memory_.store(
             value.value,
             {schedule::value_position(stage_, value, points[i].axes), sum, points[i].mask},
@@ -76,22 +80,54 @@ class SequentialStage : Lowering {
   }
 
  private:
-  // The scan of x along the threads of the SIMD-group, where the mask holds: each takes in what
-  // lies 1, 2, 4, ... threads before it.
-  Var scan_threads(ReduceOp op, Var x, const sym::Mask& mask, Var none) {
+  // A scan along the threads of a SIMD-group: of single elements, or of each thread's vector, which
+  // then does not take in what the threads before have.
+  struct Scanned {
+    Var scan, before, total;
+  };
+
+  // Of x, where the mask holds.
+  Scanned scan_threads(ReduceOp op, Var x, const sym::Mask& mask, Var none) {
     const Var valid = index_.emit(mask);
-    if (valid.valid()) x = builder_.alu_here(AluOp::Where, {valid, x, none});
-    const int64_t width = nest_.threads();
-    const Expr thread = nest_.thread_number(width);
-    for (int64_t step = 1; step < width; step *= 2) {
+    const int lanes = builder_.type(x).lanes;
+    if (valid.valid())
+      x = builder_.alu_here(AluOp::Where,
+                            {builder_.splat(valid, lanes), x, builder_.splat(none, lanes)});
+    if (lanes == 1) {
+      const Var scan = scan_elements(op, x);
+      return {scan, {}, of_last_thread(scan)};
+    }
+    std::vector<Var> within{builder_.shuffle_here(x, {0})};
+    Ints order{0};
+    for (int64_t i = 1; i < lanes; ++i) {
+      const Var next = builder_.shuffle_here(x, {i});
+      within.push_back(builder_.alu_here(alu_of(op), {within.back(), next}));
+      order.push_back(i);
+    }
+    const Var through = scan_elements(op, within.back());
+    const Expr thread = nest_.thread_number(nest_.threads());
+    sym::Mask has_before;
+    has_before.require_nonnegative(thread - 1);
+    const Var before = builder_.alu_here(
+        AluOp::Where, {index_.emit(has_before), of_thread_before(through, thread, 1), none});
+    return {builder_.shuffle(within, order), before, of_last_thread(through)};
+  }
+
+  // Each thread takes in what lies 1, 2, 4, ... threads before it.
+  Var scan_elements(ReduceOp op, Var x) {
+    const Expr thread = nest_.thread_number(nest_.threads());
+    for (int64_t step = 1; step < nest_.threads(); step *= 2) {
       sym::Mask has_before;
       has_before.require_nonnegative(thread - step);
-      const Var from = builder_.alu(AluOp::Max, {index_.emit(thread - step), index_.constant(0)});
-      const Var before = builder_.simd_shuffle(width, x, from);
-      const Var sum = builder_.alu_here(alu_of(op), {before, x});
+      const Var sum = builder_.alu_here(alu_of(op), {of_thread_before(x, thread, step), x});
       x = builder_.alu_here(AluOp::Where, {index_.emit(has_before), sum, x});
     }
     return x;
+  }
+  // What the thread so many before has; the first thread's, if there is none.
+  Var of_thread_before(Var x, const Expr& thread, int64_t step) {
+    const Var from = builder_.alu(AluOp::Max, {index_.emit(thread - step), index_.constant(0)});
+    return builder_.simd_shuffle(nest_.threads(), x, from);
   }
   Var of_last_thread(Var x) {
     return builder_.simd_shuffle(nest_.threads(), x, index_.constant(nest_.threads() - 1));

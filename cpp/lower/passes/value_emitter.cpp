@@ -6,7 +6,6 @@
 #include "alu/eval.h"
 #include "base/error.h"
 #include "base/hash.h"
-#include "schedule/indexing/demand.h"
 
 namespace rune::lower {
 
@@ -53,6 +52,7 @@ std::vector<Var> ValueEmitter::evaluate(const std::vector<Access>& wanted) {
     });
   };
   const schedule::Walk walked = schedule::walk(graph_, wanted, stop);
+  if (memory_.exchanges()) fetch(walked);
   for (auto it = walked.demands.rbegin(); it != walked.demands.rend(); ++it)
     for (const schedule::Demand& demand : it->second) {
       const Access access{Value{it->first}, demand.index, demand.mask};
@@ -63,6 +63,15 @@ std::vector<Var> ValueEmitter::evaluate(const std::vector<Access>& wanted) {
   std::vector<Var> values;
   for (const Access& access : wanted) values.push_back(known_value(access));
   return values;
+}
+
+void ValueEmitter::fetch(const schedule::Walk& walked) {
+  std::vector<Access> loaded;
+  for (const auto& [id, demands] : walked.demands)
+    for (const schedule::Demand& demand : demands)
+      if (memory_.find(Value{id}) && !demand.mask.is_false())
+        loaded.push_back({Value{id}, demand.index, demand.mask});
+  memory_.fetch(loaded);
 }
 
 Var ValueEmitter::compute(const Access& access) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lower/passes/memory_emitter.h"
+#include "schedule/indexing/demand.h"
 
 namespace rune::lower {
 
@@ -41,6 +42,8 @@ class ValueEmitter {
 
   const Var* find(const Access& access) const;
   Var known_value(const Access& access);
+  // Has what is loaded exchanged between threads.
+  void fetch(const schedule::Walk& walked);
   Var compute(const Access& access);
   Var compute_constant(Value v);
   Var compute_alu(const graph::Node& node, const Access& access);

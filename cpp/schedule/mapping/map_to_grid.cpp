@@ -5,6 +5,7 @@
 #include "base/math.h"
 #include "graph/parallel_work.h"
 #include "schedule/analysis/accesses.h"
+#include "schedule/mapping/grid_accesses.h"
 #include "schedule/mapping/grid_reduction.h"
 #include "schedule/mapping/mapping.h"
 #include "schedule/mapping/mapping_state.h"
@@ -91,6 +92,7 @@ class GridMapper {
       deal_to_threads(without_narrow_rows());
       for (const Stage& stage : s_.kernel.stages())
         mapping.serial.insert(mapping.serial.end(), stage.axes.begin(), stage.axes.end());
+      if (reduces_columns()) read_columns_together();
     }
   }
 
@@ -210,6 +212,7 @@ class GridMapper {
   void read_together(int64_t results) {
     const int64_t each = s_.caps.row_points_per_thread;
     const auto ops = static_cast<int64_t>(s_.kernel.ops.size());
+    const int64_t lanes = each > 1 && results == 1 ? lanes_of_rows(s_) : 1;
     for (const int64_t axis : s_.kernel.iter.mapping.thread) {
       if (s_.kernel.iter.axes[axis].is_symbolic()) continue;
       const int64_t points = s_.extent(axis) / s_.kernel.iter.mapping.threads;
@@ -217,7 +220,8 @@ class GridMapper {
                            (results > kMostResultsOfGroup ? points * results : points) <= 2 * each;
       const int64_t most =
           std::min(is_kept ? points : std::min(points, each / results), kMostOpsOfText / ops);
-      if (each > 1) s_.unroll(axis, most);
+      s_.vectorize(axis, lanes);
+      if (each > 1) s_.unroll(axis, most / lanes);
     }
   }
 
@@ -242,6 +246,27 @@ class GridMapper {
     return column && std::none_of(along_lines.begin(), along_lines.end(), [&](const auto& access) {
              return access.position.depends_on(static_cast<uint32_t>(*column));
            });
+  }
+
+  // Has threads read some elements of their columns at once, twice as many words as there are
+  // points of elementwise kernels: so long columns leave fewer threads. Several reductions have no
+  // registers for that.
+  void read_columns_together() {
+    int64_t reductions = 0;
+    for (const Stage& stage : s_.kernel.stages())
+      if (stage.kind == StageKind::Reduce) reductions += static_cast<int64_t>(stage.values.size());
+    if (s_.caps.points_per_thread == 1 || reductions > 1) return;
+    const auto ops = static_cast<int64_t>(s_.kernel.ops.size());
+    int64_t words = 1;
+    for (const MemoryAccess& access : memory_accesses(s_.graph, s_.kernel))
+      words = std::max<int64_t>(words, size_of(s_.graph[access.value].dtype()) / 4);
+    const int64_t most = std::min(2 * s_.caps.points_per_thread / words, kMostOpsOfText / ops);
+    for (const Stage& stage : s_.kernel.stages()) {
+      if (stage.kind != StageKind::Reduce) continue;
+      const int64_t axis = stage.axes.back();
+      if (!s_.kernel.iter.axes[axis].is_symbolic())
+        s_.unroll(axis, std::min(most, s_.extent(axis)));
+    }
   }
 
   int64_t longest_reduction() const {
@@ -299,31 +324,36 @@ class GridMapper {
   // Where an operand's neighbours lie along another axis than the result's, lets a workgroup cover
   // a square of the two axes, a SIMD-group a patch of it, and a thread a square of the patch if it
   // can access the square's rows as a whole. Then both are accessed by whole sectors of memory, and
-  // what a SIMD-group leaves of a cache line others of its group use soon.
+  // what a SIMD-group leaves of a cache line others of its group use soon. Threads that have such
+  // squares exchange them, if the shared memory has room.
   bool tile_turned(int64_t points) {
     if (!is_brief()) return false;
     const auto axes = turned_axes();
     if (!axes) return false;
     for (int64_t own = side_of_thread(*axes); own > 1; own /= 2)
       if (points >= kGroupsOfSquares * s_.caps.num_cores * own * own * threads() &&
-          tile_turned(*axes, own * own, kPatchWidth, own))
+          tile_turned(*axes, own * own, own))
         return true;
     return points >= s_.caps.points_per_thread * threads() &&
-           tile_turned(*axes, s_.caps.points_per_thread, s_.caps.simd_width / kPatchWidth, 1);
+           tile_turned(*axes, s_.caps.points_per_thread, 1);
   }
 
   int64_t threads() const { return s_.kernel.iter.mapping.threads; }
 
-  // By patches of so many rows of pieces; a piece is a square of `own` points a side.
-  bool tile_turned(const std::pair<int64_t, int64_t>& axes, int64_t points_of_thread,
-                   int64_t height, int64_t own) {
+  // A piece is a square of `own` points a side. Threads that exchange pieces read rows of the
+  // workgroup's square from end to end; else both axes of a patch are as long as a sector at least.
+  bool tile_turned(const std::pair<int64_t, int64_t>& axes, int64_t points_of_thread, int64_t own) {
     Mapping& mapping = s_.kernel.iter.mapping;
     const auto [row, column] = axes;
     const int64_t of_group = threads() * points_of_thread;
     int64_t side = 1;
     while (side * side < of_group) side *= 2;
-    const int64_t width = height < 1 ? 0 : s_.caps.simd_width / height;
-    if (side * side != of_group || width < 1 || side % (height * own) || side % (width * own) ||
+    const bool exchanges =
+        own > 1 && side * side * (s_.caps.access_bytes / own) <= s_.caps.shared_memory_bytes;
+    int64_t width = own > 1 ? s_.caps.simd_width / kPatchWidth : kPatchWidth;
+    if (exchanges) width = std::min<int64_t>(s_.caps.simd_width, side / own);
+    const int64_t height = width < 1 ? 0 : s_.caps.simd_width / width;
+    if (height < 1 || side * side != of_group || side % (height * own) || side % (width * own) ||
         threads() % s_.caps.simd_width || s_.extent(row) < side || s_.extent(column) < side)
       return false;
     for (const int64_t axis : {row, column}) s_.block_tile[axis] = side;
@@ -332,8 +362,9 @@ class GridMapper {
     if (own > 1) {
       s_.unroll(row, own);
       s_.vectorize(column, own);
+      if (exchanges) mapping.exchanged = true;
     }
-    if (reads_mirror_images(axes)) mapping.mirrored = true;
+    if (reads_mirror_images(s_, axes)) mapping.mirrored = true;
     return true;
   }
 
@@ -346,9 +377,7 @@ class GridMapper {
     const auto limit = [&](int64_t most) {
       while (side > 1 && side > most) side /= 2;
     };
-    if (stages.size() != 1 || stages.front().kind != StageKind::Map) return 1;
-    for (const Value v : s_.kernel.ops)
-      if (evaluation_of(s_.graph[v]) == Evaluation::Gathered) return 1;
+    if (stages.size() != 1 || stages.front().kind != StageKind::Map || gathers(s_)) return 1;
     for (const MemoryAccess& access : memory_accesses(s_.graph, s_.kernel)) {
       limit(s_.caps.access_bytes / size_of(s_.graph[access.value].dtype()));
       const auto step = [&](int64_t axis) {
@@ -357,37 +386,11 @@ class GridMapper {
       if (!step(row) || !step(column)) return 1;
       if (*step(column) == 0) continue;
       if (*step(column) != 1 && (*step(row) != 1 || access.is_store)) return 1;
-      const int64_t along = *step(column) == 1 ? column : row;
-      const sym::Expr start = access.position - axis_variables(s_.kernel.iter)[along];
-      while (side > 1 && start.known_divisor() % side) side /= 2;
+      limit(neighbours(s_, access, *step(column) == 1 ? column : row, side));
     }
     while (side > 1 && (s_.extent(row) % side || s_.extent(column) % side)) side /= 2;
     limit(kMostOpsOfText / (side * static_cast<int64_t>(s_.kernel.ops.size())));
     return side;
-  }
-
-  // Whether squares of the axes and their mirror images read the same of an array that no cache
-  // holds until then.
-  bool reads_mirror_images(const std::pair<int64_t, int64_t>& axes) const {
-    const auto [row, column] = axes;
-    if (s_.kernel.iter.mapping.block.size() != 2 || s_.extent(row) != s_.extent(column))
-      return false;
-    const std::vector<sym::Expr> variables = axis_variables(s_.kernel.iter);
-    const auto mirrored = [&](const sym::Expr& position) {
-      return position.substitute([&](uint32_t variable) -> std::optional<sym::Expr> {
-        if (variable == static_cast<uint32_t>(row)) return variables[column];
-        if (variable == static_cast<uint32_t>(column)) return variables[row];
-        return std::nullopt;
-      });
-    };
-    const std::vector<MemoryAccess> accesses = memory_accesses(s_.graph, s_.kernel);
-    for (const MemoryAccess& a : accesses)
-      for (const MemoryAccess& b : accesses)
-        if (&a != &b && !a.is_store && !b.is_store && a.value == b.value &&
-            bytes_of(s_.graph[a.value]) > s_.caps.last_level_bytes / 2 &&
-            mirrored(a.position) == b.position)
-          return true;
-    return false;
   }
 
   // The axis along which neighbours of an operand lie, and that of the results', if they differ.

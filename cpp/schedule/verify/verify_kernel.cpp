@@ -110,9 +110,11 @@ class KernelVerifier : KernelChecks {
       const bool vec = contains(mapping_.vec, i), serial = contains(mapping_.serial, i);
       if (!block && !thread && !serial) report(axis_text(i), " is mapped nowhere");
       const bool in_pieces = thread && !iter_.tiles.empty() && kernel_.deals_squares();
-      if (thread && (serial || (vec && !in_pieces)))
-        report(axis_text(i), " is mapped twice: to threads and to loops");
-      if (vec && !serial && !in_pieces) report(axis_text(i), " has vectors but no loop");
+      const bool by_vectors = thread && !contains(outer_, i) && !iter_.axes[i].is_symbolic() &&
+                              extent(i) % mapping_.lanes == 0;
+      if (thread && serial) report(axis_text(i), " is mapped twice: to threads and to loops");
+      if (vec && !serial && !in_pieces && !by_vectors)
+        report(axis_text(i), " has vectors but no loop");
       if (block && !contains(outer_, i) && !(kernel_.is_atomic() && contains(reduced_, i)))
         report(axis_text(i), " is a block axis, but a stage's own");
       if (thread && contains(outer_, i) && !block)
@@ -129,7 +131,9 @@ class KernelVerifier : KernelChecks {
     if (mapping_.teams) check_teams();
     if (!iter_.tiles.empty() && kernel_.deals_squares()) check_squares();
     if (mapping_.mirrored && !has_mirrored_squares())
-      report("squares and their mirror images follow one another, but there are no such squares");
+      report("workgroups cover squares and their mirror images, but there are no such squares");
+    if (mapping_.exchanged && !has_pieces_to_exchange())
+      report("threads exchange pieces of squares, but do not have one of as many lanes each");
     if (mapping_.threads > 1 && mapping_.thread.empty())
       report("workgroups have ", mapping_.threads, " threads, but no axis is mapped to threads");
   }
@@ -176,6 +180,16 @@ class KernelVerifier : KernelChecks {
     return !iter_.tiles.empty() && kernel_.deals_squares() && block.size() == 2 &&
            iter_.extent(block[0]) == iter_.extent(block[1]) &&
            iter_.tiles[block[0]].front() == iter_.tiles[block[1]].front();
+  }
+
+  bool has_pieces_to_exchange() const {
+    if (iter_.tiles.empty() || !kernel_.deals_squares() || mapping_.lanes < 2) return false;
+    std::vector<Ints> divided;
+    for (const int64_t axis : mapping_.block)
+      if (iter_.tiles[axis].size() == 3) divided.push_back(iter_.tiles[axis]);
+    return divided.size() == 2 && divided[0][0] == divided[1][0] &&
+           divided[0][2] == mapping_.lanes && divided[1][2] == mapping_.lanes &&
+           divided[0][0] * divided[0][0] == mapping_.threads * mapping_.lanes * mapping_.lanes;
   }
 
   void check_tiles() {

@@ -221,6 +221,7 @@ def _arg_reduce(name: str, a: Any, axis: Any = None, *, keepdims: Any = NO_VALUE
 
 
 _ARG_BLOCK = 1024  # elements: of rows of so many, the first with the extremum is read twice
+_NARROW = 32  # columns: of fewer, several elements of a column lie in a cache line
 
 
 def _arg_by_parts(name: str, a: Any, value: Any, along: int | None) -> Tracer | None:
@@ -240,7 +241,9 @@ def _arg_by_parts(name: str, a: Any, value: Any, along: int | None) -> Tracer | 
         return _arg_by_blocks(name, Tracer(trace, builder.reshape(value, [-1])))
     axis = normalize_axis_index(along, value.ndim)
     size = value.shape[axis]
-    if size < 16 * _ARG_BLOCK or (value.ndim > 2 and axis != (0 if by_columns else value.ndim - 1)):
+    along_memory = axis == (0 if by_columns else value.ndim - 1)
+    narrow = value.ndim == 2 and not by_columns and value.shape[1] < _NARROW
+    if size < 16 * _ARG_BLOCK or not (along_memory or narrow):
         return None
     axes = [i for i in range(value.ndim) if i != axis]
     rows = builder.transpose(value, [*axes, axis])

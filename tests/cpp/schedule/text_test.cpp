@@ -20,7 +20,7 @@ Schedule everything() {
   k.inputs = {Value{0}, Value{0}};
   k.outputs = {Value{1}};
   k.iter.axes = {{"o0", 4}, {"r1", Dim(SymVar{"n", 1, 9}) * 2 - 1}};
-  k.iter.mapping = {{0}, {1}, {0}, {0}, 4, 32, std::nullopt, 2, true};
+  k.iter.mapping = {{0}, {1}, {0}, {0}, 4, 32, std::nullopt, 2, true, true};
   k.iter.tiles = {{4, 2}, {}};
   Scratch scratch{Value{0}, {4}, {1}, 0};
   scratch.run = 4;
@@ -81,7 +81,7 @@ TEST(ScheduleText, EachDecisionHasALine) {
            "    axis name=\"o0\" size=4\n",
            "    axis name=\"r1\" size=2*n-1\n",
            "    mapping block=[0] thread=[1] vec=[0] serial=[0] lanes=4 threads=32 teams=2 "
-           "mirrored=true\n",
+           "mirrored=true exchanged=true\n",
            "    tiles=[[4,2],[]]\n",
            "    scratch %0 shape=[4] strides=[1] run_axis=0 run=4 elements=16\n",
            "    prefetch %0 axis=1 ahead=64\n",
