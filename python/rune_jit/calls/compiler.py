@@ -12,6 +12,7 @@ from rune_jit.arrays.array import Array
 from rune_jit.arrays.memory import from_numpy
 from rune_jit.backends import calibration
 from rune_jit.calls.arguments import Call, input_names
+from rune_jit.calls.numbers import WithNumbers
 from rune_jit.calls.segmented import Segmented
 from rune_jit.calls.traced import Traced, trace_call
 from rune_jit.device import has_host_memory, is_dtype
@@ -42,7 +43,7 @@ class Compiler:
         """
 
         def run(traced: Traced) -> Any:
-            compiled = self.bind(call, traced, self.lower(call, traced).compile())
+            compiled = self.bind(call, traced, self.lower(call, traced).compile(), draws_again=True)
             status, result = compiled.call(call.leaves)
             if status != "done":
                 raise DataDependentShapeError(
@@ -68,8 +69,11 @@ class Compiler:
         captured = [f"captured array {i}" for i in range(len(traced.captured))]
         return input_names(call, traced.input_leaves) + captured
 
-    def bind(self, call: Call, traced: Traced, executable: Any) -> Any:
-        """The executable as a CompiledCall, which takes a call's leaves and makes its results."""
+    def bind(
+        self, call: Call, traced: Traced, executable: Any, draws_again: bool = False
+    ) -> Any:
+        """The executable as a CompiledCall, which takes a call's leaves and makes its results.
+        `draws_again`: other code draws the random numbers of the call, too."""
         outputs, device = traced.outputs, None
         if self._devices_of(call, traced):  # Arrays in, Arrays out
             device = self._device_for(call, traced)
@@ -77,7 +81,7 @@ class Compiler:
                 ("copy", from_numpy(o[1], device)) if o[0] == "copy" and is_dtype(o[1].dtype) else o
                 for o in outputs
             ]
-        return _core.CompiledCall(
+        compiled = _core.CompiledCall(
             executable,
             traced.input_leaves,
             self._captured(call, traced) if executable else [],
@@ -92,6 +96,9 @@ class Compiler:
             traced.checks,
             device,
         )
+        if traced.numbers is None:
+            return compiled
+        return WithNumbers(compiled, traced.numbers, draws_again or traced.is_conditions)
 
     def segmented(self, error: Exception, signature: Any = None) -> Segmented:
         """Makes the entry that runs calls of a signature without a program, because of `error`."""

@@ -211,9 +211,10 @@ def _traced_for(shared: Shared, match: Match, call: Call) -> Traced | None:
     replaced = match.replaced
     if replaced & shared.held:
         return None
-    captured = []
+    captured, numbers = [], traced.numbers
     for i, array in enumerate(traced.captured):
-        new = array if i in traced.constants else match.of(array)
+        is_own = i in traced.constants or (numbers is not None and id(array) in numbers.arrays)
+        new = array if is_own else match.of(array)
         if new is None and replaced:
             return None
         captured.append(array if new is None else new)
@@ -231,4 +232,8 @@ def _traced_for(shared: Shared, match: Match, call: Call) -> Traced | None:
             elif isinstance(plan[1], str) and any(f"{at:x}" in plan[1] for at in replaced):
                 return None  # it has the address of an object
         outputs.append(plan)
-    return traced._replace(captured=captured, outputs=outputs, guards=match.guards)
+    if numbers is not None and (numbers := numbers.of_others(match.of)) is None:
+        return None
+    return traced._replace(
+        captured=captured, outputs=outputs, guards=match.guards, numbers=numbers
+    )

@@ -355,7 +355,7 @@ def _may_be_slow(call: Call, traced: Traced) -> bool:
         return True
     if traced.graph is None:
         return False
-    is_slow = bool(traced.functions or call.slots) or traced.assigned is not None
+    is_slow = bool(traced.functions or call.slots or traced.numbers) or traced.assigned is not None
     return is_slow or len(traced.graph) > _LARGE or trees.has_records(call.treedef)
 
 
@@ -365,7 +365,7 @@ def _is_of_few_numbers(call: Call, traced: Traced) -> bool:
         return False
     if call.slots or traced.assigned is not None or traced.loops or traced.conditions:
         return False
-    if traced.captured or traced.functions:
+    if traced.captured or traced.functions or traced.numbers:
         return False
     computed = [output for output in traced.outputs if output[0] == "computed"]
     inputs = [call.leaves[i] for i in traced.input_leaves]

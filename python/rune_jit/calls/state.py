@@ -132,10 +132,10 @@ def _may_be_argument(before: Any, now: Any) -> bool:
 
 
 class Again(NamedTuple):
-    """A call with state that ran, for those that are like it."""
+    """A call with state, or random numbers, that ran, for those that are like it."""
 
     call: Call
-    program: Any  # WithState, or a CompiledCall that only reads the state
+    program: Any  # WithState, WithNumbers, or a CompiledCall that only reads the state
     types: list[Any]  # of what its slots held
     changes: int  # of the cache: the program is forgotten after another one
 
@@ -143,8 +143,7 @@ class Again(NamedTuple):
     def of(cls, call: Call, program: Any, changes: int) -> Again | None:
         """None if another call needs more: if numbers or objects in its state are part of the
         program, or containers change."""
-        assert call.plain is not None
-        count = len(call.plain.leaves)
+        count = len((call.plain or call).leaves)
         is_plain = (
             not (call.constants or call.sizes)
             and not (isinstance(program, WithState) and program.changes_containers)
@@ -184,10 +183,9 @@ class AgainCalls:
 
     def add(self, call: Call, program: Any, changes: int) -> None:
         """Notes a call that ran; `changes` counts those of the cache."""
-        assert call.plain is not None
         again = Again.of(call, program, changes)
         if again is not None:
-            self._calls[call.plain.signature[0]] = again
+            self._calls[(call.plain or call).signature[0]] = again
             for oldest in list(self._calls)[:-_MOST_AGAIN]:
                 self._calls.pop(oldest, None)
 

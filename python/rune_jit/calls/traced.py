@@ -15,6 +15,7 @@ from rune_jit.arrays.array import Array
 from rune_jit.calls.arguments import STATE, USED_ONCE, Call, is_defined_often, is_turned, may_repeat
 from rune_jit.calls.views import View, Views, with_bases, with_places
 from rune_jit.capture import effects, threads
+from rune_jit.capture.drawn import Draws, Numbers
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.matching import Met, reachable
 from rune_jit.capture.rebinder import Rebinder
@@ -63,6 +64,7 @@ class Traced(NamedTuple):
     assigned: Assigned | None = None
     met: Met | None = None  # of a program: what tells whether it is right for other objects
     leaves_usual: bool = False  # that of LoopPlans
+    numbers: Numbers | None = None  # that are drawn before each run
 
 
 class Assigned(NamedTuple):
@@ -113,6 +115,7 @@ def trace_call(
             trace.decides, trace.builder.must_pay = decides, must_pay
             trace.in_chunks = call.in_chunks
             trace.rebind = Rebinder(trace, watch)
+            trace.draws = Draws(trace, call.leaves)
             held = Held(call.slots)
             try:
                 traced = _trace_once(fn, call, trace, watch, run)
@@ -410,6 +413,7 @@ def _finish(
         # Guesses are tried one after the other: there is one program at a time.
         0 if trace.has_guessed else trace.conditions,
         leaves_usual=trace.loops is not None and trace.loops.plans.leaves_usual,
+        numbers=trace.draws.numbers(),
     )
 
 

@@ -280,6 +280,8 @@ class Rebinder:
             return value if trace.is_segmented and is_kept else replacement
         if name := public_name(value):
             return self._copies.setdefault(id(value), (value, OnHost(value, name)))[1]
+        if (drawn := self._of_source(value)) is not None:
+            return drawn
         if is_compiled(value):
             return self._copies.setdefault(id(value), (value, Compiled(value)))[1]
         if isinstance(value, np.ufunc):
@@ -300,6 +302,21 @@ class Rebinder:
             return self._copy_of_holder(value)
         is_array = isinstance(value, (np.ndarray, _core.ArrayBase))
         return self._trace.stand_in(value) if is_array and is_replaceable(value) else value
+
+    def _of_source(self, value: Any) -> Any:
+        """What stands for a random generator from outside, or for a method of one; None for all
+        else, and in segments, which draw as NumPy does."""
+        from rune_jit.capture.generators import is_source, method_of_source
+
+        if self._trace.draws is None:
+            return None
+        if is_source(value):
+            known = self._copies.get(id(value))
+            if known is None:
+                known = self._copies[id(value)] = value, self._trace.draws.stand_in(value)
+            return known[1]
+        found = method_of_source(value)
+        return None if found is None else getattr(self._of_source(found[0]), found[1])
 
     def _copy_of_holder(self, holder: Any) -> Any:
         """A copy of a container or object with traced arrays in it."""
@@ -388,7 +405,8 @@ class Rebinder:
         is no value, and the trace has not met it outside."""
         kind: Any = type(x)
         by_identity = kind.__hash__ in (None, object.__hash__)
-        return by_identity and not isinstance(x, _UNIQUE) and not self._watch.knows(x)
+        is_known = self._watch.knows(x) or self.has_copy_of(x)
+        return by_identity and not isinstance(x, _UNIQUE) and not is_known
 
     def lasting(self, x: Any) -> Any:
         """What stands outside of the trace for a function that it has made, or one of its copies:
@@ -417,6 +435,7 @@ class Rebinder:
 
     def _view_of(self, module: types.ModuleType) -> Any:
         impure = ("numpy.random", "os", "threading", "time", "warnings", "logging", "sys", "uuid")
+        impure += ("random",)
         if is_library(module.__name__) and module.__name__ not in impure:
             return module
         if id(module) not in self._copies:

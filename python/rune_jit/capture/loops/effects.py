@@ -34,6 +34,7 @@ from rune_jit.capture.loops.source import source_of
 from rune_jit.capture.loops.structures import class_of, is_named_tuple
 from rune_jit.capture.loops.syntax import Path, Uses
 from rune_jit.capture.objects import can_be_copied, is_library
+from rune_jit.capture.random_methods import METHODS, Outside
 from rune_jit.capture.shim import ModuleView, original
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.tracer import Tracer
@@ -101,6 +102,7 @@ class Effects:
         self._globals: set[tuple[int, str]] = set()  # modules' variables that are assigned
         self._arrays: list[Any] = []  # NumPy's and rune_jit's
         self._num_items = 0
+        self.draws = False  # whether it reaches a generator from outside
 
     def look(
         self,
@@ -205,6 +207,8 @@ class Effects:
         members = {
             name for x in self._objects for name in self._attributes if member(x, name) is not None
         }
+        if self.draws:
+            members |= METHODS | {"shuffle"}
         if unknown := self._calls.keys() - _METHODS - members:
             raise Refused(f"it calls the method {self._calls[min(unknown)]}")
         return self._held()
@@ -302,6 +306,8 @@ class Effects:
                 self._look_at(part)
         elif isinstance(x, _core.Dispatcher):
             self._look_at(x.__wrapped__)  # type: ignore[attr-defined]
+        elif isinstance(getattr(x, "__self__", x), Outside):
+            self.draws = True
         elif not any(x is known for known in ALLOWED) and not _is_pure(original(x)):
             if not isinstance(x, types.FunctionType) or is_library(x.__module__):
                 name = getattr(x, "__name__", None) or f"a {type(x).__name__}"

@@ -257,7 +257,11 @@ class _Rolling:
             self.values = assigned(attempt.begin(*rest.bounds), places)
             self.rebinds = bool(self._loop.carried)
             self._flag, self._is_symbolic = False, True
-            with self._draws_of(attempt.counter):
+            count, before = (None if rest.is_unlimited else rest.count), rest.iterations_before
+            with (
+                self._draws_of(attempt.counter),
+                self._trace.draws.iterations(count, before(attempt.counter)) as drawn,
+            ):
                 yield attempt.counter
             self._is_symbolic = False
             after, known = dict(self._frame.f_locals), len(replaced) + len(self._zeros)
@@ -265,23 +269,30 @@ class _Rolling:
                 attempt.check_effects()
                 changed = [x for x in held.changed() if x.name not in {p.name for p in places}]
                 after |= {place.name: place.read() for place in places}
-                is_stable = not changed and attempt.compare(after, self._goes_on())
+                goes_on = self._goes_on()
+                if drawn and goes_on is not None:
+                    raise GivenUp("it draws random numbers, and may end early")
+                is_stable = not changed and attempt.compare(after, goes_on)
                 if is_stable and attempt.hoist_call():
                     held.restore()
+                    self._trace.draws.give_up(drawn)
                     continue
             except (GivenUp, Unstable, Changed) as error:
+                self._trace.draws.give_up(drawn)
                 held.restore()
                 attempt.give_up()
                 if attempt.has_called:  # before the loop: the trace begins again
                     self._refuse(str(error))
                 raise _unstable(error) from None
             if is_stable:
+                self._trace.draws.add(count, drawn)
                 self._after, results = attempt.end(after)
                 self.results = assigned(results, places)
                 self._loops.rolled += 1
                 self._report("is a loop of the program")
                 return
             held.restore()
+            self._trace.draws.give_up(drawn)
             attempt.give_up()
             if changed or len(replaced) + len(self._zeros) > known:
                 places = [*places, *held.through_queues(places, changed)]
