@@ -15,6 +15,7 @@ from rune_jit.calls.arguments import Call, input_names
 from rune_jit.calls.numbers import WithNumbers
 from rune_jit.calls.segmented import Segmented
 from rune_jit.calls.traced import Traced, trace_call
+from rune_jit.capture.loops.streams import FIRST_WORDS, MOST_WORDS
 from rune_jit.device import has_host_memory, is_dtype
 from rune_jit.errors import DataDependentShapeError
 from rune_jit.tracing.programs import Programs
@@ -29,6 +30,7 @@ class Compiler:
     def __init__(self, fn: Callable[..., Any], name: str, device: str | None) -> None:
         self.name = name
         self._fn, self._device = fn, device
+        self._words = FIRST_WORDS
         # Of segments, by signature: one for all values of the signature's constants.
         self._programs: weakref.WeakValueDictionary[Any, Programs] = weakref.WeakValueDictionary()
 
@@ -56,7 +58,8 @@ class Compiler:
                 f"{self.name}: cannot make a program for each size that data may have (another one"
                 f" at {refuted} calls)\nhint: give np.bincount a minlength that is large enough"
             )
-        return trace_call(self._fn, self.name, call, run, refuted == 0, decides, must_pay)
+        guesses = refuted == 0
+        return trace_call(self._fn, self.name, call, run, guesses, decides, must_pay, self._words)
 
     def lower(self, call: Call, traced: Traced) -> Any:
         """The graph of a trace, lowered for the device; `compile()` of it is the executable."""
@@ -69,9 +72,7 @@ class Compiler:
         captured = [f"captured array {i}" for i in range(len(traced.captured))]
         return input_names(call, traced.input_leaves) + captured
 
-    def bind(
-        self, call: Call, traced: Traced, executable: Any, draws_again: bool = False
-    ) -> Any:
+    def bind(self, call: Call, traced: Traced, executable: Any, draws_again: bool = False) -> Any:
         """The executable as a CompiledCall, which takes a call's leaves and makes its results.
         `draws_again`: other code draws the random numbers of the call, too."""
         outputs, device = traced.outputs, None
@@ -98,7 +99,14 @@ class Compiler:
         )
         if traced.numbers is None:
             return compiled
-        return WithNumbers(compiled, traced.numbers, draws_again or traced.is_conditions)
+        more = self._more_words if traced.numbers.has_words else None
+        return WithNumbers(compiled, traced.numbers, draws_again or traced.is_conditions, more)
+
+    def _more_words(self) -> bool:
+        """Whether further programs have more words to make random numbers of."""
+        has_more = self._words < MOST_WORDS
+        self._words = min(8 * self._words, MOST_WORDS)
+        return has_more
 
     def segmented(self, error: Exception, signature: Any = None) -> Segmented:
         """Makes the entry that runs calls of a signature without a program, because of `error`."""

@@ -232,8 +232,8 @@ def _traced_for(shared: Shared, match: Match, call: Call) -> Traced | None:
             elif isinstance(plan[1], str) and any(f"{at:x}" in plan[1] for at in replaced):
                 return None  # it has the address of an object
         outputs.append(plan)
+    if numbers is not None and numbers.memory.is_too_small:
+        return None
     if numbers is not None and (numbers := numbers.of_others(match.of)) is None:
         return None
-    return traced._replace(
-        captured=captured, outputs=outputs, guards=match.guards, numbers=numbers
-    )
+    return traced._replace(captured=captured, outputs=outputs, guards=match.guards, numbers=numbers)

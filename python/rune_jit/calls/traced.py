@@ -17,6 +17,7 @@ from rune_jit.calls.views import View, Views, with_bases, with_places
 from rune_jit.capture import effects, threads
 from rune_jit.capture.drawn import Draws, Numbers
 from rune_jit.capture.guards import Watch
+from rune_jit.capture.loops.streams import FIRST_WORDS
 from rune_jit.capture.matching import Met, reachable
 from rune_jit.capture.rebinder import Rebinder
 from rune_jit.capture.state import Contents, Held, Path, Place, containers, places
@@ -96,11 +97,12 @@ def trace_call(
     guesses: bool = True,
     decides: bool = False,
     must_pay: bool = False,
+    words: int = FIRST_WORDS,
 ) -> Traced:
     """Traces `fn` for the arguments of one call. Where that fails, what it changed outside is what
     it was before. `run` compiles and runs a traced function for this call, for what the trace must
     know of the data; `guesses` and `decides` are those of Trace; `must_pay`: a large program must
-    save NumPy much time.
+    save NumPy much time; `words`: of how many it makes the random numbers of a generator at least.
 
     Raises ValuesNeeded for numbers among the arguments whose values `fn` uses, UnsupportedOpError
     or ConcretizationError (or their kinds), which names `name`, for what has no place in a
@@ -115,7 +117,7 @@ def trace_call(
             trace.decides, trace.builder.must_pay = decides, must_pay
             trace.in_chunks = call.in_chunks
             trace.rebind = Rebinder(trace, watch)
-            trace.draws = Draws(trace, call.leaves)
+            trace.draws = Draws(trace, call.leaves, words)
             held = Held(call.slots)
             try:
                 traced = _trace_once(fn, call, trace, watch, run)
@@ -145,7 +147,7 @@ def trace_call(
                 if is_found or (refused and not pays):
                     raise error
                 if trace.has_guessed:  # the error may be of the guess alone
-                    return trace_call(fn, name, call, run, False, decides, must_pay)
+                    return trace_call(fn, name, call, run, False, decides, must_pay, words)
                 if not stood_in and (refused or isinstance(error, (RuneJitError, LoopRefused))):
                     raise error
                 if not stood_in:
@@ -240,6 +242,7 @@ def _trace_once(
             if trace.loops is not None and trace.loops.within:
                 trace.loops.fail("the function has handled an error of its body")
             raise_what_was_caught()
+            trace.draws.end()
             if trace.may_raise_on_host and trace.rebind.may_handle_errors():
                 raise UnsupportedOpError(
                     f"{trace.name}: cannot trace a function that may handle errors of calls on the"

@@ -6,7 +6,10 @@ generators themselves fill before each run (Numbers):
     for epoch in range(50):                     for epoch in range(50):
         order = self.rng.permutation(9)             order = arrays[1][epoch]
 
-A draw in a loop of the program is one of each iteration, and has an axis for each loop around it."""
+A draw in a loop of the program is one of each iteration, and has an axis for each loop around it.
+
+Where it is not known how many numbers are drawn (under a condition, in a `while` loop), the program
+makes them itself, of words that the generator has made (loops/streams.py)."""
 
 from __future__ import annotations
 
@@ -20,13 +23,24 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.capture.loops.drawing import at_once
-from rune_jit.errors import ConcretizationError, UnsupportedOpError
+from rune_jit.capture.loops.kinds import GivenUp
+from rune_jit.capture.loops.streams import MOST_WORDS, sampler_of, source_of_words
+from rune_jit.errors import ConcretizationError
+from rune_jit.tracing.loop_plans import LoopRefused
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer, tracers_in
+from rune_jit.tracing.tracer import Tracer
 
 # How many draws outside of loops a program has at most, and how many bytes their numbers take.
 _MOST_SITES, _MOST_BYTES = 500, 2**26
+# Beyond so many draws in a loop, of few numbers each, the program makes them itself.
+_MANY, _FEW = 1000, 16
+# How often a loop runs of which that is not known.
+_LIKELY = 64
+
+
+class _Unknown(Exception):
+    """An argument of a draw is known only when the program runs."""
 
 
 class Leaf(NamedTuple):
@@ -51,11 +65,27 @@ class Site(NamedTuple):
     numbers: np.ndarray | None
 
 
+class Words(NamedTuple):
+    """What the program makes numbers of: words, and what `at` and `held` of samplers.py are."""
+
+    source: int
+    count: int
+    arrays: tuple[np.ndarray, ...]
+
+
 class Repeated(NamedTuple):
     """The draws of each iteration of a loop."""
 
     count: int
     items: list[Any]  # Sites and Repeateds
+
+
+class Memory:
+    """What all programs share that have the same arrays."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()  # held while a program reads the arrays
+        self.is_too_small = False  # whether another program is to be made, which has more words
 
 
 class Numbers:
@@ -64,14 +94,14 @@ class Numbers:
     def __init__(self, sources: list[Any], items: list[Any], arrays: frozenset[int]) -> None:
         """`arrays`: the ids of those that the program has for numbers."""
         self._sources, self._items, self.arrays = sources, items, arrays
-        self.lock = threading.RLock()  # held while the program reads the arrays
+        self.memory = Memory()
 
     def of_others(self, find: Callable[[Any], Any]) -> Numbers | None:
         """The same of other generators: those that `find` has in the places of these. None if there
         is none for one of them."""
         sources = [find(x) for x in self._sources]
         made = Numbers(sources, _found(self._items, find), self.arrays)
-        made.lock = self.lock  # (The arrays are the same.)
+        made.memory = self.memory
         is_known = all(x is not None for x in (*made._sources, *made._captured))
         return made if is_known else None
 
@@ -80,6 +110,16 @@ class Numbers:
         """The arrays from outside among the arguments."""
         parts = (y for site in _sites(self._items) for y in (*site.args, *site.kwargs.values()))
         return [x.array for x in parts if type(x) is Captured]
+
+    @property
+    def has_words(self) -> bool:
+        return any(type(item) is Words for item in self._items)
+
+    def finish(self) -> None:
+        """Sets the generators to the states after a run of the program."""
+        for item in self._items:
+            if type(item) is Words:
+                source_of_words(self._sources[item.source]).end(*item.arrays[1:])
 
     def draw(self, leaves: list[Any]) -> Callable[[], None]:
         """Fills the arrays, for a call with these leaves. Returns what takes that back."""
@@ -106,6 +146,11 @@ class Numbers:
                     for x in item.items:
                         self._fill(x, leaves, (*at, k))
             return
+        if type(item) is Words:
+            made = source_of_words(self._sources[item.source]).begin(item.count)
+            for array, x in zip(item.arrays, made, strict=True):
+                array[...] = x
+            return
         method = getattr(self._sources[item.source], item.name)
         drawn = method(*_resolved(item.args, leaves), **_resolved(item.kwargs, leaves))
         if item.numbers is not None:
@@ -131,7 +176,10 @@ class Numbers:
 
 def _sites(items: list[Any]) -> Iterator[Site]:
     for item in items:
-        yield from _sites(item.items) if type(item) is Repeated else (item,)
+        if type(item) is Repeated:
+            yield from _sites(item.items)
+        elif type(item) is Site:
+            yield item
 
 
 def _found(x: Any, find: Callable[[Any], Any]) -> Any:
@@ -166,15 +214,22 @@ _OF_POSITIONS = ("permutation", "shuffle", "choice")
 class Draws:
     """The random numbers that one trace draws, for a call with these leaves."""
 
-    def __init__(self, trace: Trace, leaves: list[Any]) -> None:
-        self._trace, self._leaves = trace, leaves
+    def __init__(self, trace: Trace, leaves: list[Any], least: int) -> None:
+        """`least`: of how many words the program makes numbers at least."""
+        assert trace.loops is not None
+        self._trace, self._loops, self._leaves, self._least = trace, trace.loops, leaves, least
+        self._words: dict[int, Words] = {}  # by the numbers of generators
+        self._outermost: list[Any] = []
         self._sources: list[Any] = []
-        self._items: list[Any] = []  # of the innermost loop whose body is traced
+        self._items = self._outermost  # of the innermost loop whose body is traced
         self._around: list[tuple[Any, Any]] = []  # its iterations and those of loops around it
         self._values: dict[int, Any] = {}  # by id of an array that the program reads
         # Arrays of draws that a loop's body, which is traced again, has given up.
         self._unused: list[np.ndarray] = []
         self._num_sites = self._num_bytes = 0
+        # By the numbers of generators: how many words, about; the same before the open loops.
+        self._needed: dict[int, int] = {}
+        self._needed_before: list[dict[int, int]] = []
 
     def stand_in(self, source: Any) -> Any:
         """The generator as the trace sees it."""
@@ -188,23 +243,40 @@ class Draws:
     def numbers(self) -> Numbers | None:
         """What has been drawn so far; None if that is nothing."""
         arrays = frozenset(self._values)
-        return Numbers(self._sources, list(self._items), arrays) if self._items else None
+        items = self._outermost
+        return Numbers(self._sources, list(items), arrays) if items else None
 
     def draw(self, stand_in: Any, name: str, args: Any, kwargs: Any) -> Any:
         """What a method of a generator's stand-in gives."""
         if args and type(args[0]) is Tracer and args[0].ndim and name in _OF_POSITIONS:
             return self._select(stand_in, name, *args, **kwargs)
-        loops = self._trace.loops
-        open_ = loops.open if loops is not None else []
-        if loops is not None and loops.num_conditions > (open_[-1].conditions if open_ else 0):
-            self._refuse("it draws random numbers under a condition")
-        if any(type(count) is not int for count, _ in self._around):
-            self._refuse("it draws random numbers, and how often it runs is not known")
+        if name == "shuffle":
+            self._refuse("it shuffles what is no array")
+        if (out := kwargs.pop("out", None)) is not None:
+            kwargs["size"] = out.shape
+            out[...] = self.draw(stand_in, name, args, kwargs)
+            return out
+        number, counts = stand_in.number, [count for count, _ in self._around]
+        is_planned = number in self._loops.plans.words and bool(self._loops.within)
+        if number in self._words or is_planned:
+            return self._made(stand_in, name, args, kwargs)
+        open_ = self._loops.open
+        if self._loops.num_conditions > (open_[-1].conditions if open_ else 0):
+            return self._make(stand_in, name, args, kwargs, "it draws some under a condition")
+        if any(type(count) is not int for count in counts):
+            return self._make(stand_in, name, args, kwargs, "how many it draws is not known")
+        if math.prod(counts) > _MANY and number not in self._loops.plans.no_words:
+            found = sampler_of(getattr(stand_in.private, name), args, kwargs)
+            if found is not None and math.prod(found.shape or ()) <= _FEW:
+                return self._make(stand_in, name, args, kwargs, "")
         self._num_sites += 1
         if self._num_sites > _MOST_SITES:
-            self._refuse("it draws random numbers many times")
-        given = tuple([self._argument(x) for x in args])
-        named = {key: self._argument(x) for key, x in kwargs.items()}
+            self._refuse("it draws many times")
+        try:
+            given = tuple([self._argument(x) for x in args])
+            named = {key: self._argument(x) for key, x in kwargs.items()}
+        except _Unknown:
+            return self._make(stand_in, name, args, kwargs, "an argument of a draw is not known")
         method = getattr(stand_in.private, name)
         drawn = method(*_resolved(given, self._leaves), **_resolved(named, self._leaves))
         site = Site(stand_in.number, name, given, named, None)
@@ -216,7 +288,7 @@ class Draws:
         is_number = type(drawn) in (float, int) or isinstance(drawn, np.generic)
         if not _core.is_supported_dtype(like.dtype) or not (is_array or is_number):
             self._refuse(f"the random {name} gives a {type(drawn).__name__}")
-        memory = self._memory((*(count for count, _ in self._around), *like.shape), like.dtype)
+        memory = self._memory((*counts, *like.shape), like.dtype)
         self._items.append(site._replace(numbers=memory))
         rows = Tracer(self._trace, self._values[id(memory)])
         if self._around:
@@ -227,6 +299,58 @@ class Draws:
         if not isinstance(drawn, np.generic):
             value = self._trace.builder.python_number(value, type(drawn) is int)
         return Tracer(self._trace, value, scalar=True)
+
+    def _make(self, stand_in: Any, name: str, args: Any, kwargs: Any, why: str) -> Any:
+        """What a method gives, of which the program makes the numbers from here on. `why`: there is
+        no other way."""
+        number, plans = stand_in.number, self._loops.plans
+        is_possible = sampler_of(getattr(stand_in.private, name), args, kwargs) is not None
+        if number in plans.no_words or not is_possible:
+            self._refuse(why)
+        if self._loops.within:  # the loop may have drawn others
+            plans.words.setdefault(number, self._least)
+            raise LoopRefused
+        return self._made(stand_in, name, args, kwargs)
+
+    def need_words(self, items: list[Any]) -> None:
+        """The program makes these numbers, which a loop draws that may end early. Raises GivenUp or
+        LoopRefused."""
+        for site in _sites(items):
+            if site.source in self._loops.plans.no_words:
+                raise GivenUp("it draws random numbers, and may end early")
+            self._loops.plans.words.setdefault(site.source, self._least)
+        raise LoopRefused
+
+    def _made(self, stand_in: Any, name: str, args: Any, kwargs: Any) -> Any:
+        """What a method gives, made of words."""
+        number, plans = stand_in.number, self._loops.plans
+        found = sampler_of(getattr(stand_in.private, name), args, kwargs)
+        if found is None:
+            plans.words.pop(number, None)
+            plans.no_words.add(number)
+            raise LoopRefused
+        if number not in self._words:
+            arrays = source_of_words(stand_in.private).begin(plans.words.get(number, self._least))
+            for x in arrays:
+                self._values[id(x)] = self._trace.stand_in(x)
+                self._values[id(x)]._value_in(self._trace)
+                self._trace.unwatch(x)
+            self._words[number] = Words(number, len(arrays[0]), arrays)
+            self._outermost.append(self._words[number])
+        counts = [count if type(count) is int else _LIKELY for count, _ in self._around]
+        needed = found.num_words * math.prod((*counts, *(found.shape or ())))
+        self._needed[number] = self._needed.get(number, 0) + needed
+        given = [self._values[id(x)] for x in self._words[number].arrays]
+        return found.call(self._trace.rebind, given)
+
+    def end(self) -> None:
+        """Called at the end of the trace. Raises LoopRefused."""
+        for number, words in self._words.items():
+            if self._needed[number] > words.count < MOST_WORDS:
+                self._loops.plans.words[number] = min(self._needed[number], MOST_WORDS)
+                raise LoopRefused
+            taken = self._values[id(words.arrays[1])][0]
+            self._trace.raise_if(self._trace.operand(taken > words.count))
 
     def _select(self, stand_in: Any, name: str, x: Any, *args: Any, **kwargs: Any) -> Any:
         """What a method does that takes elements of an array at random positions."""
@@ -248,6 +372,7 @@ class Draws:
             self._refuse("its random numbers take too much memory")
         memory = np.zeros(shape, dtype)
         self._values[id(memory)] = self._trace.add_captured(memory)
+        self._trace.unwatch(memory)
         return memory
 
     def _argument(self, x: Any) -> Any:
@@ -257,7 +382,7 @@ class Draws:
         if isinstance(x, np.ndarray):
             return x.copy()
         if type(x) is Size:
-            self._refuse("an argument of a random draw is a size that is not known")
+            raise _Unknown
         if type(x) is not Tracer:
             return x
         if (array := x._array()) is not None:
@@ -270,11 +395,11 @@ class Draws:
             if isinstance(storage.captured, np.ndarray):
                 return Captured(storage.captured)
         self._trace.need_numbers([x._value_in(self._trace)])
-        return self._refuse("an argument of a random draw is known only when the program runs")
+        raise _Unknown
 
     def _refuse(self, why: str) -> Any:
-        if self._trace.loops is not None and self._trace.loops.within:
-            self._trace.loops.fail(why)
+        if self._loops.within:
+            self._loops.fail(f"it draws random numbers: {why}")
         raise ConcretizationError(f"{self._trace.name}: cannot trace random numbers ({why})")
 
     @contextmanager
@@ -283,17 +408,20 @@ class Draws:
         They count if the loop becomes one of the program (`add`)."""
         outer, self._items = self._items, []
         self._around.append((count, row))
+        self._needed_before.append(dict(self._needed))
         yield self._items
         self._around.pop()
         self._items = outer
 
     def add(self, count: Any, items: list[Any]) -> None:
         """Adds the draws of the iterations of a loop."""
+        self._needed_before.pop()
         if items:
             self._items.append(Repeated(count, items))
 
     def give_up(self, items: list[Any]) -> None:
         """Forgets those of a body that is traced again."""
+        self._needed = self._needed_before.pop()
         for site in _sites(items):
             self._num_sites -= 1
             if site.numbers is not None:

@@ -125,6 +125,11 @@ class Trace:
             raise UnsupportedOpError(f"operand: cannot trace arrays of {array.dtype}")
         return self.stand_in(array)._value_in(self)
 
+    def unwatch(self, array: np.ndarray) -> None:
+        """Lets NumPy write to a captured array during the trace."""
+        at = next(i for i, captured in enumerate(self.captured) if captured is array)
+        self._snapshots[at] = array
+
     def add_captured(self, array: Any) -> Any:
         """A new input that is this array."""
         self.captured.append(array)

@@ -234,7 +234,8 @@ class _Rolling:
         raise LoopRefused
 
     def _report(self, how: str) -> None:
-        self._loops.plans.report[self._loop.number] = (self._loop.where, how)
+        if self._loop.where[0] != "<":  # (that of an algorithm of ours)
+            self._loops.plans.report[self._loop.number] = (self._loop.where, how)
 
     def _rebind(self, values: dict[str, Any]) -> None:
         names = self._loop.carried
@@ -271,7 +272,7 @@ class _Rolling:
                 after |= {place.name: place.read() for place in places}
                 goes_on = self._goes_on()
                 if drawn and goes_on is not None:
-                    raise GivenUp("it draws random numbers, and may end early")
+                    self._trace.draws.need_words(drawn)
                 is_stable = not changed and attempt.compare(after, goes_on)
                 if is_stable and attempt.hoist_call():
                     held.restore()
