@@ -222,7 +222,7 @@ class WithState:
             outside = [*(of[name] for name in names), [slot.read() for slot in call.slots]]
         if unflatten is not None:
             result = unflatten([x.of(outside) if type(x) is Place else x for x in result])
-        result, new, elements = result
+        result, new, elements, rows = result
         if changes:
             found = [
                 (at(outside, path), Change(path, removed, dict(zip(keys, values, strict=True))))
@@ -232,4 +232,6 @@ class WithState:
                 change.apply(held)
         for i, value in zip(self.assigned.slots, new, strict=True):
             call.slots[i].write(value)
+        if self.assigned.shown is not None:
+            self.assigned.shown.show(rows)
         return result

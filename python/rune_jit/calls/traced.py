@@ -19,6 +19,7 @@ from rune_jit.capture.drawn import Draws, Numbers
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.loops.streams import FIRST_WORDS
 from rune_jit.capture.matching import Met, reachable
+from rune_jit.capture.printed import Prints, Shown
 from rune_jit.capture.rebinder import Rebinder
 from rune_jit.capture.state import Contents, Held, Path, Place, containers, places
 from rune_jit.errors import (
@@ -60,8 +61,8 @@ class Traced(NamedTuple):
     conditions: int = 0
     is_conditions: bool = False
     # What is written back after each run: slots by position, and what is done to lists and dicts.
-    # The program's result then is a tuple of the function's, of the slots' values, and of what is
-    # assigned to elements.
+    # The program's result then is a tuple of the function's, of the slots' values, of what is
+    # assigned to elements, and of what is printed.
     assigned: Assigned | None = None
     met: Met | None = None  # of a program: what tells whether it is right for other objects
     leaves_usual: bool = False  # that of LoopPlans
@@ -75,6 +76,7 @@ class Assigned(NamedTuple):
     changes: tuple[tuple[Path, tuple[Any, ...], tuple[Any, ...]], ...]  # path, removed, assigned
     # Makes the program's result of its leaves, if lists and dicts among the arguments are some.
     unflatten: Callable[[Any], Any] | None
+    shown: Shown | None  # what is printed
 
 
 class Raised(Exception):
@@ -117,6 +119,7 @@ def trace_call(
             trace.decides, trace.builder.must_pay = decides, must_pay
             trace.in_chunks = call.in_chunks
             trace.rebind = Rebinder(trace, watch)
+            trace.prints = Prints(trace, trace.loops) if decides and trace.loops else None
             trace.draws = Draws(trace, call.leaves, words)
             held = Held(call.slots)
             try:
@@ -302,7 +305,8 @@ def _trace_once(
     made = (result, assigned, [change.assigned for change in changes])
     watch.told_apart.refuse_keys(trace, arguments, made)
     result, returns_argument = with_places(trace, watch, given, result)
-    if not changes and not assigned and not returns_argument:
+    shown, rows = trace.prints.end() if trace.prints is not None else (None, [])
+    if not changes and not assigned and not returns_argument and shown is None:
         traced = _finish(trace, call, result, input_leaves, watch.guards_now())
         return traced._replace(met=watch.met())
     slots = [i for i, slot in enumerate(call.slots) if slot.key in assigned]
@@ -315,7 +319,8 @@ def _trace_once(
     if is_met or copied or contents.holds(stored):
         raise _cannot_assign(trace)  # a list or dict would become another one, or methods read it
     _refuse_views(trace, stored)
-    traced = _finish(trace, call, (result, held, elements), input_leaves, watch.guards_now())
+    whole = (result, held, elements, rows)
+    traced = _finish(trace, call, whole, input_leaves, watch.guards_now())
     unflatten = None
     if returns_argument and isinstance(traced.unflatten, Views):
         unflatten = traced.unflatten.unflatten
@@ -324,7 +329,7 @@ def _trace_once(
         unflatten, traced = traced.unflatten, traced._replace(unflatten=tuple)
     keys = [tuple(map(trace.rebind.outside, change.assigned)) for change in changes]
     paths = tuple((c.path, c.removed, new) for c, new in zip(changes, keys, strict=True))
-    assigned_there = Assigned(tuple(slots), paths, unflatten)
+    assigned_there = Assigned(tuple(slots), paths, unflatten, shown)
     return traced._replace(assigned=assigned_there, met=watch.met())
 
 

@@ -13,6 +13,7 @@ from rune_jit.capture.loops.equality import EQUALITY
 from rune_jit.capture.loops.handlers import HANDLERS
 from rune_jit.capture.loops.iterables import iterable
 from rune_jit.capture.loops.left_to_python import LEFT_TO_PYTHON
+from rune_jit.capture.printed import PRINTED
 from rune_jit.capture.loops.positions import GRIDS
 from rune_jit.capture.loops.reading import STACKS
 from rune_jit.capture.loops.rolling import begin, begin_while
@@ -40,6 +41,7 @@ _CALLED_BY_LOOPS = {
     **TABLES,
     **EQUALITY,
     **LEFT_TO_PYTHON,
+    **PRINTED,
 }
 
 

@@ -262,6 +262,7 @@ class _Rolling:
             with (
                 self._draws_of(attempt.counter),
                 self._trace.draws.iterations(count, before(attempt.counter)) as drawn,
+                self._iterations_that_print() as printed,
             ):
                 yield attempt.counter
             self._is_symbolic = False
@@ -288,6 +289,8 @@ class _Rolling:
             if is_stable:
                 self._trace.draws.add(count, drawn)
                 self._after, results = attempt.end(after)
+                if printed is not None:
+                    self._trace.prints.add(printed, attempt.iterations_of)
                 self.results = assigned(results, places)
                 self._loops.rolled += 1
                 self._report("is a loop of the program")
@@ -347,6 +350,10 @@ class _Rolling:
     def _draws_of(self, number: Any) -> contextlib.AbstractContextManager[None]:
         """Draws of random numbers give those of an iteration."""
         return contextlib.nullcontext() if self._replay is None else self._replay.iteration(number)
+
+    def _iterations_that_print(self) -> contextlib.AbstractContextManager[Any]:
+        prints = self._trace.prints
+        return contextlib.nullcontext() if prints is None else prints.iterations()
 
     def _leave_draws_to_segments(self, before: dict[str, Any], count: Any) -> None:
         """Raises ConcretizationError for a loop of many iterations that draws random numbers: in
