@@ -19,15 +19,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from rune_jit.capture.loops.appends import append
 from rune_jit.capture.loops.effects import ALLOWED
 from rune_jit.capture.loops.prints import LATER, STATEMENTS
 from rune_jit.capture.loops.reports import PRINTS, is_report
+from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.loops import Loops
 from rune_jit.tracing.rows import pack, unpack
+from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
+
+_ATOMS = (bool, int, float, complex, str, np.generic, np.dtype, Tracer, Size)
 
 
 class _Site:
@@ -86,8 +92,23 @@ class Prints:
         self._rows[id(site.rows)] = site.rows
         for body in self._loops.open:
             body.lists = {**body.lists, id(site.rows): site.rows}
-        kept = [x.copy() if type(x) is Tracer and x.ndim else x for x in values]
-        append(site.rows, tuple(kept))
+        append(site.rows, tuple([self._kept(x) for x in values]))
+
+    def _kept(self, x: Any) -> Any:
+        """A value as it is now."""
+        if isinstance(x, np.ndarray) or (type(x) is Tracer and x.ndim):
+            return x.copy()
+        if type(x) in (list, tuple):
+            return type(x)([self._kept(item) for item in x])
+        if type(x) is dict:
+            return {key: self._kept(item) for key, item in x.items()}
+        if x is not None and not isinstance(x, _ATOMS):
+            self._loops.refuse(f"it prints a {type(x).__name__}")
+            raise UnsupportedOpError(
+                f"print: cannot trace the text of a {type(x).__name__} (it may change before the"
+                " program has run)\nhint: print its numbers and arrays"
+            )
+        return x
 
     def has(self, items: Any) -> bool:
         """Whether a list is that of a statement."""

@@ -89,7 +89,10 @@ _PLAIN = (
     *(ast.Tuple, ast.List, ast.Call, ast.operator, ast.unaryop, ast.expr_context),
 )
 _FUNCTIONS = frozenset(("abs", "float", "int", "len", "max", "min", "sum"))
-_PURE_METHODS = frozenset(("copy", "dot", "max", "mean", "min", "std", "sum", "var"))
+_PURE_METHODS = frozenset(
+    "all any argmax argmin astype conj copy dot max mean min prod ravel reshape round std sum var"
+    " trace transpose".split()
+)
 
 
 def _is_plain_call(x: ast.Call) -> bool:
