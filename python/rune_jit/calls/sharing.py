@@ -20,6 +20,8 @@ from rune_jit.tracing.context import ValuesNeeded
 _MOST_PROGRAMS, _MOST_KINDS = 8, 64
 # How many objects must have been refused before others like them are not traced.
 _ENOUGH = 2
+# Kinds of slots of which no guard watches what a list or dict holds.
+_LISTS = ("content", "grown")
 
 
 class Shared(NamedTuple):
@@ -183,8 +185,8 @@ def _match(shared: Shared, call: Call) -> Match | None:
     static = set(call.static_leaves).difference(call.constants)
     pairs = list(zip(shared.call.leaves, call.leaves, strict=False))
     fits = all(match.pair(*pairs[i]) for i in sorted(static) if i < _count(call))
-    # What these hold is an argument.
-    contents = {id(slot.holder) for slot in shared.call.slots if slot.kind == "content"}
+    # What these hold is an argument, or is not read.
+    contents = {id(slot.holder) for slot in shared.call.slots if slot.kind in _LISTS}
     return match if fits and match.add_guards(shared.traced.guards, contents) else None
 
 

@@ -14,6 +14,7 @@ from rune_jit.calls.arguments import Call, type_of, with_state
 from rune_jit.calls.traced import Assigned
 from rune_jit.capture.state import Change, Place, Slot, at
 from rune_jit.errors import UnsupportedOpError
+from rune_jit.tracing.rows import unpack
 
 # How many programs a signature has for what its slots hold; with more it runs in segments.
 _MOST = 8
@@ -80,7 +81,10 @@ class States:
         if known is None or not found:
             return
         new = {slot.key: slot for slot in (*known, *found)}
-        if len(new) > len(known):
+        for slot in found:
+            if slot.kind == "content":  # (It is read, too.)
+                new.pop(("grown", id(slot.holder), None), None)
+        if new.keys() != {slot.key for slot in known}:
             self._slots[signature] = tuple(new.values())
             raise StateFound
 
@@ -225,13 +229,19 @@ class WithState:
         result, new, elements, rows = result
         if changes:
             found = [
-                (at(outside, path), Change(path, removed, dict(zip(keys, values, strict=True))))
-                for (path, removed, keys), values in zip(changes, elements, strict=True)
+                (at(outside, path), _change(path, removed, keys, hows, values))
+                for (path, removed, keys, hows), values in zip(changes, elements, strict=True)
             ]
             for held, change in found:
                 change.apply(held)
+        grown = self.assigned.grown
         for i, value in zip(self.assigned.slots, new, strict=True):
-            call.slots[i].write(value)
+            call.slots[i].write(unpack(value, grown[i]) if i in grown else value)
         if self.assigned.shown is not None:
             self.assigned.shown.show(rows)
         return result
+
+
+def _change(path: Any, removed: Any, keys: Any, hows: list[Any], values: list[Any]) -> Change:
+    assigned = dict(zip(keys, values, strict=False))
+    return Change(path, removed, assigned, unpack(values[len(keys) :], hows))

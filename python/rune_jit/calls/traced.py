@@ -33,6 +33,7 @@ from rune_jit.tracing.context import ValuesNeeded, user_site_of
 from rune_jit.tracing.loop_plans import LoopPlans, LoopRefused
 from rune_jit.tracing.loops import Loops
 from rune_jit.tracing.orders import Orders
+from rune_jit.tracing.rows import pack
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
@@ -73,10 +74,13 @@ class Assigned(NamedTuple):
     """The values that a function assigns to places outside."""
 
     slots: tuple[int, ...]
-    changes: tuple[tuple[Path, tuple[Any, ...], tuple[Any, ...]], ...]  # path, removed, assigned
+    # Of each list or dict: its path, the keys that are removed and assigned, and how what is
+    # appended is packed.
+    changes: tuple[tuple[Path, tuple[Any, ...], tuple[Any, ...], list[Any]], ...]
     # Makes the program's result of its leaves, if lists and dicts among the arguments are some.
     unflatten: Callable[[Any], Any] | None
     shown: Shown | None  # what is printed
+    grown: dict[int, list[Any]]  # of slots that lists make longer: how what is appended is packed
 
 
 class Raised(Exception):
@@ -298,11 +302,11 @@ def _trace_once(
         raise _cannot_assign(trace)
     assigned = trace.rebind.assigned()
     if trace.loops is not None:
-        new = [change.assigned for change in changes]
+        new = [(change.assigned, change.appended) for change in changes]
         trace.loops.check_identities(
             (result, assigned, new), lambda x: id(x) in given or trace.rebind.is_copy(x)
         )
-    made = (result, assigned, [change.assigned for change in changes])
+    made = (result, assigned, [(change.assigned, change.appended) for change in changes])
     watch.told_apart.refuse_keys(trace, arguments, made)
     result, returns_argument = with_places(trace, watch, given, result)
     shown, rows = trace.prints.end() if trace.prints is not None else (None, [])
@@ -311,7 +315,15 @@ def _trace_once(
         return traced._replace(met=watch.met())
     slots = [i for i, slot in enumerate(call.slots) if slot.key in assigned]
     held = [assigned[call.slots[i].key] for i in slots]
-    elements = [list(change.assigned.values()) for change in changes]
+    grown: dict[int, list[Any]] = {}
+    for place, i in enumerate(slots):
+        if call.slots[i].kind == "grown":
+            held[place], grown[i] = pack(trace, held[place])
+    packed = [pack(trace, change.appended) for change in changes]
+    elements = [
+        [*change.assigned.values(), *leaves]
+        for change, (leaves, _) in zip(changes, packed, strict=True)
+    ]
     stored = (held, elements)
     arrays = [x for x in call.leaves if changes and type(x) is np.ndarray]
     is_met = any(id(x) in trace.stand_ins or watch.knows(x) for x in arrays)
@@ -328,8 +340,11 @@ def _trace_once(
     elif returns_argument:
         unflatten, traced = traced.unflatten, traced._replace(unflatten=tuple)
     keys = [tuple(map(trace.rebind.outside, change.assigned)) for change in changes]
-    paths = tuple((c.path, c.removed, new) for c, new in zip(changes, keys, strict=True))
-    assigned_there = Assigned(tuple(slots), paths, unflatten, shown)
+    paths = tuple(
+        (c.path, c.removed, new, hows)
+        for c, new, (_, hows) in zip(changes, keys, packed, strict=True)
+    )
+    assigned_there = Assigned(tuple(slots), paths, unflatten, shown, grown)
     return traced._replace(assigned=assigned_there, met=watch.met())
 
 

@@ -21,6 +21,7 @@ from rune_jit.capture.callees import Callees
 from rune_jit.capture.copied_globals import Globals
 from rune_jit.capture.creation import refuse_reports
 from rune_jit.capture.foreign import Compiled, OnHost, is_compiled, public_name
+from rune_jit.capture.grown import Grown
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.loops.source import with_loops, with_loops_apart
 from rune_jit.capture.made_objects import MadeObjects
@@ -84,6 +85,9 @@ class Rebinder:
     def assigned(self) -> dict[Any, Any]:
         """By key, what slots hold at the end of the trace, if that is another thing."""
         found = dict(self._assigned)
+        for real, copy in self._copies.values():
+            if type(copy) is Grown and copy.new:
+                found["grown", id(real), None] = copy.new
         for real, now in self._attributes:
             for (kind, at, name), value in self._state.items():
                 if kind == "item" and at == id(real) and now.get(name, ABSENT) is not value:
@@ -323,8 +327,11 @@ class Rebinder:
         known = self._copies.get(id(holder))
         if known is not None:
             return known[1]
-        if type(holder) is tuple:
-            copy: Any = tuple(map(self.inside, holder))
+        if ("grown", id(holder), None) in self._state:
+            copy: Any = Grown(holder)
+            self._copies[id(holder)] = (holder, copy)
+        elif type(holder) is tuple:
+            copy = tuple(map(self.inside, holder))
             self._copies[id(holder)] = (holder, copy)
         elif ("content", id(holder), None) in self._state:
             copy = self._state["content", id(holder), None]

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rune_jit.capture.grown import Grown, is_list
 from rune_jit.capture.loops.aliases import Aliases, appended_only
 from rune_jit.capture.loops.effects import ALLOWED
 from rune_jit.capture.loops.kinds import UNSET, GivenUp, is_array, kind_of, lay_out_as
@@ -37,6 +38,7 @@ _CONSTANTS = (bool, int, float, complex, str, type(None), np.generic, np.dtype)
 
 def append(items: Any, value: Any) -> Any:
     """items.append(value)"""
+    items = items.new if type(items) is Grown else items
     trace = current_trace()
     loops = trace.loops if trace is not None else None
     if loops is None or not (loops.within or loops.growing):
@@ -85,7 +87,7 @@ def collect(items: list[Any], value: Any) -> None:
 
 def extended(items: Any, values: list[Any]) -> Any:
     """items += values"""
-    if type(items) is not list:
+    if not is_list(items):
         items += values
         return items
     for value in values:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core, trees
+from rune_jit.capture.grown import Grown, is_list
 from rune_jit.capture.loops.members import (
     FUNCTIONS,
     NOT_CALLED,
@@ -193,6 +194,7 @@ class Effects:
                 self._append_to(items)
 
     def _append_to(self, x: Any) -> None:
+        x = x.new if type(x) is Grown else x
         if type(x) is not list:
             self._look_at(x)
             return
@@ -278,8 +280,8 @@ class Effects:
             self._arrays.append(x)
         if isinstance(x, enum.Enum):
             x = type(x)
-        if isinstance(x, _ATOMS) or id(x) in self._seen:
-            return
+        if type(x) is Grown or isinstance(x, _ATOMS) or id(x) in self._seen:
+            return  # (Who reads what has grown refuses to.)
         self._seen[id(x)] = x
         if isinstance(x, enum.EnumMeta):
             self._look_at_enum(x)
@@ -360,7 +362,7 @@ class Effects:
         if self._replaces:
             self._look_at(class_of(x))
         for name, value in vars(x).items():
-            if type(value) is list or _holds_lists(value):
+            if is_list(value) or _holds_lists(value):
                 self._lists.append((name, value))
             elif not isinstance(value, FUNCTIONS) or not hasattr(kind, name):
                 self._look_at(value)
@@ -444,7 +446,7 @@ def _found(names: Iterable[str], find: Callable[[str], Any]) -> Iterator[tuple[s
 def _holds_lists(x: Any) -> bool:
     """Whether x is a dict or list of lists."""
     items = list(x.values()) if type(x) is dict else x if type(x) is list else []
-    return bool(items) and all(type(item) is list for item in items)
+    return bool(items) and all(map(is_list, items))
 
 
 def scope_of(frame: Any, names: dict[str, Any] | None = None) -> Callable[[str], Any]:

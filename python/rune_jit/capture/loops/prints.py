@@ -90,8 +90,7 @@ _PLAIN = (
 )
 _FUNCTIONS = frozenset(("abs", "float", "int", "len", "max", "min", "sum"))
 _PURE_METHODS = frozenset(
-    "all any argmax argmin astype conj copy dot max mean min prod ravel reshape round std sum var"
-    " trace transpose".split()
+    ["all", "any", "argmax", "argmin", "astype", "conj", "copy", "dot", "max", "mean", "min", "prod", "ravel", "reshape", "round", "std", "sum", "var", "trace", "transpose"]
 )
 
 

@@ -1,0 +1,66 @@
+"""Lists from outside of a function that it makes longer and does not read. What it appends is a
+result of the program, and is appended to the list after each run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+from rune_jit.capture.state import Slot
+from rune_jit.errors import StateChangedError
+from rune_jit.tracing.context import current_trace
+
+
+class Grown:
+    """The stand-in for such a list in a trace. It has what the trace has appended."""
+
+    def __init__(self, real: list[Any]) -> None:
+        self._real = real
+        self.new: list[Any] = []
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:  # which `isinstance` asks for
+        return list
+
+    def append(self, value: Any) -> None:
+        from rune_jit.capture.loops.appends import append  # which imports this module
+
+        append(self.new, value)
+
+    def extend(self, values: Iterable[Any]) -> None:
+        for value in values:
+            self.append(value)
+
+    def __iadd__(self, values: Iterable[Any]) -> Grown:
+        self.extend(values)
+        return self
+
+    def __getitem__(self, at: Any) -> Any:
+        """One of the last items, which the trace has appended."""
+        trace = current_trace()
+        is_complete = trace is None or trace.loops is None or not trace.loops.open
+        if is_complete and type(at) is int and -len(self.new) <= at < 0:
+            return self.new[at]
+        return self._refuse()
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Raises StateChangedError: what the list holds is an argument of the function."""
+        error = StateChangedError(
+            "list: cannot trace a function that reads a list and makes it longer\n"
+            "hint: return what it appends"
+        )
+        error.slots = [Slot("content", self._real)]
+        raise error
+
+
+for _name in dir(list):
+    if _name not in dir(object) and _name not in vars(Grown):
+        setattr(Grown, _name, Grown._refuse)
+for _name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__bool__", "__array__"):
+    setattr(Grown, _name, Grown._refuse)
+for _name in ("__repr__", "__str__", "__format__", "__reduce_ex__"):
+    setattr(Grown, _name, Grown._refuse)
+
+
+def is_list(x: Any) -> bool:
+    return type(x) is list or type(x) is Grown
