@@ -467,9 +467,9 @@ class Watch:
 
 def _place(kind: str, holder: Any, name: Any, value: Any) -> Slot | None:
     """The place that a guard watches which does not hold."""
-    if kind == "items" and type(holder) is list and len(holder) > len(value):
-        if not _is_broken(kind, holder[: len(value)], name, value):
-            return Slot("grown", holder)
+    is_longer = kind == "items" and type(holder) is list and len(holder) > len(value)
+    if is_longer and not _is_broken(kind, holder[: len(value)], name, value):
+        return Slot("grown", holder)
     return watched_place(kind, holder, name, value)
 
 

@@ -223,8 +223,8 @@ class Contents:
         return any(id(held) in known for _, held in containers(x))
 
     def changes(self) -> list[Change] | None:
-        """What has been done to each, None if that cannot be told: a list is shorter, or the keys of
-        a dict have another order than assignments give."""
+        """What has been done to each, None if that cannot be told: a list is shorter, or the keys
+        of a dict have another order than assignments give."""
         found = []
         for path, held, before in self._before:
             appended: list[Any] = []

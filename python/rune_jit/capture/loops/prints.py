@@ -89,16 +89,18 @@ _PLAIN = (
     *(ast.Tuple, ast.List, ast.Call, ast.operator, ast.unaryop, ast.expr_context),
 )
 _FUNCTIONS = frozenset(("abs", "float", "int", "len", "max", "min", "sum"))
-_PURE_METHODS = frozenset(
-    ["all", "any", "argmax", "argmin", "astype", "conj", "copy", "dot", "max", "mean", "min", "prod", "ravel", "reshape", "round", "std", "sum", "var", "trace", "transpose"]
+_METHOD_NAMES = (
+    "all any argmax argmin astype conj copy dot max mean min prod ravel reshape round std sum trace"
+    " transpose var"
 )
+_METHODS = frozenset(_METHOD_NAMES.split())
 
 
 def _is_plain_call(x: ast.Call) -> bool:
     path = path_of(x.func)
     if len(path) == 1:
         return path[0] in _FUNCTIONS
-    is_method = isinstance(x.func, ast.Attribute) and x.func.attr in _PURE_METHODS
+    is_method = isinstance(x.func, ast.Attribute) and x.func.attr in _METHODS
     return is_method or path[:1] in (("np",), ("numpy",), ("math",))
 
 
