@@ -13,6 +13,7 @@ from compare import assert_same
 
 import rune_jit
 from rune_jit.calls.trial import Trial
+from rune_jit.capture.loops import growing
 
 LOG: list[Any] = []
 X = np.random.default_rng(1).normal(size=(40, 3))
@@ -83,6 +84,25 @@ class Model:
             self.step()
         return self.losses[-1]
 
+    def converges(self, epochs: int) -> Any:
+        before = np.inf
+        for _ in range(epochs):
+            loss = self.step()
+            self.history["loss"].append(loss)
+            if abs(before - loss) < 1e-3:
+                break
+            before = loss
+        return self
+
+    def sorts(self, epochs: int) -> Any:
+        for i in range(epochs * 10):
+            if X[i % 40, 0] > 0.3:
+                self.losses.append((i, X[i % 40, 1]))
+            else:
+                self.history["w"].append(i)
+            self.w[0] += 1
+        return self.w
+
     def all(self, epochs: int) -> Any:
         for _ in range(epochs):
             self.step()
@@ -101,7 +121,10 @@ class Model:
         return len(self.losses)
 
 
-@pytest.mark.parametrize("function", [Model.fit, Model.last, Model.itself, Model.all])
+LISTS = [Model.fit, Model.last, Model.itself, Model.all, Model.converges, Model.sorts]
+
+
+@pytest.mark.parametrize("function", LISTS)
 def test_lists_in_objects(function: Any) -> None:
     check(function, lambda: (Model(), 30))
 
@@ -158,6 +181,12 @@ def test_what_is_appended_is_what_numpy_appends() -> None:
         assert result is found
         assert found[0] is x
         assert found[1] is found[2]
+
+
+def test_lists_that_become_longer_than_there_is_room_for(monkeypatch: Any) -> None:
+    monkeypatch.setattr(growing, "_FIRST_ROWS", 16)
+    monkeypatch.setattr(growing, "_FIRST_BYTES", 16)
+    check(Model.sorts, lambda: (Model(), 30), calls=9, misses=9)
 
 
 def test_calls_that_raise_append_what_numpy_appends() -> None:

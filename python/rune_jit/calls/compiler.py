@@ -30,7 +30,7 @@ class Compiler:
     def __init__(self, fn: Callable[..., Any], name: str, device: str | None) -> None:
         self.name = name
         self._fn, self._device = fn, device
-        self._words = FIRST_WORDS
+        self._room = 0
         # Of segments, by signature: one for all values of the signature's constants.
         self._programs: weakref.WeakValueDictionary[Any, Programs] = weakref.WeakValueDictionary()
 
@@ -59,7 +59,7 @@ class Compiler:
                 f" at {refuted} calls)\nhint: give np.bincount a minlength that is large enough"
             )
         guesses = refuted == 0
-        return trace_call(self._fn, self.name, call, run, guesses, decides, must_pay, self._words)
+        return trace_call(self._fn, self.name, call, run, guesses, decides, must_pay, self._room)
 
     def lower(self, call: Call, traced: Traced) -> Any:
         """The graph of a trace, lowered for the device; `compile()` of it is the executable."""
@@ -99,13 +99,12 @@ class Compiler:
         )
         if traced.numbers is None:
             return compiled
-        more = self._more_words if traced.numbers.has_words else None
-        return WithNumbers(compiled, traced.numbers, draws_again or traced.is_conditions, more)
+        return WithNumbers(compiled, traced.numbers, draws_again or traced.is_conditions)
 
-    def _more_words(self) -> bool:
-        """Whether further programs have more words to make random numbers of."""
-        has_more = self._words < MOST_WORDS
-        self._words = min(8 * self._words, MOST_WORDS)
+    def make_room(self) -> bool:
+        """Whether further programs have more room where data decide how many items there are."""
+        has_more = self._room < MOST_WORDS
+        self._room = min(max(8 * self._room, 8 * FIRST_WORDS), MOST_WORDS)
         return has_more
 
     def segmented(self, error: Exception, signature: Any = None) -> Segmented:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from rune_jit.capture.drawn import Numbers
@@ -11,32 +10,18 @@ from rune_jit.capture.drawn import Numbers
 class WithNumbers:
     """A CompiledCall, and what is drawn before it runs."""
 
-    def __init__(
-        self,
-        compiled: Any,
-        numbers: Numbers,
-        draws_again: bool,
-        more_words: Callable[[], bool] | None,
-    ) -> None:
-        """`draws_again`: other code draws the numbers of the call, too; `more_words`: called if the
-        program may have had too few, returns whether another one has more."""
-        self._compiled, self._numbers = compiled, numbers
-        self._draws_again, self._more_words = draws_again, more_words
-        self._memory = numbers.memory
-        self.broken = compiled.broken
+    def __init__(self, compiled: Any, numbers: Numbers, draws_again: bool) -> None:
+        """`draws_again`: other code draws the numbers of the call, too."""
+        self._compiled, self._numbers, self._draws_again = compiled, numbers, draws_again
+        self.is_current, self.broken = compiled.is_current, compiled.broken
 
     @property
     def last_used(self) -> int:
         return self._compiled.last_used  # type: ignore[no-any-return]
 
-    def is_current(self) -> bool:
-        return not self._memory.is_too_small and self._compiled.is_current()
-
     def call(self, leaves: list[Any]) -> tuple[str, Any]:
         """As CompiledCall.call. The generators have drawn if it is "done" only."""
-        if self._memory.is_too_small:
-            return "stale", None
-        with self._memory.lock:
+        with self._numbers.lock:
             restore = self._numbers.draw(leaves)
             is_done = False
             try:
@@ -47,6 +32,4 @@ class WithNumbers:
             finally:
                 if not is_done:
                     restore()
-        if status == "unsuitable" and self._more_words is not None:
-            self._memory.is_too_small = self._more_words()
         return status, result

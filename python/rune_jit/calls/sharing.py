@@ -91,7 +91,8 @@ class Sharing:
 
     def forget(self, call: Call) -> None:
         """Forgets the programs of calls like this one: data is not what they assume."""
-        self._kinds.pop(alike(call), None)
+        for kind in (call, call.plain) if call.plain is not None else (call,):
+            self._kinds.pop(alike(kind), None)
 
     def refused(self, call: Call) -> Any:
         """The entry of calls like this one if enough of them are no programs, and none is."""
@@ -234,8 +235,6 @@ def _traced_for(shared: Shared, match: Match, call: Call) -> Traced | None:
             elif isinstance(plan[1], str) and any(f"{at:x}" in plan[1] for at in replaced):
                 return None  # it has the address of an object
         outputs.append(plan)
-    if numbers is not None and numbers.memory.is_too_small:
-        return None
     if numbers is not None and (numbers := numbers.of_others(match.of)) is None:
         return None
     return traced._replace(captured=captured, outputs=outputs, guards=match.guards, numbers=numbers)

@@ -12,6 +12,7 @@ import numpy as np
 from rune_jit.arrays.array import Array
 from rune_jit.calls.arguments import Call, type_of, with_state
 from rune_jit.calls.traced import Assigned
+from rune_jit.capture.loops.growing import items_of
 from rune_jit.capture.state import Change, Place, Slot, at
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.rows import unpack
@@ -204,8 +205,7 @@ class WithState:
 
     def __init__(self, compiled: Any, assigned: Assigned) -> None:
         self.compiled, self.assigned = compiled, assigned
-        self.is_current = compiled.is_current
-        self.call = compiled.call
+        self.is_current, self.call = compiled.is_current, compiled.call
 
     @property
     def last_used(self) -> int:
@@ -236,7 +236,9 @@ class WithState:
                 change.apply(held)
         grown = self.assigned.grown
         for i, value in zip(self.assigned.slots, new, strict=True):
-            call.slots[i].write(unpack(value, grown[i]) if i in grown else value)
+            if call.slots[i].kind == "grown":
+                value = unpack(value, grown[i]) if i in grown else items_of(value)
+            call.slots[i].write(value)
         if self.assigned.shown is not None:
             self.assigned.shown.show(rows)
         return result

@@ -17,6 +17,7 @@ from rune_jit.calls.views import View, Views, with_bases, with_places
 from rune_jit.capture import effects, threads
 from rune_jit.capture.drawn import Draws, Numbers
 from rune_jit.capture.guards import Watch
+from rune_jit.capture.loops.growing import Filled
 from rune_jit.capture.loops.streams import FIRST_WORDS
 from rune_jit.capture.matching import Met, reachable
 from rune_jit.capture.printed import Prints, Shown
@@ -69,6 +70,12 @@ class Traced(NamedTuple):
     leaves_usual: bool = False  # that of LoopPlans
     numbers: Numbers | None = None  # that are drawn before each run
 
+    @property
+    def has_room(self) -> bool:
+        """Whether there is room in it for so many items only, where data decide how many."""
+        has_words = self.numbers is not None and self.numbers.has_words
+        return has_words or (self.assigned is not None and self.assigned.has_room)
+
 
 class Assigned(NamedTuple):
     """The values that a function assigns to places outside."""
@@ -81,6 +88,7 @@ class Assigned(NamedTuple):
     unflatten: Callable[[Any], Any] | None
     shown: Shown | None  # what is printed
     grown: dict[int, list[Any]]  # of slots that lists make longer: how what is appended is packed
+    has_room: bool  # whether data decide how much is appended
 
 
 class Raised(Exception):
@@ -103,12 +111,12 @@ def trace_call(
     guesses: bool = True,
     decides: bool = False,
     must_pay: bool = False,
-    words: int = FIRST_WORDS,
+    room: int = 0,
 ) -> Traced:
     """Traces `fn` for the arguments of one call. Where that fails, what it changed outside is what
     it was before. `run` compiles and runs a traced function for this call, for what the trace must
     know of the data; `guesses` and `decides` are those of Trace; `must_pay`: a large program must
-    save NumPy much time; `words`: of how many it makes the random numbers of a generator at least.
+    save NumPy much time; `room`: for how many items there is room where data decide how many there are.
 
     Raises ValuesNeeded for numbers among the arguments whose values `fn` uses, UnsupportedOpError
     or ConcretizationError (or their kinds), which names `name`, for what has no place in a
@@ -124,7 +132,8 @@ def trace_call(
             trace.in_chunks = call.in_chunks
             trace.rebind = Rebinder(trace, watch)
             trace.prints = Prints(trace, trace.loops) if decides and trace.loops else None
-            trace.draws = Draws(trace, call.leaves, words)
+            trace.draws = Draws(trace, call.leaves, max(room, FIRST_WORDS))
+            trace.room = room
             held = Held(call.slots)
             try:
                 traced = _trace_once(fn, call, trace, watch, run)
@@ -154,7 +163,7 @@ def trace_call(
                 if is_found or (refused and not pays):
                     raise error
                 if trace.has_guessed:  # the error may be of the guess alone
-                    return trace_call(fn, name, call, run, False, decides, must_pay, words)
+                    return trace_call(fn, name, call, run, False, decides, must_pay, room)
                 if not stood_in and (refused or isinstance(error, (RuneJitError, LoopRefused))):
                     raise error
                 if not stood_in:
@@ -250,6 +259,7 @@ def _trace_once(
                 trace.loops.fail("the function has handled an error of its body")
             raise_what_was_caught()
             trace.draws.end()
+            trace.rebind.end()
             if trace.may_raise_on_host and trace.rebind.may_handle_errors():
                 raise UnsupportedOpError(
                     f"{trace.name}: cannot trace a function that may handle errors of calls on the"
@@ -316,8 +326,9 @@ def _trace_once(
     slots = [i for i, slot in enumerate(call.slots) if slot.key in assigned]
     held = [assigned[call.slots[i].key] for i in slots]
     grown: dict[int, list[Any]] = {}
+    has_room = any(type(x) is Filled for x in held)
     for place, i in enumerate(slots):
-        if call.slots[i].kind == "grown":
+        if call.slots[i].kind == "grown" and type(held[place]) is list:
             held[place], grown[i] = pack(trace, held[place])
     packed = [pack(trace, change.appended) for change in changes]
     elements = [
@@ -344,7 +355,7 @@ def _trace_once(
         (c.path, c.removed, new, hows)
         for c, new, (_, hows) in zip(changes, keys, packed, strict=True)
     )
-    assigned_there = Assigned(tuple(slots), paths, unflatten, shown, grown)
+    assigned_there = Assigned(tuple(slots), paths, unflatten, shown, grown, has_room)
     return traced._replace(assigned=assigned_there, met=watch.met())
 
 

@@ -80,28 +80,20 @@ class Repeated(NamedTuple):
     items: list[Any]  # Sites and Repeateds
 
 
-class Memory:
-    """What all programs share that have the same arrays."""
-
-    def __init__(self) -> None:
-        self.lock = threading.RLock()  # held while a program reads the arrays
-        self.is_too_small = False  # whether another program is to be made, which has more words
-
-
 class Numbers:
     """What the generators draw before a program runs."""
 
     def __init__(self, sources: list[Any], items: list[Any], arrays: frozenset[int]) -> None:
         """`arrays`: the ids of those that the program has for numbers."""
         self._sources, self._items, self.arrays = sources, items, arrays
-        self.memory = Memory()
+        self.lock = threading.RLock()  # held while a program reads the arrays
 
     def of_others(self, find: Callable[[Any], Any]) -> Numbers | None:
         """The same of other generators: those that `find` has in the places of these. None if there
         is none for one of them."""
         sources = [find(x) for x in self._sources]
         made = Numbers(sources, _found(self._items, find), self.arrays)
-        made.memory = self.memory
+        made.lock = self.lock  # (The arrays are the same.)
         is_known = all(x is not None for x in (*made._sources, *made._captured))
         return made if is_known else None
 

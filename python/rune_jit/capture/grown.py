@@ -1,5 +1,6 @@
 """Lists from outside of a function that it makes longer and does not read. What it appends is a
-result of the program, and is appended to the list after each run."""
+result of the program, and is appended to the list after each run. Where data decide how much that
+is, the program has arrays for it (loops/growing.py)."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ class Grown:
     def __init__(self, real: list[Any]) -> None:
         self._real = real
         self.new: list[Any] = []
+        self.result: Any = self.new  # at the end of the trace: this list, or a Filled
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:  # which `isinstance` asks for
@@ -60,6 +62,16 @@ for _name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__boo
     setattr(Grown, _name, Grown._refuse)
 for _name in ("__repr__", "__str__", "__format__", "__reduce_ex__"):
     setattr(Grown, _name, Grown._refuse)
+
+
+def changes_list(items: list[Any]) -> StateChangedError:
+    """The error of a trace that makes a list from outside longer."""
+    error = StateChangedError(
+        "list: cannot trace a function that makes a list longer (the program would not do so at"
+        " later calls)\nhint: return what it appends"
+    )
+    error.slots = [Slot("grown", items)]
+    return error
 
 
 def is_list(x: Any) -> bool:

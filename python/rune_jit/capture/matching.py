@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rune_jit import _core, trees
+from rune_jit.capture.grown import Grown
 from rune_jit.capture.objects import OF_GENERATORS, is_library, is_replaceable
 from rune_jit.capture.state import Unbound, bound_members
 from rune_jit.tracing.tracer import Tracer
@@ -262,7 +263,11 @@ def reachable(x: Any) -> Iterator[Any]:
         if type(x) in weakref.ProxyTypes:  # what it stands for may be gone
             continue
         yield x
-        if id(x) in seen or isinstance(x, (type, types.ModuleType, str, bytes, Tracer)):
+        if (
+            type(x) is Grown
+            or id(x) in seen
+            or isinstance(x, (type, types.ModuleType, str, bytes, Tracer))
+        ):
             continue
         if isinstance(x, np.ndarray):
             open_ += x.ravel().tolist() if x.dtype.hasobject else ()

@@ -23,6 +23,7 @@ from rune_jit.capture.creation import refuse_reports
 from rune_jit.capture.foreign import Compiled, OnHost, is_compiled, public_name
 from rune_jit.capture.grown import Grown
 from rune_jit.capture.guards import Watch
+from rune_jit.capture.loops.growing import result_of, watch
 from rune_jit.capture.loops.source import with_loops, with_loops_apart
 from rune_jit.capture.made_objects import MadeObjects
 from rune_jit.capture.math_functions import is_of_math
@@ -64,6 +65,7 @@ class Rebinder:
         self._state: dict[Any, Any] = {}  # by key of a slot, what it holds in the trace
         self._assigned: dict[Any, Any] = {}  # what it holds afterwards, if that is another thing
         self._holders: set[int] = set()  # ids of the slots' holders
+        self._grown: list[Grown] = []
         self._attributes: list[tuple[Any, Any]] = []  # of objects and their copies
         self._copies_holders = copies_holders  # containers and objects that hold arrays
         self._watch = watch
@@ -81,13 +83,21 @@ class Rebinder:
         """Makes values stand for what slots hold."""
         self._state = {slot.key: x for slot, x in zip(slots, values, strict=True)}
         self._holders = {id(slot.holder) for slot in slots}
+        for slot in slots:
+            if slot.kind == "grown":  # its arrays are older than all loops
+                self.inside(slot.holder)
+
+    def end(self) -> None:
+        """Called at the end of the trace, while it is active."""
+        for grown in self._grown:
+            grown.result = result_of(self._trace, grown.new)
 
     def assigned(self) -> dict[Any, Any]:
         """By key, what slots hold at the end of the trace, if that is another thing."""
         found = dict(self._assigned)
         for real, copy in self._copies.values():
-            if type(copy) is Grown and copy.new:
-                found["grown", id(real), None] = copy.new
+            if type(copy) is Grown and copy.result:
+                found["grown", id(real), None] = copy.result
         for real, now in self._attributes:
             for (kind, at, name), value in self._state.items():
                 if kind == "item" and at == id(real) and now.get(name, ABSENT) is not value:
@@ -330,6 +340,8 @@ class Rebinder:
         if ("grown", id(holder), None) in self._state:
             copy: Any = Grown(holder)
             self._copies[id(holder)] = (holder, copy)
+            self._grown.append(copy)
+            watch(self._trace, f"list {len(self._grown)}", copy.new, self._trace.room)
         elif type(holder) is tuple:
             copy = tuple(map(self.inside, holder))
             self._copies[id(holder)] = (holder, copy)

@@ -418,8 +418,8 @@ class Loops:
         plans = self.plans
         if isinstance(error, LoopRefused):
             pass  # what is done about it is known
-        elif isinstance(error, ValuesNeeded):
-            return False  # of arguments, which no loop has changed
+        elif isinstance(error, ValuesNeeded) or getattr(error, "slots", None):
+            return False  # of arguments, which no loop has changed; of places that become arguments
         elif self.within:
             loop, why = self.within[-1], str(error) or type(error).__name__
             if plans.refusal(loop) is None and not self._peel_more(why):

@@ -75,6 +75,7 @@ class Trace:
         self.functions: list[tuple[str, Any]] = []  # that the program calls: (name, callable)
         self.rebind: Any = None  # gives functions as they run in this trace: capture.rebinder
         self.draws: Any = None  # of generators from outside: capture.drawn. None in segments
+        self.room = 0  # for how many items there is room where data decide how many there are
         self.prints: Any = None  # what it prints: capture.printed; None if it may not
         self.callees: dict[int, tuple[Any, Any]] = {}  # by id: what is called, and in its place
         self.choices: dict[Any, int] = {}  # by place, how often it has gone on without a value

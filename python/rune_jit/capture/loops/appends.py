@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rune_jit.capture.grown import Grown, is_list
+from rune_jit.capture.grown import Grown, changes_list, is_list
 from rune_jit.capture.loops.aliases import Aliases, appended_only
 from rune_jit.capture.loops.effects import ALLOWED
 from rune_jit.capture.loops.kinds import UNSET, GivenUp, is_array, kind_of, lay_out_as
@@ -47,6 +47,8 @@ def append(items: Any, value: Any) -> Any:
         if type(items) is not deque:
             loops.refuse("it calls the method append")
         return items.append(value)
+    if trace is not None and trace.decides and trace.rebind.knows(items):
+        raise changes_list(items)
     if (found := loops.growing.get(id(items))) is not None and found.is_wanted:
         caller = sys._getframe(1)
         found.append(value, (caller.f_code, caller.f_lasti))
