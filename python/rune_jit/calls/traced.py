@@ -12,24 +12,24 @@ import numpy as np
 
 from rune_jit import trees
 from rune_jit.arrays.array import Array
-from rune_jit.calls.arguments import STATE, USED_ONCE, Call, is_defined_often, is_turned, may_repeat
+from rune_jit.calls.arguments import STATE, Call, is_defined_often, is_turned, may_repeat
+from rune_jit.calls.outputs import plan_output
 from rune_jit.calls.views import View, Views, with_bases, with_places
 from rune_jit.capture import effects, threads
 from rune_jit.capture.drawn import Draws, Numbers
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.loops.growing import Filled
 from rune_jit.capture.loops.streams import FIRST_WORDS
-from rune_jit.capture.matching import Met, reachable
+from rune_jit.capture.matching import Met
 from rune_jit.capture.printed import Prints, Shown
 from rune_jit.capture.rebinder import Rebinder
-from rune_jit.capture.state import Contents, Held, Path, Place, containers, places
+from rune_jit.capture.state import Contents, Held, Path, containers, places
 from rune_jit.errors import (
     ConcretizationError,
     RuneJitError,
     UnsupportedOpError,
     noted_refusals,
 )
-from rune_jit.rules.indexing.selection import Selection
 from rune_jit.tracing.context import ValuesNeeded, user_site_of
 from rune_jit.tracing.loop_plans import LoopPlans, LoopRefused
 from rune_jit.tracing.loops import Loops
@@ -116,7 +116,7 @@ def trace_call(
     """Traces `fn` for the arguments of one call. Where that fails, what it changed outside is what
     it was before. `run` compiles and runs a traced function for this call, for what the trace must
     know of the data; `guesses` and `decides` are those of Trace; `must_pay`: a large program must
-    save NumPy much time; `room`: for how many items there is room where data decide how many there are.
+    save NumPy much time; `room`: for how many items there is room where data decide how many.
 
     Raises ValuesNeeded for numbers among the arguments whose values `fn` uses, UnsupportedOpError
     or ConcretizationError (or their kinds), which names `name`, for what has no place in a
@@ -403,7 +403,7 @@ def _finish(
     orders = Orders(trace.turned)
     for leaf in leaves:
         number = len(computed)
-        outputs.append(_plan_output(trace, leaf, computed, planned))
+        outputs.append(plan_output(trace, leaf, computed, planned))
         is_array = len(computed) > number and isinstance(leaf, Tracer) and leaf.ndim > 1
         if is_array and takes_numpys and orders.is_fortran(leaf):
             turned_results.append(number)
@@ -469,69 +469,3 @@ def _input_tracer(trace: Trace, leaf: Any, position: int, shape: tuple[Any, ...]
 
 def _transposed(trace: Trace, value: Any) -> Any:
     return trace.builder.transpose(value, tuple(range(len(value.shape)))[::-1])
-
-
-def _plan_output(
-    trace: Trace, leaf: Any, computed: list[Any], planned: dict[int, tuple[Any, ...]]
-) -> tuple[Any, ...]:
-    """Where a leaf of the result comes from at each call; values to compute are appended. `planned`
-    holds the plans of storages, so that one array returned twice is one."""
-    if isinstance(leaf, Selection):
-        raise leaf.refusal("getitem")
-    if type(leaf) is Place and leaf.path is not None:
-        return ("constant", leaf)
-    if type(leaf) is Place and not _holds_tracer(leaf.real):
-        return ("constant", leaf.real)
-    if not isinstance(leaf, Tracer):
-        if isinstance(leaf, np.ndarray) and not (leaf.dtype.hasobject and _holds_tracer(leaf)):
-            return ("constant" if trace.rebind.knows(leaf) else "copy", leaf)
-        is_used_later = isinstance(leaf, USED_ONCE) or trace.rebind.is_made_here(leaf)
-        if is_used_later or (_holds_tracer(leaf) and not trace.rebind.is_copy(leaf)):
-            raise UnsupportedOpError(
-                f"{trace.name}: cannot return a {type(leaf).__name__} that computes with traced"
-                " values after the trace\nhint: return arrays, numbers and containers of these"
-            )
-        real = trace.rebind.outside(leaf)
-        if trace.rebind.is_new(real):
-            raise UnsupportedOpError(
-                f"{trace.name}: cannot return a {type(real).__name__} that the function makes (each"
-                " call makes another one)\nhint: return arrays, numbers and containers of these"
-            )
-        return ("constant", real)
-    leaf._check_trace(trace)
-    storage = leaf._storage
-    if storage.array is not None:
-        return ("copy", np.array(leaf._array()))
-    if not leaf._steps and storage.leaf is not None:
-        return ("leaf", storage.leaf)
-    if not leaf._steps and storage.captured is not None:
-        return ("constant", storage.captured)
-    if not leaf._steps and id(storage) in planned:
-        return planned[id(storage)]
-    value = leaf._value_in(trace)
-    computed.append(value)
-    is_array = leaf.ndim == 0 and not storage.scalar
-    plan: tuple[Any, ...] = ("computed", len(computed) - 1, value.weak is not None, is_array)
-    kind = trace.builder.unsure_kind(value) if storage.scalar else None
-    if kind is not None and np.dtype(kind) != value.dtype and trace.may_guess:
-        # Of `s = 0` and then `s += x[i]` under a condition: that it has held once.
-        trace.guess()
-        is_numpys = trace.builder.ufunc("logical_not", [trace.builder.is_python(value)])[0]
-        trace.builder.assume(is_numpys)
-    elif kind is not None:
-        if np.dtype(kind) != value.dtype:  # it does not hold all integers
-            raise ConcretizationError(
-                f"{trace.name}: cannot tell whether a result is NumPy's {value.dtype} or Python's"
-                f" {kind} (a loop that may have no iteration, or an if, computes it)\n"
-                f"hint: begin with NumPy's number: np.{value.dtype}(0)"
-            )
-        computed.append(trace.builder.is_python(value))
-        plan = (*plan, len(computed) - 1)
-    if not leaf._steps:
-        planned[id(storage)] = plan
-    return plan
-
-
-def _holds_tracer(x: Any) -> bool:
-    """Whether a function's closure, a container or an object's attributes hold a tracer."""
-    return any(type(held) in (Tracer, Selection) for held in reachable(x))

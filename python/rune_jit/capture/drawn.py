@@ -25,6 +25,7 @@ from rune_jit import _core
 from rune_jit.capture.loops.drawing import at_once
 from rune_jit.capture.loops.kinds import GivenUp
 from rune_jit.capture.loops.streams import MOST_WORDS, sampler_of, source_of_words
+from rune_jit.capture.random_methods import Outside
 from rune_jit.errors import ConcretizationError
 from rune_jit.tracing.loop_plans import LoopRefused
 from rune_jit.tracing.sizes import Size
@@ -69,14 +70,14 @@ class Words(NamedTuple):
     """What the program makes numbers of: words, and what `at` and `held` of samplers.py are."""
 
     source: int
-    count: int
+    num_words: int
     arrays: tuple[np.ndarray, ...]
 
 
 class Repeated(NamedTuple):
     """The draws of each iteration of a loop."""
 
-    count: int
+    times: int
     items: list[Any]  # Sites and Repeateds
 
 
@@ -134,12 +135,12 @@ class Numbers:
     def _fill(self, item: Any, leaves: list[Any], at: tuple[int, ...]) -> None:
         if type(item) is Repeated:
             if not self._fill_at_once(item, leaves, at):
-                for k in range(item.count):
+                for k in range(item.times):
                     for x in item.items:
                         self._fill(x, leaves, (*at, k))
             return
         if type(item) is Words:
-            made = source_of_words(self._sources[item.source]).begin(item.count)
+            made = source_of_words(self._sources[item.source]).begin(item.num_words)
             for array, x in zip(item.arrays, made, strict=True):
                 array[...] = x
             return
@@ -150,9 +151,10 @@ class Numbers:
 
     def _fill_at_once(self, loop: Repeated, leaves: list[Any], at: tuple[int, ...]) -> bool:
         """Whether one call has drawn the numbers of all iterations."""
-        site, counts = loop, []
+        site: Any = loop
+        counts: list[int] = []
         while type(site) is Repeated and len(site.items) == 1:
-            counts.append(site.count)
+            counts.append(site.times)
             site = site.items[0]
         if type(site) is not Site or site.numbers is None:
             return False
@@ -213,6 +215,7 @@ class Draws:
         self._words: dict[int, Words] = {}  # by the numbers of generators
         self._outermost: list[Any] = []
         self._sources: list[Any] = []
+        self._stand_ins: list[Any] = []
         self._items = self._outermost  # of the innermost loop whose body is traced
         self._around: list[tuple[Any, Any]] = []  # its iterations and those of loops around it
         self._values: dict[int, Any] = {}  # by id of an array that the program reads
@@ -223,14 +226,26 @@ class Draws:
         self._needed: dict[int, int] = {}
         self._needed_before: list[dict[int, int]] = []
 
-    def stand_in(self, source: Any) -> Any:
-        """The generator as the trace sees it."""
-        from rune_jit.capture.generators import stand_in_of  # not before: it loads numpy.random
+    def stand_in(self, x: Any) -> Any:
+        """What the trace sees of a generator from outside or of a method of one; None for all
+        else."""
+        from rune_jit.capture import generators  # not before: it loads numpy.random
 
-        made = stand_in_of(source)
-        made.draws, made.number = self, len(self._sources)
-        self._sources.append(source)
-        return made
+        if not generators.is_source(x):
+            method = generators.method_of_source(x)
+            return None if method is None else getattr(self.stand_in(method[0]), method[1])
+        known = next((i for i, source in enumerate(self._sources) if source is x), None)
+        if known is None:
+            made = generators.stand_in_of(x)
+            made.draws, made.number = self, len(self._sources)
+            self._sources.append(x)
+            self._stand_ins.append(made)
+            return made
+        return self._stand_ins[known]
+
+    def source_of(self, stand_in: Outside) -> Any:
+        """The generator."""
+        return self._sources[stand_in.number]
 
     def numbers(self) -> Numbers | None:
         """What has been drawn so far; None if that is nothing."""
@@ -338,11 +353,11 @@ class Draws:
     def end(self) -> None:
         """Called at the end of the trace. Raises LoopRefused."""
         for number, words in self._words.items():
-            if self._needed[number] > words.count < MOST_WORDS:
+            if self._needed[number] > words.num_words < MOST_WORDS:
                 self._loops.plans.words[number] = min(self._needed[number], MOST_WORDS)
                 raise LoopRefused
             taken = self._values[id(words.arrays[1])][0]
-            self._trace.raise_if(self._trace.operand(taken > words.count))
+            self._trace.raise_if(self._trace.operand(taken > words.num_words))
 
     def _select(self, stand_in: Any, name: str, x: Any, *args: Any, **kwargs: Any) -> Any:
         """What a method does that takes elements of an array at random positions."""

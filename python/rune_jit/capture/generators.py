@@ -98,7 +98,7 @@ def method_of_source(x: Any) -> tuple[Any, str] | None:
     if is_source(source) and callable(x):
         return source, x.__name__
     name = _functions().get(id(x))
-    return None if name is None else (np.random.mtrand._rand, name)  # type: ignore[attr-defined]
+    return None if name is None else (np.random.mtrand._rand, name)
 
 
 @functools.cache

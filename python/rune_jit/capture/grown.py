@@ -4,7 +4,7 @@ is, the program has arrays for it (loops/growing.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 from rune_jit.capture.state import Slot
@@ -15,8 +15,9 @@ from rune_jit.tracing.context import current_trace
 class Grown:
     """The stand-in for such a list in a trace. It has what the trace has appended."""
 
-    def __init__(self, real: list[Any]) -> None:
-        self._real = real
+    def __init__(self, real: list[Any], append: Callable[[list[Any], Any], None]) -> None:
+        """`append` does what a trace does to append to a list of its own."""
+        self._real, self._append = real, append
         self.new: list[Any] = []
         self.result: Any = self.new  # at the end of the trace: this list, or a Filled
 
@@ -25,9 +26,7 @@ class Grown:
         return list
 
     def append(self, value: Any) -> None:
-        from rune_jit.capture.loops.appends import append  # which imports this module
-
-        append(self.new, value)
+        self._append(self.new, value)
 
     def extend(self, values: Iterable[Any]) -> None:
         for value in values:

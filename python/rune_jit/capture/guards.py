@@ -396,7 +396,7 @@ class Watch:
         changed = [guards[i] for i in _core.broken_guards(guards)]
         names = [_change(self._may_grow, *guard) for guard in changed]
         what = next(filter(None, names), None)
-        slots = [_place(*guard) for guard, name in zip(changed, names, strict=True) if name]
+        slots = [watched_place(*guard) for guard, name in zip(changed, names, strict=True) if name]
         for kept in self._kept:
             _, held, name, before = kept
             if name == "attributes":
@@ -463,14 +463,6 @@ class Watch:
                 (held.extend if is_sequence else held.update)(before)
         for source, state in self._generators:
             self._random.set_state(source, state)
-
-
-def _place(kind: str, holder: Any, name: Any, value: Any) -> Slot | None:
-    """The place that a guard watches which does not hold."""
-    is_longer = kind == "items" and type(holder) is list and len(holder) > len(value)
-    if is_longer and not _is_broken(kind, holder[: len(value)], name, value):
-        return Slot("grown", holder)
-    return watched_place(kind, holder, name, value)
 
 
 def _is_broken(*guard: Any) -> bool:

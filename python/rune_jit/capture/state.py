@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import operator
 import types
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -52,7 +53,10 @@ class Slot(NamedTuple):
 
 
 def watched_place(kind: str, holder: Any, name: Any, value: Any) -> Slot | None:
-    """The place that a guard watches, if it is one that can be assigned."""
+    """The place that a guard watches that does not hold, if it is one that can be assigned."""
+    is_longer = kind == "items" and type(holder) is list and len(holder) > len(value)
+    if is_longer and all(map(operator.is_, holder, value)):
+        return Slot("grown", holder)
     if kind == "items":
         return Slot("content", holder) if type(holder) in (list, dict) else None
     return Slot(kind, holder, name) if kind in ("item", "cell") else None

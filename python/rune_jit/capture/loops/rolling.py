@@ -14,15 +14,15 @@ from typing import Any, NoReturn
 import numpy as np
 
 from rune_jit.capture.loops.bodies import Attempt
-from rune_jit.capture.loops.branches import Conditions, is_traced
+from rune_jit.capture.loops.branches import is_traced
 from rune_jit.capture.loops.draws import draws_of
 from rune_jit.capture.loops.effects import Effects, Refused
 from rune_jit.capture.loops.iterables import Counted, bound_in, counted, made, numbers_of
 from rune_jit.capture.loops.kinds import GivenUp, Unsettled, Unstable, any_value
 from rune_jit.capture.loops.lists import begin_lists, end_lists, stand_in
 from rune_jit.capture.loops.places import Changed, Filled, Held, Place, assigned
-from rune_jit.capture.loops.plain import PLAIN, Plain
-from rune_jit.capture.loops.ranges import UNLIMITED, Range, limited
+from rune_jit.capture.loops.plain import Plain
+from rune_jit.capture.loops.ranges import Range
 from rune_jit.capture.loops.replays import Replay
 from rune_jit.capture.loops.source import LOOPS
 from rune_jit.capture.loops.streams import streams_of
@@ -33,7 +33,7 @@ from rune_jit.tracing.loop_plans import LoopRefused
 from rune_jit.tracing.trace import Trace
 
 # A loop of at most this many iterations, without loops in it, is unrolled.
-_FEW = 3
+FEW = 3
 # A comprehension of at most this many items is unrolled.
 _FEW_ITEMS = 16
 # How often a body is traced at most before the loop is refused.
@@ -60,7 +60,7 @@ def begin(number: int, over: Any) -> Any:
     if found is None:
         return Plain(made(over))
     loop, (numbers, item) = LOOPS[number], found
-    few = 1 if loop.has_loops else _FEW_ITEMS if loop.is_comprehension else _FEW
+    few = 1 if loop.has_loops else _FEW_ITEMS if loop.is_comprehension else FEW
     if numbers.is_known and len(numbers.known) <= few:
         return Plain(made(over))
     why = loop.refusal or loops.plans.refusal(number)
@@ -72,29 +72,7 @@ def begin(number: int, over: Any) -> Any:
     return _For(trace, loop, numbers, item, sys._getframe(1), by_data)
 
 
-def begin_while(number: int, *limit: Any) -> Any:
-    """What a `while` loop of a traced function asks whether it goes on: `limit` is its counter, and
-    the number that limits it."""
-    trace = current_trace()
-    loops = trace.loops if trace is not None else None
-    if trace is None or loops is None:
-        return PLAIN
-    loop = LOOPS[number]
-    why = loop.refusal or loops.plans.refusal(number)
-    if why:
-        loops.plans.report[number] = (loop.where, f"runs all iterations: {why}")
-        return PLAIN
-    numbers = None
-    if loop.limit:
-        name, includes, _ = loop.limit
-        counter, bound = limit
-        numbers = limited(counter, bound, loop.steps[name], includes)
-        if numbers is not None and numbers.is_known and len(numbers.known) <= _FEW:
-            return PLAIN
-    return _While(trace, loop, numbers, sys._getframe(1))
-
-
-class _Rolling:
+class Rolling:
     """A loop that becomes one of the program, if its body allows that."""
 
     def __init__(self, trace: Trace, loop: Loop, frame: Any) -> None:
@@ -377,7 +355,7 @@ def _unstable(error: Exception) -> Exception:
     return unstable
 
 
-class _For(_Rolling):
+class _For(Rolling):
     """A `for` loop."""
 
     def __init__(
@@ -424,92 +402,3 @@ class _For(_Rolling):
                 self._loops.fail(f"the loop in it ({self._loop.where}) runs all iterations: {why}")
             range(rest.start, rest.stop)  # raises
         yield from rest.known
-
-
-class _While(_Rolling, Conditions):
-    """A `while` loop. `numbers` are those of its counter, if that is limited."""
-
-    def __init__(self, trace: Trace, loop: Loop, numbers: Range | None, frame: Any) -> None:
-        super().__init__(trace, loop, frame)
-        Conditions.__init__(self, self._is_unknown_test, self._refuse)
-        self._is_plain = False
-        self._range = numbers or UNLIMITED
-        self._is_counted = numbers is not None and loop.limit is not None and loop.limit.is_all
-        self._driver = self._run()
-        self._test: Any = None
-        self._entry: Any = None  # the test before the body was traced
-        self._condition: Any = None  # that the loop has not been left before its test
-
-    def _is_unknown_test(self, x: Any) -> bool:
-        return not self._is_plain and is_traced(x)
-
-    def goes_on(self, test: Any) -> Any:
-        """Called with the loop's condition before each iteration. Returns whether the body runs."""
-        if self._is_plain:
-            self.rebinds = False
-            return test
-        if self._condition is not None:
-            self._condition.__exit__(None, None, None)
-            self._condition = None
-        self._test, self.rebinds = test, False
-        if next(self._driver, None) is None:
-            self._frame, self.rebinds = None, bool(self.results)
-            return False
-        return True
-
-    def stops(self, flag: Any) -> Any:
-        stops_now = super().stops(flag)
-        if is_traced(flag) and (self._is_symbolic or self._is_apart):
-            holds = self._negated(flag)._value_in(self._trace)
-            self._condition = self._loops.where(self._trace.builder, holds)
-            self._condition.__enter__()
-        return stops_now
-
-    def _rolled(self, rest: Range) -> Iterator[Any]:
-        self._entry = self._test
-        yield from super()._rolled(rest)
-
-    def _run(self) -> Iterator[Any]:
-        if not self._is_counted and not is_traced(self._test) and not self._test:
-            return
-        if is_traced(self._test) and not self._is_counted:
-            self._first = self._as_bool(self._test)
-        yield from self._steps(self._range)
-
-    def _apart(self, numbers: list[Any]) -> Iterator[Any]:
-        for number in numbers:
-            yield from super()._apart([number])
-            if self._is_counted:
-                continue
-            test = self._as_bool(self._test)
-            if self._first is not True and is_traced(test):
-                self._first = np.logical_and(self._first, test)
-            elif is_traced(test) or not test:
-                self._first = test
-
-    def _goes_on(self) -> Any:
-        leaves = super()._goes_on()
-        if self._is_counted:
-            return leaves
-        if not is_traced(self._test):
-            if not self._test:
-                raise GivenUp("it ends after one iteration")
-            if leaves is None and self._range.is_unlimited:
-                raise GivenUp("nothing that the program computes ends it")
-            return leaves
-        test = self._as_bool(self._test)
-        return test if leaves is None else np.logical_and(leaves, test)
-
-    @staticmethod
-    def _as_bool(test: Any) -> Any:
-        if not is_traced(test):
-            return bool(test)
-        return test if test.dtype == bool else np.not_equal(test, 0)
-
-    def _iterations(self, rest: Range, why: str) -> Iterator[Any]:
-        self._is_plain = True
-        self._test = self._entry
-        if is_traced(self._test) and self._loops.open:
-            self._loops.fail(f"the loop in it ({self._loop.where}) runs all iterations: {why}")
-        while self._test:
-            yield True
