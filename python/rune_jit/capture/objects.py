@@ -83,6 +83,12 @@ def _is_pandas_own(x: Any) -> bool:
     return isinstance(module, str) and module.partition(".")[0] == "pandas"
 
 
+def is_bar(x: Any) -> bool:
+    """Whether x is tqdm's class or function."""
+    name = getattr(x, "__name__", None)
+    return name in ("tqdm", "trange") and str(x.__module__).partition(".")[0] == "tqdm"
+
+
 def is_copied(x: Any, assigned: Container[int] = ()) -> bool:
     """Whether a trace sees a copy of x with traced arrays in it: a list, tuple or dict, or an
     object of a Python class, that holds arrays which can be replaced, random generators, or

@@ -39,8 +39,8 @@ _ATOMS = (bool, int, float, complex, str, np.generic, np.dtype, Tracer, Size)
 class _Site:
     """A statement that the trace has met."""
 
-    def __init__(self, statement: int, place: int) -> None:
-        self.statement = statement
+    def __init__(self, function: Callable[..., None], place: int) -> None:
+        self.function = function  # which prints the values
         self.rows: list[Any] = []  # the values of each time that it prints
         # Where these stand among all: the place of each loop around it and in which of its
         # iterations it prints, from outside to inside, and its own place.
@@ -50,7 +50,7 @@ class _Site:
 class Shown(NamedTuple):
     """What to print, by the statements' values."""
 
-    statements: tuple[int, ...]
+    functions: tuple[Callable[..., None], ...]  # which print the values
     columns: list[list[Any]]  # of each, how its values are packed, by position
     order: tuple[tuple[int, int], ...]  # numbers of statements, and of the times that they print
 
@@ -60,7 +60,7 @@ class Shown(NamedTuple):
             for leaves, hows in zip(packed, self.columns, strict=True)
         ]
         for number, time in self.order:
-            STATEMENTS[self.statements[number]](*(column[time] for column in values[number]))
+            self.functions[number](*(column[time] for column in values[number]))
 
 
 class Prints:
@@ -86,8 +86,9 @@ class Prints:
             site.path[:0] = [(place,), iterations(site.rows)]
         self._sites += sites
 
-    def later(self, statement: int, values: tuple[Any, ...]) -> None:
-        site = _Site(statement, next(self._places))
+    def later(self, function: Callable[..., None], values: tuple[Any, ...]) -> None:
+        """Calls a function with values when the program has run."""
+        site = _Site(function, next(self._places))
         self._sites.append(site)
         self._rows[id(site.rows)] = site.rows
         for body in self._loops.open:
@@ -127,7 +128,7 @@ class Prints:
         ]
         columns = [[hows for _, hows in site] for site in packed]
         order = tuple((number, time) for _, number, time in sorted(keys))
-        shown = Shown(tuple(site.statement for site in self._sites), columns, order)
+        shown = Shown(tuple(site.function for site in self._sites), columns, order)
         return shown if order else None, [[leaves for leaves, _ in site] for site in packed]
 
 
@@ -143,7 +144,7 @@ def _prints() -> bool:
 
 
 def _later(statement: int, *values: Any) -> None:
-    require_trace().prints.later(statement, values)
+    require_trace().prints.later(STATEMENTS[statement], values)
 
 
 ALLOWED += [_prints, _later]

@@ -35,6 +35,7 @@ from rune_jit.capture.names import (
     names_in_classes,
 )
 from rune_jit.capture.objects import (
+    is_bar,
     is_copied,
     is_library,
     is_of_pandas,
@@ -279,8 +280,8 @@ class Rebinder:
 
     def inside(self, value: Any) -> Any:
         """The stand-in for a value of a cell, a default argument or a container in the trace."""
-        stand_in = self.stand_in(value)
-        if stand_in is value:
+        stand_in = value if is_bar(value) else self.stand_in(value)
+        if stand_in is value and not is_bar(value):
             self._watch.look(value)
         return stand_in
 

@@ -34,7 +34,7 @@ from rune_jit.capture.loops.places import Global, Held, Variable
 from rune_jit.capture.loops.source import source_of
 from rune_jit.capture.loops.structures import class_of, is_named_tuple
 from rune_jit.capture.loops.syntax import Path, Uses
-from rune_jit.capture.objects import can_be_copied, is_library
+from rune_jit.capture.objects import can_be_copied, is_bar, is_library
 from rune_jit.capture.random_methods import METHODS, Outside
 from rune_jit.capture.shim import ModuleView, original
 from rune_jit.tracing.sizes import Size
@@ -280,8 +280,10 @@ class Effects:
             self._arrays.append(x)
         if isinstance(x, enum.Enum):
             x = type(x)
-        if type(x) is Grown or isinstance(x, _ATOMS) or id(x) in self._seen:
-            return  # (Who reads what has grown refuses to.)
+        if isinstance(x, _ATOMS) or id(x) in self._seen:
+            return
+        if type(x) is Grown or is_bar(x):  # which are not read, and not made in a trace
+            return
         self._seen[id(x)] = x
         if isinstance(x, enum.EnumMeta):
             self._look_at_enum(x)

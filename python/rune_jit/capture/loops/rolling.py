@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,11 +17,19 @@ from rune_jit.capture.loops.bodies import Attempt
 from rune_jit.capture.loops.branches import is_traced
 from rune_jit.capture.loops.draws import draws_of
 from rune_jit.capture.loops.effects import Effects, Refused
-from rune_jit.capture.loops.iterables import Counted, bound_in, counted, made, numbers_of
+from rune_jit.capture.loops.iterables import (
+    Counted,
+    bound_in,
+    counted,
+    made,
+    numbers_of,
+    without_bars,
+)
 from rune_jit.capture.loops.kinds import GivenUp, Unsettled, Unstable, any_value
 from rune_jit.capture.loops.lists import begin_lists, end_lists, stand_in
 from rune_jit.capture.loops.places import Changed, Filled, Held, Place, assigned
 from rune_jit.capture.loops.plain import Plain
+from rune_jit.capture.loops.progress import Bar, refuse_bar
 from rune_jit.capture.loops.ranges import Range
 from rune_jit.capture.loops.replays import Replay
 from rune_jit.capture.loops.source import LOOPS
@@ -53,23 +61,33 @@ def begin(number: int, over: Any) -> Any:
     loops = trace.loops if trace is not None else None
     if trace is None or loops is None:
         return Plain(made(over))
+    bars: list[Bar] = []
+    over = without_bars(over, bars)
     found = numbers_of(over, functools.partial(bound_in, loops))
     by_data = counted(trace, over) if found is None and not loops.within else None
     if by_data is not None:
         found = by_data.numbers, by_data.item
     if found is None:
-        return Plain(made(over))
+        return _plain(over, bars)
     loop, (numbers, item) = LOOPS[number], found
     few = 1 if loop.has_loops else _FEW_ITEMS if loop.is_comprehension else FEW
     if numbers.is_known and len(numbers.known) <= few:
-        return Plain(made(over))
+        return _plain(over, bars)
     why = loop.refusal or loops.plans.refusal(number)
     if why:
         loops.plans.report[number] = (loop.where, f"runs all iterations: {why}")
         if not numbers.is_known and loops.open:
             loops.fail(f"the loop in it ({loop.where}) runs all iterations: {why}")
-        return Plain(made(over))
-    return _For(trace, loop, numbers, item, sys._getframe(1), by_data)
+        return _plain(over, bars)
+    return _For(trace, loop, numbers, item, sys._getframe(1), by_data, bars)
+
+
+def _plain(over: Any, bars: list[Bar]) -> Plain:
+    """A loop that runs all iterations."""
+    iterable = made(over)
+    if bars:
+        raise refuse_bar()
+    return Plain(iterable)
 
 
 class Rolling:
@@ -366,8 +384,10 @@ class _For(Rolling):
         item: Callable[[Any], Any],
         frame: Any,
         by_data: Counted | None = None,
+        bars: Iterable[Bar] = (),
     ) -> None:
         super().__init__(trace, loop, frame)
+        self._bars = bars
         self._range, self._item, self._by_data = numbers, item, by_data
         self._number: Any = None
 
@@ -381,6 +401,8 @@ class _For(Rolling):
                 self.rebinds = False
         finally:
             self._frame = None
+        for bar in self._bars:
+            self._trace.prints.later(bar.show, (len(self._range.known),))
         self.rebinds = bool(self.results)
 
     def _find_replay(self, before: dict[str, Any]) -> Replay | None:
@@ -389,12 +411,16 @@ class _For(Rolling):
 
     def _goes_on(self) -> Any:
         leaves = super()._goes_on()
+        if self._bars and (leaves is not None or not self._range.is_known):
+            raise refuse_bar()
         if self._by_data is None:
             return leaves
         follows = self._by_data.goes_on(self._number + 1)
         return follows if leaves is None else np.logical_and(leaves, follows)
 
     def _iterations(self, rest: Range, why: str) -> Iterator[Any]:
+        if self._bars:
+            raise refuse_bar()
         if self._by_data is not None:
             range(self._by_data.start, self._by_data.stop)  # raises
         if not rest.is_known:

@@ -44,7 +44,7 @@ from rune_jit.capture.loops.handlers import Guards, as_traced, is_transparent
 from rune_jit.capture.loops.jumps import RESULT, Jumps, is_flag, limit_of
 from rune_jit.capture.loops.liveness import LiveIf, live_names, loaded, stored
 from rune_jit.capture.loops.matches import Matches
-from rune_jit.capture.loops.nodes import assign, at, attribute, call, load, store, within
+from rune_jit.capture.loops.nodes import assign, at, attribute, call, load, path_of, store, within
 from rune_jit.capture.loops.optionals import Optionals
 from rune_jit.capture.loops.raises import RAISES, Raises, wanted
 from rune_jit.capture.loops.reports import Reports, is_hidden
@@ -459,6 +459,8 @@ def _both_ways(s: ast.If, branch: Branch) -> list[ast.stmt]:
 def _is_taken_apart(call: ast.Call) -> bool:
     if any(isinstance(x, ast.Starred) for x in call.args):
         return False
+    if path_of(call.func)[-1:] in (("tqdm",), ("trange",)):
+        return True
     if not all(x.arg in ("start", "strict") for x in call.keywords):
         return False
     if isinstance(call.func, ast.Attribute):
