@@ -255,6 +255,11 @@ class Trace:
         """Whether the data may be such that the call raises an error."""
         return self._may_raise or bool(self._equal) or self.builder.has_checks
 
+    @property
+    def num_checks(self) -> int:
+        """How many checks there are whether the call raises an error."""
+        return len(self._equal) + len(self.builder.checks)
+
     def must_be_equal(self, a: Any, b: Any, message: str) -> None:
         """A call raises ValueError unless these integers are equal; they replace each {} in the
         message."""
