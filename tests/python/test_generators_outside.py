@@ -257,3 +257,31 @@ def test_what_no_trace_draws_runs_as_in_numpy() -> None:
 
     for function in (spawned, listed, permuted):
         check(function, lambda seed: (np.ones(3), np.random.default_rng(seed)), way="", misses=9)
+
+
+def test_generators_that_are_returned_and_stored_are_the_same() -> None:
+    class Two:
+        def __init__(self) -> None:
+            self.a = self.b = np.random.default_rng(1)
+            self.x, self.c = np.zeros(3), None
+
+        def run(self, n: int) -> Any:
+            for _ in range(n):
+                self.x += self.a.normal(size=3) * self.b.random()
+            self.c = self.a
+            return self.x, self.b
+
+    one, other = Two(), Two()
+    jitted = rune_jit.jit(Two.run)
+    for n in (5, 5, 5, 6):
+        (x, rng), (wanted, _) = jitted(one, n), other.run(n)
+        assert_same(x, wanted, ulps=8, scaled=True)
+        assert rng is one.a is one.c
+        assert states(one) == states(other)
+    assert "as one program" in jitted.explain()
+
+
+def test_arrays_in_chunks_refuse_draws() -> None:
+    da = pytest.importorskip("dask.array")
+    with pytest.raises(rune_jit.UnsupportedOpError, match="random"):
+        rune_jit.jit(lambda x: x + RNG.normal())(da.ones(4, chunks=2)).compute()

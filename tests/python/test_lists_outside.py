@@ -222,3 +222,40 @@ def test_two_lists_of_one_object_and_two_names_of_one_list() -> None:
 
     for same in (False, True):
         check(both, lambda same=same: (Holder(same), 20), way="", misses=9)
+
+
+def test_lists_that_code_reads_which_is_not_copied() -> None:
+    class Log:
+        def __init__(self) -> None:
+            self.items: list[Any] = []
+            self.w = np.zeros(2)
+
+        def __len__(self) -> int:
+            return len(self.items)
+
+        @property
+        def count(self) -> int:
+            return len(self.items)
+
+        def counted(self, x: Any) -> Any:
+            self.w = self.w + x
+            self.items.append(self.w.sum())
+            return self.w * self.count
+
+        def measured(self, x: Any) -> Any:
+            self.items.append(x.sum())
+            return x * len(self)
+
+        def replaced(self, x: Any) -> Any:
+            self.items.append(x[0])
+            self.items = []
+            self.items.append(x[1])
+            return x * 2
+
+    for function in (Log.counted, Log.measured, Log.replaced):
+        one, other = Log(), Log()
+        jitted = rune_jit.jit(function)
+        for i in range(6):
+            x = np.arange(2.0) + i
+            assert_same(jitted(one, x), function(other, x))
+            assert repr(one.items) == repr(other.items)

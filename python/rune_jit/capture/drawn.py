@@ -243,6 +243,10 @@ class Draws:
             return made
         return self._stand_ins[known]
 
+    def knows(self, x: Any) -> bool:
+        """Whether x is a generator of which the trace has seen the stand-in."""
+        return any(source is x for source in self._sources)
+
     def source_of(self, stand_in: Outside) -> Any:
         """The generator."""
         return self._sources[stand_in.number]

@@ -414,7 +414,7 @@ class Rebinder:
         is no value, and the trace has not met it outside."""
         kind: Any = type(x)
         by_identity = kind.__hash__ in (None, object.__hash__)
-        is_known = self._watch.knows(x) or self.has_copy_of(x)
+        is_known = self._watch.knows(x) or self.has_copy_of(x) or self._trace.draws.knows(x)
         return by_identity and not isinstance(x, UNIQUE) and not is_known
 
     def lasting(self, x: Any) -> Any:

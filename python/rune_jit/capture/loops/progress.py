@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from rune_jit.capture.objects import is_bar
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import current_trace
+from rune_jit.tracing.tracer import contains_tracer
 
 
 class Bar(NamedTuple):
@@ -34,6 +35,8 @@ def bar_of(function: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> 
     trace = current_trace()
     if trace is None or trace.prints is None or not arguments or not is_bar(function):
         return None
+    if contains_tracer([*arguments[1:], *named.values()]):
+        raise refuse_bar()
     if function.__name__ == "trange":
         return Bar(function, None, arguments, named)
     return Bar(function, arguments[0], arguments[1:], named)
