@@ -167,7 +167,7 @@ def containers_of_arrays(jit: Any) -> Iterator[Any]:
         yield g(d), d
 
 
-@on_numpy
+@traced
 def items_of_containers(jit: Any) -> Iterator[Any]:
     def f(d: Any, items: Any) -> Any:
         d["new"] = d["x"] * 2

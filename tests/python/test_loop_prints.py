@@ -120,7 +120,7 @@ def to_another_file(x: Any, n: int) -> Any:
 def test_training(capsys: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(Trial, "verdict", lambda self: None)
     y = (X[:, 0] > 0) * 1.0
-    assert "more of loops" in check(logistic, capsys, X, y, 0.1, 301)
+    assert "as one program" in check(logistic, capsys, X, y, 0.1, 301)
 
 
 @pytest.mark.parametrize("numpy", [False, True])

@@ -71,20 +71,33 @@ def test_an_argument_that_is_false_leaves_the_loop_to_the_program(capsys: Any, c
     assert "is a loop of the program" in jitted.explain()
 
 
-@pytest.mark.parametrize("kind", ("counter", "break", "function"))
+def test_what_counters_decide_to_print_is_printed_by_the_program(capsys: Any, caplog: Any) -> None:
+    def counter(x: Any) -> Any:
+        s = 0.0
+        print("begin", len(x))
+        for i in range(len(x)):
+            s += x[i] * 0.5
+            if i % 20 == 0:
+                print(i, s)
+                for k in range(4):
+                    print("  inner", k, k * i, sep=":")
+            if i == 7:
+                print("seven", x[:3].round(2))
+        print("end")
+        return s
+
+    jitted = rune_jit.jit(counter)
+    for _ in range(4):
+        assert told(jitted, capsys, caplog, X[:50]) == told(counter, capsys, caplog, X[:50])
+    assert "is a loop of the program" in jitted.explain()
+
+
+@pytest.mark.parametrize("kind", ("break", "function"))
 def test_what_each_call_reports_is_run_by_python(kind: str, capsys: Any, caplog: Any) -> None:
     def print_all(*values: Any) -> None:
         seen.append(values)
 
     seen: list[Any] = []
-
-    def counter(x: Any) -> Any:
-        s = 0.0
-        for i in range(len(x)):
-            s += x[i] * 0.5
-            if i % 20 == 0:
-                print(i, s)
-        return s
 
     def left(x: Any) -> Any:
         s = 0.0
@@ -104,7 +117,7 @@ def test_what_each_call_reports_is_run_by_python(kind: str, capsys: Any, caplog:
                 print(i, float(s))
         return s
 
-    function = {"counter": counter, "break": left, "function": replaced}[kind]
+    function = {"break": left, "function": replaced}[kind]
     jitted = rune_jit.jit(function)
     for _ in range(4):
         seen.clear()

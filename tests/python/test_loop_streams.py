@@ -118,7 +118,7 @@ def test_older_generators_and_pythons():
 
 
 def test_more_words_than_at_first(rng, monkeypatch):
-    monkeypatch.setattr(streams, "_FIRST", 64)
+    monkeypatch.setattr(streams, "FIRST_WORDS", 64)
     check(ising, SPINS, 0.4, 10, generator=rng)
     check(first_passages, 120, 0.55, generator=rng)
 
@@ -131,7 +131,7 @@ def test_a_loop_is_given_at_most_twice_the_words_that_it_takes(rng, monkeypatch)
 
 
 def test_growing_lists_get_their_items_once(rng, monkeypatch):
-    monkeypatch.setattr(streams, "_FIRST", 64)
+    monkeypatch.setattr(streams, "FIRST_WORDS", 64)
 
     def accepted(n, rng):
         found = []
@@ -158,8 +158,8 @@ def test_what_a_loop_raises(rng):
             s = rng.normal(s, 100 - i) * 1e-3
         return s
 
-    check(failing, np.zeros(120), 130, generator=rng, drawn=False)
-    check(invalid, 130, generator=rng, drawn=False)
+    check(failing, np.zeros(120), 130, generator=rng)
+    check(invalid, 130, generator=rng)
 
 
 def test_two_names_of_a_generator_and_two_generators(rng):

@@ -14,8 +14,10 @@ from rune_jit.arrays.array import Array
 from rune_jit.arrays.memory import from_numpy
 from rune_jit.backends import calibration
 from rune_jit.calls.arguments import Call, input_names
+from rune_jit.calls.numbers import WithNumbers
 from rune_jit.calls.segmented import Segmented
 from rune_jit.calls.traced import Traced, trace_call
+from rune_jit.capture.loops.streams import FIRST_WORDS, MOST_WORDS
 from rune_jit.device import has_host_memory, is_dtype
 from rune_jit.errors import DataDependentShapeError
 from rune_jit.tracing.programs import Programs
@@ -32,6 +34,7 @@ class Compiler:
     def __init__(self, fn: Callable[..., Any], name: str, device: str | None) -> None:
         self.name = name
         self._fn, self._device = fn, device
+        self._room = 0
         # Of segments, by signature: one for all values of the signature's constants.
         self._programs: weakref.WeakValueDictionary[Any, Programs] = weakref.WeakValueDictionary()
 
@@ -46,7 +49,8 @@ class Compiler:
         """
 
         def run(traced: Traced) -> Any:
-            compiled = self.bind(call, traced, self._lower_once(call, traced).compile())
+            lowered = self._lower_once(call, traced)
+            compiled = self.bind(call, traced, lowered.compile(), draws_again=True)
             status, result = compiled.call(call.leaves)
             if status != "done":
                 raise DataDependentShapeError(
@@ -59,7 +63,8 @@ class Compiler:
                 f"{self.name}: cannot make a program for each size that data may have (another one"
                 f" at {refuted} calls)\nhint: give np.bincount a minlength that is large enough"
             )
-        return trace_call(self._fn, self.name, call, run, refuted == 0, decides, must_pay)
+        guesses = refuted == 0
+        return trace_call(self._fn, self.name, call, run, guesses, decides, must_pay, self._room)
 
     def lower(self, call: Call, traced: Traced) -> Any:
         """The graph of a trace, lowered for the device; `compile()` of it is the executable."""
@@ -84,8 +89,9 @@ class Compiler:
         captured = [f"captured array {i}" for i in range(len(traced.captured))]
         return input_names(call, traced.input_leaves) + captured
 
-    def bind(self, call: Call, traced: Traced, executable: Any) -> Any:
-        """The executable as a CompiledCall, which takes a call's leaves and makes its results."""
+    def bind(self, call: Call, traced: Traced, executable: Any, draws_again: bool = False) -> Any:
+        """The executable as a CompiledCall, which takes a call's leaves and makes its results.
+        `draws_again`: other code draws the random numbers of the call, too."""
         outputs, device = traced.outputs, None
         if self._devices_of(call, traced):  # Arrays in, Arrays out
             device = self._device_for(call, traced)
@@ -93,7 +99,7 @@ class Compiler:
                 ("copy", from_numpy(o[1], device)) if o[0] == "copy" and is_dtype(o[1].dtype) else o
                 for o in outputs
             ]
-        return _core.CompiledCall(
+        compiled = _core.CompiledCall(
             executable,
             traced.input_leaves,
             self._captured(call, traced) if executable else [],
@@ -108,6 +114,15 @@ class Compiler:
             traced.checks,
             device,
         )
+        if traced.numbers is None:
+            return compiled
+        return WithNumbers(compiled, traced.numbers, draws_again or traced.is_conditions)
+
+    def make_room(self) -> bool:
+        """Whether further programs have more room where data decide how many items there are."""
+        has_more = self._room < MOST_WORDS
+        self._room = min(max(8 * self._room, 8 * FIRST_WORDS), MOST_WORDS)
+        return has_more
 
     def segmented(self, error: Exception, signature: Any = None) -> Segmented:
         """Makes the entry that runs calls of a signature without a program, because of `error`."""

@@ -20,6 +20,7 @@ from rune_jit.calls.dynamic import DynamicAxes
 from rune_jit.calls.entries import Fallback, Postponed, way
 from rune_jit.calls.in_chunks import CallInChunks, has_dask
 from rune_jit.calls.lowered import Lowered
+from rune_jit.calls.numbers import WithNumbers
 from rune_jit.calls.options import CacheInfo, JitOptions
 from rune_jit.calls.parameters import Parameters
 from rune_jit.calls.paths import Paths
@@ -312,7 +313,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 break
             except Exception:
                 self._note_look(self._reports.may_fall_back)
-                if not isinstance(entry, (WithState, Paths)):
+                if not isinstance(entry, (WithState, WithNumbers, Paths)):
                     raise
                 break  # nothing has been written yet: NumPy writes what it does before it raises
             ran = entry.last if isinstance(entry, Paths) else entry
@@ -424,7 +425,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         if self._known.cache.peek(call.key) is None:
             return
         ran = entry.last if isinstance(entry, Paths) else entry
-        if call.slots:
+        if call.slots or isinstance(ran, WithNumbers):
             if ran is entry:
                 self._again.add(call, ran, self._known.cache.changes)
         elif not isinstance(ran, WithState):

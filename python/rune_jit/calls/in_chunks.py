@@ -134,6 +134,11 @@ def _refuse_effects(name: str, traced: Traced) -> None:
             f"{name}: cannot assign to places outside of the function when arguments are in"
             " chunks\nhint: return the new values"
         )
+    if traced.numbers is not None:
+        raise UnsupportedOpError(
+            f"{name}: cannot draw random numbers of NumPy's or Python's generators when arguments"
+            " are in chunks\nhint: use rune_jit.random, or pass the numbers as an argument"
+        )
     if traced.checks:
         raise UnsupportedOpError(
             f"{name}: cannot take elements by positions that arrays in chunks decide (a position"

@@ -434,16 +434,14 @@ def _holders_of(kept: list[Tracer]) -> list[Any]:
 
 
 def _referrers(objects: list[Any]) -> list[Any]:
-    """What refers to one of the objects. Python visits all objects of the process for it."""
     return gc.get_referrers(*objects) if objects else []
 
 
 def _objects_with(held: list[Tracer]) -> list[Any]:
     """Objects that have traced arrays as attributes: the user's. (Lists may be ours.)"""
     holders = _holders_of(held)
-    dicts = [x for x in holders if type(x) is dict]
-    objects = [x for x in holders + _referrers(dicts) if _has_attributes(x)]
-    return [x for x in objects if not is_library(type(x).__module__)]
+    holders += _referrers([x for x in holders if type(x) is dict])
+    return [x for x in holders if _has_attributes(x) and not is_library(type(x).__module__)]
 
 
 def _replace_in(holders: list[Any], by_id: dict[int, Any]) -> None:
@@ -473,7 +471,7 @@ def _replace_functions(
     def original(x: Any) -> Any:
         return by_id.get(id(x), x)
 
-    holders = [x for x in gc.get_referrers(*copies) if x is not copies]
+    holders = [x for x in _referrers(copies) if x is not copies]
     holders += _referrers([x for x in holders if type(x) is tuple])
     for holder in holders:
         if type(holder) in (set, dict):

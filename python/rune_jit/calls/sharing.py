@@ -20,6 +20,8 @@ from rune_jit.tracing.context import ValuesNeeded
 _MOST_PROGRAMS, _MOST_KINDS = 8, 64
 # How many objects must have been refused before others like them are not traced.
 _ENOUGH = 2
+# Kinds of slots of which no guard watches what a list or dict holds.
+_LISTS = ("content", "grown")
 
 
 class Shared(NamedTuple):
@@ -89,7 +91,8 @@ class Sharing:
 
     def forget(self, call: Call) -> None:
         """Forgets the programs of calls like this one: data is not what they assume."""
-        self._kinds.pop(alike(call), None)
+        for kind in (call, call.plain) if call.plain is not None else (call,):
+            self._kinds.pop(alike(kind), None)
 
     def refused(self, call: Call) -> Any:
         """The entry of calls like this one if enough of them are no programs, and none is."""
@@ -183,8 +186,8 @@ def _match(shared: Shared, call: Call) -> Match | None:
     static = set(call.static_leaves).difference(call.constants)
     pairs = list(zip(shared.call.leaves, call.leaves, strict=False))
     fits = all(match.pair(*pairs[i]) for i in sorted(static) if i < _count(call))
-    # What these hold is an argument.
-    contents = {id(slot.holder) for slot in shared.call.slots if slot.kind == "content"}
+    # What these hold is an argument, or is not read.
+    contents = {id(slot.holder) for slot in shared.call.slots if slot.kind in _LISTS}
     return match if fits and match.add_guards(shared.traced.guards, contents) else None
 
 
@@ -211,9 +214,10 @@ def _traced_for(shared: Shared, match: Match, call: Call) -> Traced | None:
     replaced = match.replaced
     if replaced & shared.held:
         return None
-    captured = []
+    captured, numbers = [], traced.numbers
     for i, array in enumerate(traced.captured):
-        new = array if i in traced.constants else match.of(array)
+        is_own = i in traced.constants or (numbers is not None and id(array) in numbers.arrays)
+        new = array if is_own else match.of(array)
         if new is None and replaced:
             return None
         captured.append(array if new is None else new)
@@ -231,4 +235,6 @@ def _traced_for(shared: Shared, match: Match, call: Call) -> Traced | None:
             elif isinstance(plan[1], str) and any(f"{at:x}" in plan[1] for at in replaced):
                 return None  # it has the address of an object
         outputs.append(plan)
-    return traced._replace(captured=captured, outputs=outputs, guards=match.guards)
+    if numbers is not None and (numbers := numbers.of_others(match.of)) is None:
+        return None
+    return traced._replace(captured=captured, outputs=outputs, guards=match.guards, numbers=numbers)

@@ -83,6 +83,9 @@ class Signatures:
         self._is_due: set[Any] = set()  # keys whose programs are made however large they are
         self._too_large: dict[Any, str] = {}  # by kind of calls that were postponed, why
         self._wanted: set[Any] = set()  # keys that are traced in any case
+        # By key of a program that has room for so many items only, where data decide how many: how
+        # many calls it has left to Python.
+        self._short: dict[Any, int] = {}
         self.untried = Untried()
 
     def describe(self) -> list[str]:
@@ -284,7 +287,9 @@ class Signatures:
             if not call.slots and (kind := alike(call)) not in self._changed_state:
                 self._changed_state.add(kind)
                 return None
+            self.misses -= 1  # (The trace that follows counts.)
             self._states.add(call, error.slots)
+            self.misses += 1
         if call.slots:
             self._states.refuse(call)
         if not self._reports.may_fall_back or isinstance(error, NumPyOnlyError):
@@ -311,11 +316,19 @@ class Signatures:
             compiled = Apart(compiled)
         elif traced.assigned is not None:
             compiled = WithState(compiled, traced.assigned)
+        if traced.has_room:
+            self._short.setdefault(call.key, 0)
         return Paths(compiled) if traced.conditions else compiled
 
     def note_unsuitable(self, call: Call) -> None:
         """A program has left a call to Python. If that may be usual, and others were left, such
         calls run in segments from now on."""
+        if (short := self._short.get(call.key)) is not None:
+            self._short[call.key] = short + 1
+        if short == _MOST_LEFT - 1 and self._compiler.make_room():
+            del self._short[call.key]
+            self.cache.discard(call.key, self.cache.peek(call.key))
+            self._sharing.forget(call)
         if call.key not in self._left or not self._reports.may_fall_back:
             return
         self._left[call.key] += 1
@@ -355,7 +368,7 @@ def _may_be_slow(call: Call, traced: Traced) -> bool:
         return True
     if traced.graph is None:
         return False
-    is_slow = bool(traced.functions or call.slots) or traced.assigned is not None
+    is_slow = bool(traced.functions or call.slots or traced.numbers) or traced.assigned is not None
     return is_slow or len(traced.graph) > _LARGE or trees.has_records(call.treedef)
 
 
@@ -365,7 +378,7 @@ def _is_of_few_numbers(call: Call, traced: Traced) -> bool:
         return False
     if call.slots or traced.assigned is not None or traced.loops or traced.conditions:
         return False
-    if traced.captured or traced.functions:
+    if traced.captured or traced.functions or traced.numbers:
         return False
     computed = [output for output in traced.outputs if output[0] == "computed"]
     inputs = [call.leaves[i] for i in traced.input_leaves]

@@ -12,8 +12,10 @@ import numpy as np
 from rune_jit.arrays.array import Array
 from rune_jit.calls.arguments import Call, type_of, with_state
 from rune_jit.calls.traced import Assigned
+from rune_jit.capture.loops.growing import items_of
 from rune_jit.capture.state import Change, Place, Slot, at
 from rune_jit.errors import UnsupportedOpError
+from rune_jit.tracing.rows import unpack
 
 # How many programs a signature has for what its slots hold; with more it runs in segments.
 _MOST = 8
@@ -80,7 +82,10 @@ class States:
         if known is None or not found:
             return
         new = {slot.key: slot for slot in (*known, *found)}
-        if len(new) > len(known):
+        for slot in found:
+            if slot.kind == "content":  # (It is read, too.)
+                new.pop(("grown", id(slot.holder), None), None)
+        if new.keys() != {slot.key for slot in known}:
             self._slots[signature] = tuple(new.values())
             raise StateFound
 
@@ -132,10 +137,10 @@ def _may_be_argument(before: Any, now: Any) -> bool:
 
 
 class Again(NamedTuple):
-    """A call with state that ran, for those that are like it."""
+    """A call with state, or random numbers, that ran, for those that are like it."""
 
     call: Call
-    program: Any  # WithState, or a CompiledCall that only reads the state
+    program: Any  # WithState, WithNumbers, or a CompiledCall that only reads the state
     types: list[Any]  # of what its slots held
     changes: int  # of the cache: the program is forgotten after another one
 
@@ -143,8 +148,7 @@ class Again(NamedTuple):
     def of(cls, call: Call, program: Any, changes: int) -> Again | None:
         """None if another call needs more: if numbers or objects in its state are part of the
         program, or containers change."""
-        assert call.plain is not None
-        count = len(call.plain.leaves)
+        count = len((call.plain or call).leaves)
         is_plain = (
             not (call.constants or call.sizes)
             and not (isinstance(program, WithState) and program.changes_containers)
@@ -184,10 +188,9 @@ class AgainCalls:
 
     def add(self, call: Call, program: Any, changes: int) -> None:
         """Notes a call that ran; `changes` counts those of the cache."""
-        assert call.plain is not None
         again = Again.of(call, program, changes)
         if again is not None:
-            self._calls[call.plain.signature[0]] = again
+            self._calls[(call.plain or call).signature[0]] = again
             for oldest in list(self._calls)[:-_MOST_AGAIN]:
                 self._calls.pop(oldest, None)
 
@@ -202,8 +205,7 @@ class WithState:
 
     def __init__(self, compiled: Any, assigned: Assigned) -> None:
         self.compiled, self.assigned = compiled, assigned
-        self.is_current = compiled.is_current
-        self.call = compiled.call
+        self.is_current, self.call = compiled.is_current, compiled.call
 
     @property
     def last_used(self) -> int:
@@ -224,14 +226,24 @@ class WithState:
             outside = [*(of[name] for name in names), [slot.read() for slot in call.slots]]
         if unflatten is not None:
             result = unflatten([x.of(outside) if type(x) is Place else x for x in result])
-        result, new, elements = result
+        result, new, elements, rows = result
         if changes:
             found = [
-                (at(outside, path), Change(path, removed, dict(zip(keys, values, strict=True))))
-                for (path, removed, keys), values in zip(changes, elements, strict=True)
+                (at(outside, path), _change(path, removed, keys, hows, values))
+                for (path, removed, keys, hows), values in zip(changes, elements, strict=True)
             ]
             for held, change in found:
                 change.apply(held)
+        grown = self.assigned.grown
         for i, value in zip(self.assigned.slots, new, strict=True):
+            if call.slots[i].kind == "grown":
+                value = unpack(value, grown[i]) if i in grown else items_of(value)
             call.slots[i].write(value)
+        if self.assigned.shown is not None:
+            self.assigned.shown.show(rows)
         return result
+
+
+def _change(path: Any, removed: Any, keys: Any, hows: list[Any], values: list[Any]) -> Change:
+    assigned = dict(zip(keys, values, strict=False))
+    return Change(path, removed, assigned, unpack(values[len(keys) :], hows))

@@ -12,24 +12,29 @@ import numpy as np
 
 from rune_jit import trees
 from rune_jit.arrays.array import Array
-from rune_jit.calls.arguments import STATE, USED_ONCE, Call, is_defined_often, is_turned, may_repeat
+from rune_jit.calls.arguments import STATE, Call, is_defined_often, is_turned, may_repeat
+from rune_jit.calls.outputs import plan_output
 from rune_jit.calls.views import View, Views, with_bases, with_places
 from rune_jit.capture import effects, threads
+from rune_jit.capture.drawn import Draws, Numbers
 from rune_jit.capture.guards import Watch
-from rune_jit.capture.matching import Met, reachable
+from rune_jit.capture.loops.growing import Filled
+from rune_jit.capture.loops.streams import FIRST_WORDS
+from rune_jit.capture.matching import Met
+from rune_jit.capture.printed import Prints, Shown
 from rune_jit.capture.rebinder import Rebinder
-from rune_jit.capture.state import Contents, Held, Path, Place, containers, places
+from rune_jit.capture.state import Contents, Held, Path, containers, places
 from rune_jit.errors import (
     ConcretizationError,
     RuneJitError,
     UnsupportedOpError,
     noted_refusals,
 )
-from rune_jit.rules.indexing.selection import Selection
 from rune_jit.tracing.context import ValuesNeeded, user_site_of
 from rune_jit.tracing.loop_plans import LoopPlans, LoopRefused
 from rune_jit.tracing.loops import Loops
 from rune_jit.tracing.orders import Orders
+from rune_jit.tracing.rows import pack
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
@@ -58,20 +63,32 @@ class Traced(NamedTuple):
     conditions: int = 0
     is_conditions: bool = False
     # What is written back after each run: slots by position, and what is done to lists and dicts.
-    # The program's result then is a tuple of the function's, of the slots' values, and of what is
-    # assigned to elements.
+    # The program's result then is a tuple of the function's, of the slots' values, of what is
+    # assigned to elements, and of what is printed.
     assigned: Assigned | None = None
     met: Met | None = None  # of a program: what tells whether it is right for other objects
     leaves_usual: bool = False  # that of LoopPlans
+    numbers: Numbers | None = None  # that are drawn before each run
+
+    @property
+    def has_room(self) -> bool:
+        """Whether there is room in it for so many items only, where data decide how many."""
+        has_words = self.numbers is not None and self.numbers.has_words
+        return has_words or (self.assigned is not None and self.assigned.has_room)
 
 
 class Assigned(NamedTuple):
     """The values that a function assigns to places outside."""
 
     slots: tuple[int, ...]
-    changes: tuple[tuple[Path, tuple[Any, ...], tuple[Any, ...]], ...]  # path, removed, assigned
+    # Of each list or dict: its path, the keys that are removed and assigned, and how what is
+    # appended is packed.
+    changes: tuple[tuple[Path, tuple[Any, ...], tuple[Any, ...], list[Any]], ...]
     # Makes the program's result of its leaves, if lists and dicts among the arguments are some.
     unflatten: Callable[[Any], Any] | None
+    shown: Shown | None  # what is printed
+    grown: dict[int, list[Any]]  # of slots that lists make longer: how what is appended is packed
+    has_room: bool  # whether data decide how much is appended
 
 
 class Raised(Exception):
@@ -94,11 +111,12 @@ def trace_call(
     guesses: bool = True,
     decides: bool = False,
     must_pay: bool = False,
+    room: int = 0,
 ) -> Traced:
     """Traces `fn` for the arguments of one call. Where that fails, what it changed outside is what
     it was before. `run` compiles and runs a traced function for this call, for what the trace must
     know of the data; `guesses` and `decides` are those of Trace; `must_pay`: a large program must
-    save NumPy much time.
+    save NumPy much time; `room`: for how many items there is room where data decide how many.
 
     Raises ValuesNeeded for numbers among the arguments whose values `fn` uses, UnsupportedOpError
     or ConcretizationError (or their kinds), which names `name`, for what has no place in a
@@ -113,6 +131,9 @@ def trace_call(
             trace.decides, trace.builder.must_pay = decides, must_pay
             trace.in_chunks = call.in_chunks
             trace.rebind = Rebinder(trace, watch)
+            trace.prints = Prints(trace, trace.loops) if decides and trace.loops else None
+            trace.draws = Draws(trace, call.leaves, max(room, FIRST_WORDS))
+            trace.room = room
             held = Held(call.slots)
             try:
                 traced = _trace_once(fn, call, trace, watch, run)
@@ -142,7 +163,7 @@ def trace_call(
                 if is_found or (refused and not pays):
                     raise error
                 if trace.has_guessed:  # the error may be of the guess alone
-                    return trace_call(fn, name, call, run, False, decides, must_pay)
+                    return trace_call(fn, name, call, run, False, decides, must_pay, room)
                 if not stood_in and (refused or isinstance(error, (RuneJitError, LoopRefused))):
                     raise error
                 if not stood_in:
@@ -237,6 +258,8 @@ def _trace_once(
             if trace.loops is not None and trace.loops.within:
                 trace.loops.fail("the function has handled an error of its body")
             raise_what_was_caught()
+            trace.draws.end()
+            trace.rebind.end()
             if trace.may_raise_on_host and trace.rebind.may_handle_errors():
                 raise UnsupportedOpError(
                     f"{trace.name}: cannot trace a function that may handle errors of calls on the"
@@ -289,19 +312,29 @@ def _trace_once(
         raise _cannot_assign(trace)
     assigned = trace.rebind.assigned()
     if trace.loops is not None:
-        new = [change.assigned for change in changes]
+        new = [(change.assigned, change.appended) for change in changes]
         trace.loops.check_identities(
             (result, assigned, new), lambda x: id(x) in given or trace.rebind.is_copy(x)
         )
-    made = (result, assigned, [change.assigned for change in changes])
+    made = (result, assigned, [(change.assigned, change.appended) for change in changes])
     watch.told_apart.refuse_keys(trace, arguments, made)
     result, returns_argument = with_places(trace, watch, given, result)
-    if not changes and not assigned and not returns_argument:
+    shown, rows = trace.prints.end() if trace.prints is not None else (None, [])
+    if not changes and not assigned and not returns_argument and shown is None:
         traced = _finish(trace, call, result, input_leaves, watch.guards_now())
         return traced._replace(met=watch.met())
     slots = [i for i, slot in enumerate(call.slots) if slot.key in assigned]
     held = [assigned[call.slots[i].key] for i in slots]
-    elements = [list(change.assigned.values()) for change in changes]
+    grown: dict[int, list[Any]] = {}
+    has_room = any(type(x) is Filled for x in held)
+    for place, i in enumerate(slots):
+        if call.slots[i].kind == "grown" and type(held[place]) is list:
+            held[place], grown[i] = pack(trace, held[place])
+    packed = [pack(trace, change.appended) for change in changes]
+    elements = [
+        [*change.assigned.values(), *leaves]
+        for change, (leaves, _) in zip(changes, packed, strict=True)
+    ]
     stored = (held, elements)
     arrays = [x for x in call.leaves if changes and type(x) is np.ndarray]
     is_met = any(id(x) in trace.stand_ins or watch.knows(x) for x in arrays)
@@ -309,7 +342,8 @@ def _trace_once(
     if is_met or copied or contents.holds(stored):
         raise _cannot_assign(trace)  # a list or dict would become another one, or methods read it
     _refuse_views(trace, stored)
-    traced = _finish(trace, call, (result, held, elements), input_leaves, watch.guards_now())
+    whole = (result, held, elements, rows)
+    traced = _finish(trace, call, whole, input_leaves, watch.guards_now())
     unflatten = None
     if returns_argument and isinstance(traced.unflatten, Views):
         unflatten = traced.unflatten.unflatten
@@ -317,8 +351,11 @@ def _trace_once(
     elif returns_argument:
         unflatten, traced = traced.unflatten, traced._replace(unflatten=tuple)
     keys = [tuple(map(trace.rebind.outside, change.assigned)) for change in changes]
-    paths = tuple((c.path, c.removed, new) for c, new in zip(changes, keys, strict=True))
-    assigned_there = Assigned(tuple(slots), paths, unflatten)
+    paths = tuple(
+        (c.path, c.removed, new, hows)
+        for c, new, (_, hows) in zip(changes, keys, packed, strict=True)
+    )
+    assigned_there = Assigned(tuple(slots), paths, unflatten, shown, grown, has_room)
     return traced._replace(assigned=assigned_there, met=watch.met())
 
 
@@ -366,7 +403,7 @@ def _finish(
     orders = Orders(trace.turned)
     for leaf in leaves:
         number = len(computed)
-        outputs.append(_plan_output(trace, leaf, computed, planned))
+        outputs.append(plan_output(trace, leaf, computed, planned))
         is_array = len(computed) > number and isinstance(leaf, Tracer) and leaf.ndim > 1
         if is_array and takes_numpys and orders.is_fortran(leaf):
             turned_results.append(number)
@@ -410,6 +447,7 @@ def _finish(
         # Guesses are tried one after the other: there is one program at a time.
         0 if trace.has_guessed else trace.conditions,
         leaves_usual=trace.loops is not None and trace.loops.plans.leaves_usual,
+        numbers=trace.draws.numbers(),
     )
 
 
@@ -431,69 +469,3 @@ def _input_tracer(trace: Trace, leaf: Any, position: int, shape: tuple[Any, ...]
 
 def _transposed(trace: Trace, value: Any) -> Any:
     return trace.builder.transpose(value, tuple(range(len(value.shape)))[::-1])
-
-
-def _plan_output(
-    trace: Trace, leaf: Any, computed: list[Any], planned: dict[int, tuple[Any, ...]]
-) -> tuple[Any, ...]:
-    """Where a leaf of the result comes from at each call; values to compute are appended. `planned`
-    holds the plans of storages, so that one array returned twice is one."""
-    if isinstance(leaf, Selection):
-        raise leaf.refusal("getitem")
-    if type(leaf) is Place and leaf.path is not None:
-        return ("constant", leaf)
-    if type(leaf) is Place and not _holds_tracer(leaf.real):
-        return ("constant", leaf.real)
-    if not isinstance(leaf, Tracer):
-        if isinstance(leaf, np.ndarray) and not (leaf.dtype.hasobject and _holds_tracer(leaf)):
-            return ("constant" if trace.rebind.knows(leaf) else "copy", leaf)
-        is_used_later = isinstance(leaf, USED_ONCE) or trace.rebind.is_made_here(leaf)
-        if is_used_later or (_holds_tracer(leaf) and not trace.rebind.is_copy(leaf)):
-            raise UnsupportedOpError(
-                f"{trace.name}: cannot return a {type(leaf).__name__} that computes with traced"
-                " values after the trace\nhint: return arrays, numbers and containers of these"
-            )
-        real = trace.rebind.outside(leaf)
-        if trace.rebind.is_new(real):
-            raise UnsupportedOpError(
-                f"{trace.name}: cannot return a {type(real).__name__} that the function makes (each"
-                " call makes another one)\nhint: return arrays, numbers and containers of these"
-            )
-        return ("constant", real)
-    leaf._check_trace(trace)
-    storage = leaf._storage
-    if storage.array is not None:
-        return ("copy", np.array(leaf._array()))
-    if not leaf._steps and storage.leaf is not None:
-        return ("leaf", storage.leaf)
-    if not leaf._steps and storage.captured is not None:
-        return ("constant", storage.captured)
-    if not leaf._steps and id(storage) in planned:
-        return planned[id(storage)]
-    value = leaf._value_in(trace)
-    computed.append(value)
-    is_array = leaf.ndim == 0 and not storage.scalar
-    plan: tuple[Any, ...] = ("computed", len(computed) - 1, value.weak is not None, is_array)
-    kind = trace.builder.unsure_kind(value) if storage.scalar else None
-    if kind is not None and np.dtype(kind) != value.dtype and trace.may_guess:
-        # Of `s = 0` and then `s += x[i]` under a condition: that it has held once.
-        trace.guess()
-        is_numpys = trace.builder.ufunc("logical_not", [trace.builder.is_python(value)])[0]
-        trace.builder.assume(is_numpys)
-    elif kind is not None:
-        if np.dtype(kind) != value.dtype:  # it does not hold all integers
-            raise ConcretizationError(
-                f"{trace.name}: cannot tell whether a result is NumPy's {value.dtype} or Python's"
-                f" {kind} (a loop that may have no iteration, or an if, computes it)\n"
-                f"hint: begin with NumPy's number: np.{value.dtype}(0)"
-            )
-        computed.append(trace.builder.is_python(value))
-        plan = (*plan, len(computed) - 1)
-    if not leaf._steps:
-        planned[id(storage)] = plan
-    return plan
-
-
-def _holds_tracer(x: Any) -> bool:
-    """Whether a function's closure, a container or an object's attributes hold a tracer."""
-    return any(type(held) in (Tracer, Selection) for held in reachable(x))

@@ -15,9 +15,11 @@ from rune_jit.capture.loops.iterables import iterable
 from rune_jit.capture.loops.left_to_python import LEFT_TO_PYTHON
 from rune_jit.capture.loops.positions import GRIDS
 from rune_jit.capture.loops.reading import STACKS
-from rune_jit.capture.loops.rolling import begin, begin_while
+from rune_jit.capture.loops.rolling import begin
 from rune_jit.capture.loops.source import BRANCH_ENTRY, ENTRY, ITERABLE, WHILE_ENTRY
 from rune_jit.capture.loops.tables import TABLES
+from rune_jit.capture.loops.while_loops import begin_while
+from rune_jit.capture.printed import PRINTED
 from rune_jit.capture.shim import BUILTINS
 from rune_jit.capture.state import ABSENT
 
@@ -40,6 +42,7 @@ _CALLED_BY_LOOPS = {
     **TABLES,
     **EQUALITY,
     **LEFT_TO_PYTHON,
+    **PRINTED,
 }
 
 

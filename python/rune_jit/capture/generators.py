@@ -4,6 +4,7 @@ Loads both random modules, which `import rune_jit` does not."""
 
 from __future__ import annotations
 
+import copy
 import functools
 import pickle
 import random
@@ -11,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from rune_jit.capture.random_methods import METHODS, Outside
+from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.known import known
 from rune_jit.tracing.context import current_trace
 
@@ -66,3 +69,81 @@ def _sampling(name: str) -> Any:
 for _name in vars(np.random.Generator):
     if not _name.startswith("_") and _name not in ("bit_generator", "shuffle", "spawn"):
         setattr(SeededGenerator, _name, _sampling(_name))
+
+
+class _Generator(Outside, np.random.Generator):
+    pass
+
+
+class _RandomState(Outside, np.random.RandomState):
+    pass
+
+
+class _Random(Outside, random.Random):
+    pass
+
+
+# By the class of a generator, that of its stand-ins.
+_CLASSES: dict[type, Any] = {x.__bases__[1]: x for x in (_Generator, _RandomState, _Random)}
+
+
+def is_source(x: Any) -> bool:
+    """Whether x is a generator for which a trace has a stand-in."""
+    return type(x) in _CLASSES
+
+
+def method_of_source(x: Any) -> tuple[Any, str] | None:
+    """The generator and the name of its method, if x is one."""
+    source = getattr(x, "__self__", None)
+    if is_source(source) and callable(x):
+        return source, x.__name__
+    name = _functions().get(id(x))
+    return None if name is None else (np.random.mtrand._rand, name)
+
+
+@functools.cache
+def _functions() -> dict[int, str]:
+    """NumPy's functions that are no methods of its global generator: by id, the method's name."""
+    named = (("seed", "seed"), ("sample", "random_sample"), ("ranf", "random_sample"))
+    return {id(getattr(np.random, x)): name for x, name in named}
+
+
+def stand_in_of(source: Any) -> Any:
+    """What stands for a generator from outside in a trace."""
+    if type(source) is random.Random:
+        made, private = _Random.__new__(_Random), random.Random()
+        private.setstate(source.getstate())
+    else:
+        bits = "bit_generator" if type(source) is np.random.Generator else "_bit_generator"
+        private = type(source)(copy.deepcopy(getattr(source, bits)))
+        if type(source) is np.random.RandomState:
+            private.set_state(source.get_state(legacy=False))
+        made = _CLASSES[type(source)](getattr(private, bits))
+    made.private = private
+    return made
+
+
+def _drawing(name: str) -> Any:
+    def draw(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return self.draws.draw(self, name, args, kwargs)
+
+    return draw
+
+
+def _refusing(name: str) -> Any:
+    def refuse(self: Any) -> Any:
+        raise UnsupportedOpError(
+            f"{name}: cannot trace this attribute of a random generator\n"
+            "hint: use it outside, and pass what it gives as an argument"
+        )
+
+    return property(refuse)
+
+
+for _base, _class in _CLASSES.items():
+    for _name in dir(_base):
+        is_drawing = _name in METHODS or (_name == "seed" and _base is not np.random.Generator)
+        if is_drawing or _name == "shuffle":
+            setattr(_class, _name, _drawing(_name))
+        elif _name[0] != "_":
+            setattr(_class, _name, _refusing(_name))

@@ -116,7 +116,8 @@ class Watch:
         """Notes that the trace has read a part of a holder. Raises UnsupportedOpError for what a
         slot holds: not a copy reads it, but code that does not see what the trace assigns."""
         key = (kind, id(holder), name)
-        if key in self.state or (kind == "items" and ("content", id(holder), None) in self.state):
+        contents = {(of, id(holder), None) for of in ("content", "grown")}
+        if key in self.state or (kind == "items" and not contents.isdisjoint(self.state)):
             what = "what a list or dict holds" if name is None else f"'{name}'"
             raise UnsupportedOpError(
                 f"{self._function}: cannot trace a function that assigns {what}, which code reads"

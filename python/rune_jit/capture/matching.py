@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rune_jit import _core, trees
-from rune_jit.capture.objects import is_library, is_replaceable
+from rune_jit.capture.grown import Grown
+from rune_jit.capture.objects import OF_GENERATORS, is_library, is_replaceable
 from rune_jit.capture.state import Unbound, bound_members
 from rune_jit.tracing.tracer import Tracer
 
@@ -141,6 +142,8 @@ class Match:
                 self._pair_items(a, b) if type(a) is dict else self.pair(a, b)
                 for a, b in zip(*parts, strict=True)
             )
+        if kind.__module__ in OF_GENERATORS:
+            return True
         if kind in (list, dict, set, deque, bytearray):
             if old is not new:
                 self._unwatched.add(id(old))
@@ -240,15 +243,11 @@ def likeness(x: Any) -> Any:
     if isinstance(x, functools.partial):
         return functools.partial, likeness(x.func)
     kind: Any = type(x)
-    if kind.__module__ in _OF_GENERATORS and not isinstance(x, type):
+    if kind.__module__ in OF_GENERATORS and not isinstance(x, type):
         return kind
     key = trees.static_key(x)
     is_object = isinstance(key, trees.ByIdentity) and _is_of_parts(kind)
     return kind if is_object else key
-
-
-# The modules of the classes of random generators.
-_OF_GENERATORS = ("random", "numpy.random._generator", "numpy.random.mtrand")
 
 
 # How many objects are looked through.
@@ -264,7 +263,11 @@ def reachable(x: Any) -> Iterator[Any]:
         if type(x) in weakref.ProxyTypes:  # what it stands for may be gone
             continue
         yield x
-        if id(x) in seen or isinstance(x, (type, types.ModuleType, str, bytes, Tracer)):
+        if (
+            type(x) is Grown
+            or id(x) in seen
+            or isinstance(x, (type, types.ModuleType, str, bytes, Tracer))
+        ):
             continue
         if isinstance(x, np.ndarray):
             open_ += x.ravel().tolist() if x.dtype.hasobject else ()

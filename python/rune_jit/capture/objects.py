@@ -50,6 +50,8 @@ def is_replaceable(array: Any) -> bool:
     return plain and _core.is_supported_dtype(array.dtype)
 
 
+# The modules of the classes of random generators.
+OF_GENERATORS = ("random", "numpy.random._generator", "numpy.random.mtrand")
 _INTERFACES = ("__array__", "__array_interface__", "__array_struct__", "__dataframe__")
 
 
@@ -81,10 +83,16 @@ def _is_pandas_own(x: Any) -> bool:
     return isinstance(module, str) and module.partition(".")[0] == "pandas"
 
 
+def is_bar(x: Any) -> bool:
+    """Whether x is tqdm's class or function."""
+    name = getattr(x, "__name__", None)
+    return name in ("tqdm", "trange") and str(x.__module__).partition(".")[0] == "tqdm"
+
+
 def is_copied(x: Any, assigned: Container[int] = ()) -> bool:
     """Whether a trace sees a copy of x with traced arrays in it: a list, tuple or dict, or an
-    object of a Python class, that holds arrays which can be replaced, or something `assigned`, by
-    id."""
+    object of a Python class, that holds arrays which can be replaced, random generators, or
+    something `assigned`, by id."""
     if not can_be_copied(x):
         return False
     return _identity(x) in assigned or _holds_arrays(x, 4, {}, assigned)
@@ -192,6 +200,7 @@ def _holds_arrays(x: Any, depth: int, seen: dict[int, Any], assigned: Container[
         return True  # the trace has copies of functions, which it looks up
     return any(
         is_replaceable(item)
+        or type(item).__module__ in OF_GENERATORS
         or (
             can_be_copied(item)
             and (_identity(item) in assigned or _holds_arrays(item, depth - 1, seen, assigned))

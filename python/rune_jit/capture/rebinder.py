@@ -21,7 +21,10 @@ from rune_jit.capture.callees import Callees
 from rune_jit.capture.copied_globals import Globals
 from rune_jit.capture.creation import refuse_reports
 from rune_jit.capture.foreign import Compiled, OnHost, is_compiled, public_name
+from rune_jit.capture.grown import Grown
 from rune_jit.capture.guards import Watch
+from rune_jit.capture.loops.appends import append
+from rune_jit.capture.loops.growing import result_of, watch
 from rune_jit.capture.loops.source import with_loops, with_loops_apart
 from rune_jit.capture.made_objects import MadeObjects
 from rune_jit.capture.math_functions import is_of_math
@@ -32,12 +35,15 @@ from rune_jit.capture.names import (
     names_in_classes,
 )
 from rune_jit.capture.objects import (
+    is_bar,
     is_copied,
     is_library,
     is_of_pandas,
     is_replaceable,
     refuse_stateful,
 )
+from rune_jit.capture.outside import UNIQUE, of_numpy, outside_of
+from rune_jit.capture.random_methods import Outside
 from rune_jit.capture.shim import (
     ModuleView,
     of_lists,
@@ -50,7 +56,6 @@ from rune_jit.errors import StateChangedError, UnsupportedOpError
 from rune_jit.rules.on_host import Vectorized
 from rune_jit.tracing.context import may_handle_errors
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer
 
 _REBOUND = (types.FunctionType, types.MethodType, functools.partial)
 
@@ -63,6 +68,7 @@ class Rebinder:
         self._state: dict[Any, Any] = {}  # by key of a slot, what it holds in the trace
         self._assigned: dict[Any, Any] = {}  # what it holds afterwards, if that is another thing
         self._holders: set[int] = set()  # ids of the slots' holders
+        self._grown: list[Grown] = []
         self._attributes: list[tuple[Any, Any]] = []  # of objects and their copies
         self._copies_holders = copies_holders  # containers and objects that hold arrays
         self._watch = watch
@@ -80,10 +86,21 @@ class Rebinder:
         """Makes values stand for what slots hold."""
         self._state = {slot.key: x for slot, x in zip(slots, values, strict=True)}
         self._holders = {id(slot.holder) for slot in slots}
+        for slot in slots:
+            if slot.kind == "grown":  # its arrays are older than all loops
+                self.inside(slot.holder)
+
+    def end(self) -> None:
+        """Called at the end of the trace, while it is active."""
+        for grown in self._grown:
+            grown.result = result_of(self._trace, grown.new)
 
     def assigned(self) -> dict[Any, Any]:
         """By key, what slots hold at the end of the trace, if that is another thing."""
         found = dict(self._assigned)
+        for real, copy in self._copies.values():
+            if type(copy) is Grown and copy.result:
+                found["grown", id(real), None] = copy.result
         for real, now in self._attributes:
             for (kind, at, name), value in self._state.items():
                 if kind == "item" and at == id(real) and now.get(name, ABSENT) is not value:
@@ -183,7 +200,7 @@ class Rebinder:
         for name in names_in_classes(function.__code__) & function.__globals__.keys():
             copy.__globals__[name]  # which their code reads in another way
         if function.__name__ == "__array__":
-            self._copies[id(function)] = (function, _of_numpy(copy))
+            self._copies[id(function)] = (function, of_numpy(copy))
         return self._copies[id(function)][1]
 
     def _attribute(self, x: types.FunctionType) -> Any:
@@ -215,7 +232,7 @@ class Rebinder:
             if ("cell", id(cell), None) in self._state:
                 self._assigned["cell", id(cell), None] = copied.cell_contents
             else:
-                cell.cell_contents = _outside(copied.cell_contents)
+                cell.cell_contents = outside_of(copied.cell_contents)
 
     def class_for(self, kind: Any) -> Any:
         """The class of which an object is in the trace that calls a class."""
@@ -259,12 +276,12 @@ class Rebinder:
             return
         if not self._watch.is_foreign(names.get("__name__")):
             self._watch.guard("item", names, name, names.get(name, ABSENT))
-        Slot("item", names, name).write(_outside(value))
+        Slot("item", names, name).write(outside_of(value))
 
     def inside(self, value: Any) -> Any:
         """The stand-in for a value of a cell, a default argument or a container in the trace."""
-        stand_in = self.stand_in(value)
-        if stand_in is value:
+        stand_in = value if is_bar(value) else self.stand_in(value)
+        if stand_in is value and not is_bar(value):
             self._watch.look(value)
         return stand_in
 
@@ -280,6 +297,8 @@ class Rebinder:
             return value if trace.is_segmented and is_kept else replacement
         if name := public_name(value):
             return self._copies.setdefault(id(value), (value, OnHost(value, name)))[1]
+        if trace.draws is not None and (drawn := trace.draws.stand_in(value)) is not None:
+            return drawn
         if is_compiled(value):
             return self._copies.setdefault(id(value), (value, Compiled(value)))[1]
         if isinstance(value, np.ufunc):
@@ -306,8 +325,13 @@ class Rebinder:
         known = self._copies.get(id(holder))
         if known is not None:
             return known[1]
-        if type(holder) is tuple:
-            copy: Any = tuple(map(self.inside, holder))
+        if ("grown", id(holder), None) in self._state:
+            copy: Any = Grown(holder, append)
+            self._copies[id(holder)] = (holder, copy)
+            self._grown.append(copy)
+            watch(self._trace, f"list {len(self._grown)}", copy.new, self._trace.room)
+        elif type(holder) is tuple:
+            copy = tuple(map(self.inside, holder))
             self._copies[id(holder)] = (holder, copy)
         elif ("content", id(holder), None) in self._state:
             copy = self._state["content", id(holder), None]
@@ -367,12 +391,14 @@ class Rebinder:
         """What stands for a value of the trace outside of it."""
         if isinstance(value, types.MethodType):
             return types.MethodType(*map(self.outside, (value.__func__, value.__self__)))
+        if isinstance(value, Outside):
+            return self._trace.draws.source_of(value)
         for real, copy in self._copies.values():
             if copy is value:
                 if isinstance(real, types.FunctionType):
                     self._trace.need_identity(real)
                 return real
-        return _outside(value)
+        return outside_of(value)
 
     def is_made_here(self, x: Any) -> bool:
         """Whether x is a function that the trace has made: it reads the trace's globals."""
@@ -388,7 +414,8 @@ class Rebinder:
         is no value, and the trace has not met it outside."""
         kind: Any = type(x)
         by_identity = kind.__hash__ in (None, object.__hash__)
-        return by_identity and not isinstance(x, _UNIQUE) and not self._watch.knows(x)
+        is_known = self._watch.knows(x) or self.has_copy_of(x) or self._trace.draws.knows(x)
+        return by_identity and not isinstance(x, UNIQUE) and not is_known
 
     def lasting(self, x: Any) -> Any:
         """What stands outside of the trace for a function that it has made, or one of its copies:
@@ -416,7 +443,10 @@ class Rebinder:
         return new
 
     def _view_of(self, module: types.ModuleType) -> Any:
-        impure = ("numpy.random", "os", "threading", "time", "warnings", "logging", "sys", "uuid")
+        impure = (
+            *("numpy.random", "random", "os", "threading", "time", "warnings", "logging", "sys"),
+            "uuid",
+        )
         if is_library(module.__name__) and module.__name__ not in impure:
             return module
         if id(module) not in self._copies:
@@ -460,32 +490,3 @@ class Rebinder:
         if id(real) not in self._globals:
             self._globals[id(real)] = Globals(self, real)
         return self._globals[id(real)]
-
-
-# Types whose objects no call makes, or of which each object can stand for an equal one.
-_UNIQUE = (
-    *(type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, np.ufunc),
-    *(types.EllipsisType, types.NotImplementedType, type(None), slice),
-    *(_core.ArrayBase, _core.Dispatcher),
-)
-
-
-def _of_numpy(method: Any) -> Any:
-    """The method `__array__` of a class, with NumPy's array as its result: NumPy takes no other."""
-
-    @functools.wraps(method)
-    def __array__(*args: Any, **kwargs: Any) -> Any:
-        made = method(*args, **kwargs)
-        return made.__array__() if isinstance(made, Tracer) else made
-
-    return __array__
-
-
-def _outside(value: Any) -> Any:
-    """What stands for a value of the trace outside of it."""
-    if not isinstance(value, Tracer):
-        return original(value)
-    if value._storage.captured is not None and not value._steps:
-        return value._storage.captured
-    array = value._array()
-    return value if array is None else array

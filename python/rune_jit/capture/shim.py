@@ -167,7 +167,10 @@ def _view_of(module: types.ModuleType) -> ModuleView:
     """Stands for a module."""
 
     def read(name: str) -> Any:
-        return _stand_in_of(getattr(module, name))
+        trace, value = current_trace(), getattr(module, name)
+        if trace is not None and trace.draws is not None:
+            return trace.rebind.stand_in(value)
+        return _stand_in_of(value)
 
     return ModuleView(module, read)
 

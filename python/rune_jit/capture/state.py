@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import operator
 import types
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -22,7 +23,7 @@ ABSENT = _Absent.ABSENT
 class Slot(NamedTuple):
     """A place that a function assigns, or that holds another number at each call. kind: "item", a
     name in a dict of attributes or globals; "cell", a variable of an outer function; "content",
-    what a list or dict holds."""
+    what a list or dict holds; "grown", what is appended to a list (grown.py)."""
 
     kind: str
     holder: Any
@@ -34,6 +35,8 @@ class Slot(NamedTuple):
 
     def read(self) -> Any:
         """The contents of the place. For the kind "content": the list or dict itself."""
+        if self.kind == "grown":
+            return ()
         if self.kind == "item":
             return self.holder.get(self.name, ABSENT)
         return self.holder.cell_contents if self.kind == "cell" else self.holder
@@ -41,6 +44,8 @@ class Slot(NamedTuple):
     def write(self, value: Any) -> None:
         if self.kind == "cell":
             self.holder.cell_contents = value
+        elif self.kind == "grown":
+            self.holder.extend(value)
         elif value is ABSENT:
             self.holder.pop(self.name, None)
         else:
@@ -48,7 +53,10 @@ class Slot(NamedTuple):
 
 
 def watched_place(kind: str, holder: Any, name: Any, value: Any) -> Slot | None:
-    """The place that a guard watches, if it is one that can be assigned."""
+    """The place that a guard watches that does not hold, if it is one that can be assigned."""
+    is_longer = kind == "items" and type(holder) is list and len(holder) > len(value)
+    if is_longer and all(map(operator.is_, holder, value)):
+        return Slot("grown", holder)
     if kind == "items":
         return Slot("content", holder) if type(holder) in (list, dict) else None
     return Slot(kind, holder, name) if kind in ("item", "cell") else None
@@ -189,12 +197,15 @@ class Change(NamedTuple):
     path: Path
     removed: tuple[Any, ...]
     assigned: dict[Any, Any]
+    appended: list[Any]
 
     def apply(self, x: Any) -> None:
         for key in self.removed:
             del x[key]
         for key, value in self.assigned.items():
             x[key] = value
+        if self.appended:
+            x.extend(self.appended)
 
 
 class Contents:
@@ -216,22 +227,24 @@ class Contents:
         return any(id(held) in known for _, held in containers(x))
 
     def changes(self) -> list[Change] | None:
-        """What has been done to each, None if that cannot be told: a list has another length, or
-        the keys of a dict another order than assignments give."""
+        """What has been done to each, None if that cannot be told: a list is shorter, or the keys
+        of a dict have another order than assignments give."""
         found = []
         for path, held, before in self._before:
+            appended: list[Any] = []
             if type(held) is list:
-                if len(held) != len(before):
+                if len(held) < len(before):
                     return None
-                old, new = dict(enumerate(before)), dict(enumerate(held))
+                appended = held[len(before) :]
+                old, new = dict(enumerate(before)), dict(enumerate(held[: len(before)]))
             else:
                 old, new = before, held
             removed = tuple(key for key in old if key not in new)
             assigned = {k: v for k, v in new.items() if k not in old or old[k] is not v}
-            if not removed and not assigned:
+            if not removed and not assigned and not appended:
                 continue
             order = [key for key in old if key in new] + [key for key in new if key not in old]
             if order != list(new):
                 return None
-            found.append(Change(path, removed, assigned))
+            found.append(Change(path, removed, assigned, appended))
         return found

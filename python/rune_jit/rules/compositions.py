@@ -18,6 +18,7 @@ from rune_jit.rules.coercions import (
     traced,
 )
 from rune_jit.rules.host import shape_depends_on_data
+from rune_jit.rules.indexing.selection import Selection
 from rune_jit.rules.known import plain
 from rune_jit.rules.table import implements
 from rune_jit.tracing.context import require_trace
@@ -86,10 +87,19 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kwargs: Any) 
         raise ValueError(
             f"with {count} condition(s), either {count} or {count + 1} functions are expected"
         )
-    result = np.zeros_like(x)
+    result, trace = np.zeros_like(x), require_trace()
     for condition, function in zip(conditions, funclist, strict=True):
-        of_some = callable(function)
-        result[condition] = function(x[condition], *args, **kwargs) if of_some else function
+        if callable(function):
+            part = x[condition]
+            if type(part) is Selection and trace.is_segmented:
+                part = part.settled()
+            if type(part) is not Selection and part.size == 0:  # NumPy does not call it then
+                continue
+            before = trace.num_checks
+            function = function(part, *args, **kwargs)
+            if trace.num_checks > before:
+                trace.raise_if(trace.operand(np.logical_not(np.any(condition))))
+        result[condition] = function
     return result
 
 
@@ -214,7 +224,15 @@ def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any
             raise TypeError("could not parse sorter argument")
         if np.shape(sorter) != a.shape:
             raise ValueError("sorter.size must equal a.size")
-        a = a[sorter]
+        sorter = traced(sorter)
+        if sorter.dtype.kind not in "iu":
+            raise TypeError("sorter must only contain integers")
+        if len(a):
+            # NumPy raises for those that its search meets.
+            kept = np.clip(sorter, 0, len(a) - 1)
+            trace = require_trace()
+            trace.raise_if(trace.operand(np.any(kept != sorter)))
+            a = a[kept]
     dtype = np.result_type(a, v)
     refuse_unless(dtype.kind not in "Vc", f"searchsorted of {dtype}")
     a, v = a.astype(dtype), v.astype(dtype)

@@ -61,6 +61,8 @@ def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwa
     kinds = {*map(type, out)} if out is not None else {type(None)}
     if kinds == {type(None)}:
         return ufuncs.call(ufunc, method, inputs, kwargs)
+    if any(map(_decides_itself, kinds.union(map(type, inputs)))):
+        return NotImplemented
     if type(Ellipsis) in kinds:
         raise TypeError("must use `...` as `out=...` and not per-operand/in a tuple")
     if method != "__call__":
@@ -304,6 +306,14 @@ def _with_object(self: Tracer, name: str, other: Any, reflected: bool) -> Any:
     if self._storage.scalar or other is None or isinstance(other, (str, bytes)):
         return NotImplemented  # Python's error
     raise UnsupportedOpError(f"{name}: cannot trace it with a {type(other).__name__}")
+
+
+def _decides_itself(kind: type) -> bool:
+    """Whether a class says itself what ufuncs do that write to its objects."""
+    if kind is Tracer or kind.__module__.partition(".")[0] in ("numpy", "rune_jit"):
+        return False
+    found = getattr(kind, "__array_ufunc__", None)
+    return found is not None and found is not np.ndarray.__array_ufunc__
 
 
 def _asks_to_decide(x: Any) -> bool:

@@ -194,7 +194,8 @@ def ufunc_write(trace: Trace, out: Any, value: Any, where: Any = True) -> None:
 
 
 def into(name: str, out: Any, result: Any, casting: str = "same_kind") -> Any:
-    """Writes the result of a function to its out= argument, which it returns."""
+    """Writes the result of a function to its out= argument, which it returns. (numpy.dot returns
+    NumPy's number in the place of a 0-d array.)"""
     trace = require_trace()
     if isinstance(out, tuple) and len(out) == 1:
         out = out[0]
@@ -211,7 +212,7 @@ def into(name: str, out: Any, result: Any, casting: str = "same_kind") -> Any:
         )
     check_casting(value.dtype, out.dtype, casting)
     write(out, trace.builder.astype(value, out.dtype))
-    return out
+    return out[()] if name == "dot" and not out.ndim else out
 
 
 def refuse_itself(what: str, x: Tracer, value: Any) -> None:

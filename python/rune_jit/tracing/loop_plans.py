@@ -44,6 +44,10 @@ class LoopPlans:
         self.kinds: dict[tuple[int, str], tuple[Any, Any]] = {}
         # Lists whose length data decide, by name: what is known of them.
         self.growing: dict[str, Any] = {}
+        # Generators of whose words the program makes numbers, with how many, and those of which it
+        # cannot.
+        self.words: dict[int, int] = {}
+        self.no_words: set[int] = set()
         # Why one program has a loop's iterations one by one where segments have a program of it.
         self.apart: str | None = None
         # Whether the program leaves to Python what data decide and what is no error: that a loop

@@ -240,8 +240,17 @@ class Loops:
     def is_decided_by_counter(self, builder: Any) -> bool:
         """Whether the innermost loop's counter decides whether what is traced now runs in an
         iteration."""
-        body = self.open[-1]
-        conditions = (condition for condition, _ in self._conditions[body.conditions :])
+        return self._decides(builder, self.open[-1], len(self._conditions))
+
+    def are_counters_alone(self, builder: Any) -> bool:
+        """Whether each loop's counter decides whether what is traced now runs in its iteration."""
+        ends = [*(body.conditions for body in self.open), len(self._conditions)]
+        pairs = zip(self.open, ends[1:], strict=True)
+        return not ends[0] and all(self._decides(builder, *pair) for pair in pairs)
+
+    def _decides(self, builder: Any, body: Body, end: int) -> bool:
+        """Whether the counter of a body decides the conditions in it that came before the `end`."""
+        conditions = (condition for condition, _ in self._conditions[body.conditions : end])
         return all(builder.holds_at(body.counter, x, 0, 0, 1) is not None for x in conditions)
 
     def grow(self, items: list[Any]) -> None:
@@ -409,8 +418,8 @@ class Loops:
         plans = self.plans
         if isinstance(error, LoopRefused):
             pass  # what is done about it is known
-        elif isinstance(error, ValuesNeeded):
-            return False  # of arguments, which no loop has changed
+        elif isinstance(error, ValuesNeeded) or getattr(error, "slots", None):
+            return False  # of arguments, which no loop has changed; of places that become arguments
         elif self.within:
             loop, why = self.within[-1], str(error) or type(error).__name__
             if plans.refusal(loop) is None and not self._peel_more(why):

@@ -106,6 +106,45 @@ def runs_of(items: Iterable[Any]) -> list[Any]:
     return found
 
 
+# So many rows are results of a program as one array rather than one by one.
+_MANY = 8
+
+
+def pack(trace: Trace, items: list[Any]) -> tuple[list[Any], list[Any]]:
+    """The items as results of a program: Runs of many are arrays. With what tells `unpack` about
+    each: "Python's" numbers, "NumPy's" numbers or arrays, or None."""
+    leaves: list[Any] = []
+    hows: list[Any] = []
+    for part in runs_of(items):
+        if type(part) is not Run:
+            leaves.append(part)
+            hows.append(None)
+        elif len(part.items) < _MANY or type(part.items[0]) is not Tracer:
+            leaves += part.items
+            hows += [None] * len(part.items)
+        else:
+            is_python = part.items[0]._value_in(trace).weak is not None
+            leaves.append(Tracer(trace, part.value(trace), scalar=False))
+            hows.append("Python's" if is_python else "NumPy's")
+    return leaves, hows
+
+
+def unpack(leaves: list[Any], hows: list[Any]) -> list[Any]:
+    """What `pack` has been given, of a program's results."""
+    made: list[Any] = []
+    for leaf, how in zip(leaves, hows, strict=True):
+        if how is None:
+            made.append(leaf)
+        else:
+            made += leaf.tolist() if how == "Python's" else map(_alone, leaf)
+    return made
+
+
+def _alone(x: Any) -> Any:
+    """A row in memory of its own."""
+    return x.copy() if isinstance(x, np.ndarray) else x
+
+
 def runs_along(arrays: Iterable[Any], axis: Any, new: int) -> list[Any]:
     """The arrays, with Runs in the places of rows of one array, if there are such Runs, and the
     axis is one of the arrays' with `new` further ones."""

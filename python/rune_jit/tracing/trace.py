@@ -76,6 +76,9 @@ class Trace:
         self._iotas: dict[Any, Any] = {}  # by size and dtype
         self.functions: list[tuple[str, Any]] = []  # that the program calls: (name, callable)
         self.rebind: Any = None  # gives functions as they run in this trace: capture.rebinder
+        self.draws: Any = None  # of generators from outside: capture.drawn. None in segments
+        self.room = 0  # for how many items there is room where data decide how many there are
+        self.prints: Any = None  # what it prints: capture.printed; None if it may not
         self.callees: dict[int, tuple[Any, Any]] = {}  # by id: what is called, and in its place
         self.choices: dict[Any, int] = {}  # by place, how often it has gone on without a value
         self._equal: list[tuple[Any, str]] = []  # (two numbers, error message)
@@ -127,6 +130,11 @@ class Trace:
         if not _core.is_supported_dtype(array.dtype):
             raise UnsupportedOpError(f"operand: cannot trace arrays of {array.dtype}")
         return self.stand_in(array)._value_in(self)
+
+    def unwatch(self, array: np.ndarray) -> None:
+        """Lets NumPy write to a captured array during the trace."""
+        at = next(i for i, captured in enumerate(self.captured) if captured is array)
+        self._snapshots[at] = array
 
     def add_captured(self, array: Any) -> Any:
         """A new input that is this array."""
@@ -250,6 +258,11 @@ class Trace:
     def has_checks(self) -> bool:
         """Whether the data may be such that the call raises an error."""
         return self._may_raise or bool(self._equal) or self.builder.has_checks
+
+    @property
+    def num_checks(self) -> int:
+        """How many checks there are whether the call raises an error."""
+        return len(self._equal) + len(self.builder.checks)
 
     def must_be_equal(self, a: Any, b: Any, message: str) -> None:
         """A call raises ValueError unless these integers are equal; they replace each {} in the

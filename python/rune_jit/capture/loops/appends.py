@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rune_jit.capture.grown import Grown, changes_list, is_list
 from rune_jit.capture.loops.aliases import Aliases, appended_only
 from rune_jit.capture.loops.effects import ALLOWED
 from rune_jit.capture.loops.kinds import UNSET, GivenUp, is_array, kind_of, lay_out_as
@@ -37,6 +38,7 @@ _CONSTANTS = (bool, int, float, complex, str, type(None), np.generic, np.dtype)
 
 def append(items: Any, value: Any) -> Any:
     """items.append(value)"""
+    items = items.new if type(items) is Grown else items
     trace = current_trace()
     loops = trace.loops if trace is not None else None
     if loops is None or not (loops.within or loops.growing):
@@ -45,6 +47,8 @@ def append(items: Any, value: Any) -> Any:
         if type(items) is not deque:
             loops.refuse("it calls the method append")
         return items.append(value)
+    if trace is not None and trace.decides and trace.rebind.knows(items):
+        raise changes_list(items)
     if (found := loops.growing.get(id(items))) is not None and found.is_wanted:
         caller = sys._getframe(1)
         found.append(value, (caller.f_code, caller.f_lasti))
@@ -85,7 +89,7 @@ def collect(items: list[Any], value: Any) -> None:
 
 def extended(items: Any, values: list[Any]) -> Any:
     """items += values"""
-    if type(items) is not list:
+    if not is_list(items):
         items += values
         return items
     for value in values:
@@ -160,6 +164,7 @@ class Appends:
         # iterations.
         self._lists: list[tuple[list[Any], list[Any], bool, list[int] | range]] = []
         self._is_partial = False  # whether the values that are planned now are of some iterations
+        self._is_printed = False  # whether they are only printed
         self._arrays: list[_Array] = []
         self._seen: set[int] = set()  # ids of lists and storages
         self._taken: set[int] = set()  # of those that the next iteration appends
@@ -180,8 +185,10 @@ class Appends:
             self._grow()
             raise GivenUp("it appends to a list, and its steps are not 1")
         self._given, self._before, self._after = given, before, after
+        prints = self._trace.prints
         for (items, values, is_new, _), runs in zip(appended, iterations, strict=True):
             self._is_partial = len(runs) < self._range.count
+            self._is_printed = prints is not None and prints.has(items)
             self._check_count(len(values), _MOST_ITEMS)
             is_flat = len(values) > 1 and self._are_alike(values)
             planned = self._plan_rows(values, values) if is_flat else self._plan_list(values)
@@ -205,6 +212,10 @@ class Appends:
                 raise GivenUp("it appends to a list under a condition")
             found = [k for k in found if holds[k]]
         return found
+
+    def iterations_of(self, items: list[Any]) -> list[int] | range:
+        """The numbers of the iterations that make a list longer."""
+        return next(runs for known, *_, runs in self._lists if known is items)
 
     def _grow(self) -> None:
         """Makes arrays stand for one of the lists whose length data may decide, if there is one.
@@ -295,7 +306,7 @@ class Appends:
             self._check_count(1, _MOST_NUMBERS)
             # (What follows may need to know an integer.)
             is_data = self._trace.builder.depends_on_arguments(value._value_in(self._trace))
-            if kind[-1] != "float" and not is_data:
+            if kind[-1] != "float" and not (is_data or self._is_printed):
                 raise GivenUp("it appends a number to a list that no array decides")
         return None
 

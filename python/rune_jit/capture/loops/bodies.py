@@ -360,6 +360,10 @@ class Attempt(Comparison):
             return self._trace.operand(before)
         return zero_like(self._trace, value)
 
+    def iterations_of(self, items: list[Any]) -> Any:
+        """The numbers of the iterations that make a list longer."""
+        return self._appends.iterations_of(items)
+
     def hoist_call(self) -> bool:
         """Whether the body has calls on the host that are made before the loop from now on: it must
         be traced again. Raises GivenUp."""

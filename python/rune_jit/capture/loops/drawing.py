@@ -136,8 +136,7 @@ class Drawing:
         arguments, in the innermost of the loops. None if that is not so, or if the kinds of the
         numbers are not known yet."""
         method, (first, around) = methods[0], self._draws.sites[0]
-        most = AT_ONCE.get(method.__name__)
-        if not self._kinds or most is None or is_of_python(method.__self__):
+        if not self._kinds or method.__name__ not in AT_ONCE:
             return None
         if any(x != method or self._draws.sites[i][1] != around for i, x in enumerate(methods)):
             return None
@@ -152,27 +151,11 @@ class Drawing:
         args, kwargs, iterables = self._evaluated(first, values, module)
         for i, x in enumerate(iterables):
             lengths[i] = len(x if hasattr(x, "__len__") else list(x))
-        size: Any = ()
-        if method.__name__ in ("rand", "randn"):
-            args, size = [], tuple(args)
-        elif len(args) > most:
-            *args, size = args
-        elif "size" in kwargs:
-            size = kwargs.pop("size")
-        numbers = (int, float, np.integer, np.floating)
-        if len(args) > most or not all(isinstance(x, numbers) for x in (*args, *kwargs.values())):
-            return None
         shape = [lengths[i] for i in around]
-        if (size is None or size == ()) == (self._kinds[0] == "array"):
+        whole = [*shape, len(methods)]
+        drawn = at_once(method, args, kwargs, whole, self._kinds[0] == "array")
+        if drawn is None:
             return None
-        size = () if size is None else (size,) if isinstance(size, (int, np.integer)) else size
-        whole = (*shape, len(methods), *size)
-        if math.prod(whole) * 8 > _MOST_BYTES:
-            raise Unsuitable
-        if method.__name__ in ("rand", "randn"):
-            drawn = method(*whole)
-        else:
-            drawn = method(*args, **kwargs, size=whole)
         return [drawn[(*(slice(None),) * len(shape), i)] for i in range(len(methods))]
 
     def _evaluated(
@@ -268,6 +251,36 @@ class Drawing:
             code = next(x for x in made.co_consts if isinstance(x, types.CodeType))
             self._codes[name, names] = code
         return names, types.FunctionType(code, module)
+
+
+def at_once(
+    method: Any, args: list[Any], kwargs: dict[str, Any], counts: list[int], is_array: bool
+) -> Any:
+    """An array of what many calls of a generator's method give, by one call: with axes of these
+    lengths before those of what a call gives, which `is_array` or a number. None if it is not known
+    to be the same. Raises Unsuitable for too many numbers."""
+    most = AT_ONCE.get(method.__name__)
+    if most is None or is_of_python(method.__self__):
+        return None
+    size: Any = ()
+    if method.__name__ in ("rand", "randn"):
+        args, size = [], tuple(args)
+    elif len(args) > most:
+        *args, size = args
+    elif "size" in kwargs:
+        size = kwargs.pop("size")
+    numbers = (int, float, np.integer, np.floating)
+    if len(args) > most or not all(isinstance(x, numbers) for x in (*args, *kwargs.values())):
+        return None
+    if (size is None or size == ()) == is_array:
+        return None
+    size = () if size is None else (size,) if isinstance(size, (int, np.integer)) else size
+    whole = (*counts, *size)
+    if math.prod(whole) * 8 > _MOST_BYTES:
+        raise Unsuitable
+    if method.__name__ in ("rand", "randn"):
+        return method(*whole)
+    return method(*args, **kwargs, size=whole)
 
 
 def _stacked(items: list[Any], lengths: list[int]) -> tuple[Any, str]:

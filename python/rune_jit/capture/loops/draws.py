@@ -28,20 +28,8 @@ import numpy as np
 from rune_jit.capture.loops.effects import global_value
 from rune_jit.capture.loops.liveness import loaded, stored
 from rune_jit.capture.loops.nodes import assign, at, call, copied, load, path_of, walk
+from rune_jit.capture.random_methods import METHODS
 
-_METHOD_NAMES = (
-    # Generator and RandomState
-    "beta binomial chisquare choice dirichlet exponential f gamma geometric gumbel hypergeometric"
-    " integers laplace logistic lognormal logseries multinomial multivariate_hypergeometric"
-    " multivariate_normal negative_binomial noncentral_chisquare noncentral_f normal pareto"
-    " permutation permuted poisson power rand randint randn random random_integers random_sample"
-    " ranf rayleigh sample standard_cauchy standard_exponential standard_gamma standard_normal"
-    " standard_t tomaxint triangular uniform vonmises wald weibull zipf"
-    # random.Random
-    " betavariate choices expovariate gammavariate gauss getrandbits lognormvariate normalvariate"
-    " paretovariate randrange triangular vonmisesvariate weibullvariate"
-)
-_METHODS = frozenset(_METHOD_NAMES.split())
 # What the arguments of such calls, and what loops over, may consist of.
 _PURE = (
     *(ast.Name, ast.Constant, ast.Attribute, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.List),
@@ -229,7 +217,7 @@ def method_of(path: tuple[str, ...], held: Mapping[str, Any], module: dict[str, 
         return None
     if type(getattr(value, "__self__", None)) not in generators():
         return None
-    return value if getattr(value, "__name__", None) in _METHODS else None
+    return value if getattr(value, "__name__", None) in METHODS else None
 
 
 def _may_leave(s: ast.stmt) -> bool:

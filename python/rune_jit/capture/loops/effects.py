@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core, trees
+from rune_jit.capture.grown import Grown, is_list
 from rune_jit.capture.loops.members import (
     FUNCTIONS,
     NOT_CALLED,
@@ -33,7 +34,8 @@ from rune_jit.capture.loops.places import Global, Held, Variable
 from rune_jit.capture.loops.source import source_of
 from rune_jit.capture.loops.structures import class_of, is_named_tuple
 from rune_jit.capture.loops.syntax import Path, Uses
-from rune_jit.capture.objects import can_be_copied, is_library
+from rune_jit.capture.objects import can_be_copied, is_bar, is_library
+from rune_jit.capture.random_methods import METHODS, Outside
 from rune_jit.capture.shim import ModuleView, original
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.tracer import Tracer
@@ -101,6 +103,7 @@ class Effects:
         self._globals: set[tuple[int, str]] = set()  # modules' variables that are assigned
         self._arrays: list[Any] = []  # NumPy's and rune_jit's
         self._num_items = 0
+        self.draws = False  # whether it reaches a generator from outside
 
     def look(
         self,
@@ -191,6 +194,7 @@ class Effects:
                 self._append_to(items)
 
     def _append_to(self, x: Any) -> None:
+        x = x.new if type(x) is Grown else x
         if type(x) is not list:
             self._look_at(x)
             return
@@ -205,6 +209,8 @@ class Effects:
         members = {
             name for x in self._objects for name in self._attributes if member(x, name) is not None
         }
+        if self.draws:
+            members |= METHODS | {"shuffle"}
         if unknown := self._calls.keys() - _METHODS - members:
             raise Refused(f"it calls the method {self._calls[min(unknown)]}")
         return self._held()
@@ -276,6 +282,8 @@ class Effects:
             x = type(x)
         if isinstance(x, _ATOMS) or id(x) in self._seen:
             return
+        if type(x) is Grown or is_bar(x):  # which are not read, and not made in a trace
+            return
         self._seen[id(x)] = x
         if isinstance(x, enum.EnumMeta):
             self._look_at_enum(x)
@@ -302,6 +310,8 @@ class Effects:
                 self._look_at(part)
         elif isinstance(x, _core.Dispatcher):
             self._look_at(x.__wrapped__)  # type: ignore[attr-defined]
+        elif isinstance(getattr(x, "__self__", x), Outside):
+            self.draws = True
         elif not any(x is known for known in ALLOWED) and not _is_pure(original(x)):
             if not isinstance(x, types.FunctionType) or is_library(x.__module__):
                 name = getattr(x, "__name__", None) or f"a {type(x).__name__}"
@@ -354,7 +364,7 @@ class Effects:
         if self._replaces:
             self._look_at(class_of(x))
         for name, value in vars(x).items():
-            if type(value) is list or _holds_lists(value):
+            if is_list(value) or _holds_lists(value):
                 self._lists.append((name, value))
             elif not isinstance(value, FUNCTIONS) or not hasattr(kind, name):
                 self._look_at(value)
@@ -438,7 +448,7 @@ def _found(names: Iterable[str], find: Callable[[str], Any]) -> Iterator[tuple[s
 def _holds_lists(x: Any) -> bool:
     """Whether x is a dict or list of lists."""
     items = list(x.values()) if type(x) is dict else x if type(x) is list else []
-    return bool(items) and all(type(item) is list for item in items)
+    return bool(items) and all(map(is_list, items))
 
 
 def scope_of(frame: Any, names: dict[str, Any] | None = None) -> Callable[[str], Any]:

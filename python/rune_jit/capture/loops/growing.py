@@ -121,6 +121,26 @@ def in_place_of(name: str, make: Callable[..., Growing]) -> Any:
     return new
 
 
+def watch(trace: Trace, name: str, items: list[Any], least: int) -> None:
+    """Lets a list of a trace have arrays in its place if data decide how long it becomes, with
+    rows for at least so many items."""
+    assert trace.loops is not None
+    capacity = Capacity()
+    capacity.learned = least
+    trace.loops.growing[id(items)] = Growing(trace, name, items, capacity)
+
+
+def result_of(trace: Trace, items: list[Any]) -> Filled | list[Any]:
+    """What such a list gets."""
+    assert trace.loops is not None
+    return trace.loops.growing[id(items)].filled()  # type: ignore[no-any-return]
+
+
+def items_of(x: Filled) -> list[Any]:
+    """The items, after a run."""
+    return _items(x.items, slice(0, int(x.count)))
+
+
 def filled(name: str, items: list[Any]) -> Filled | list[Any] | int:
     """What the list gets; how much longer it is if it has got that."""
     trace = current_trace()

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rune_jit.capture.loops.positions import Along
+from rune_jit.capture.loops.progress import Bar, bar_of, refuse_bar
 from rune_jit.capture.loops.ranges import UNLIMITED, Range, range_of
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.loops import Loops
@@ -42,6 +43,8 @@ class Call(NamedTuple):
 
 def iterable(function: Any, *arguments: Any, **named: Any) -> Any:
     """function(*arguments, **named), or the call that makes it."""
+    if (bar := bar_of(function, arguments, named)) is not None:
+        return bar
     if not any(function is known for known in _KNOWN):
         return function(*map(made, arguments), **named)
     if function is range:  # it takes NumPy's integers for Python's
@@ -51,7 +54,20 @@ def iterable(function: Any, *arguments: Any, **named: Any) -> Any:
 
 def made(x: Any) -> Any:
     """The iterable that a Call stands for."""
+    if type(x) is Bar:
+        raise refuse_bar()
     return x.function(*map(made, x.arguments), **x.named) if type(x) is Call else x
+
+
+def without_bars(x: Any, bars: list[Bar]) -> Any:
+    """What is iterated over without progress bars, which are added to `bars`."""
+    if type(x) is Bar:
+        bars.append(x)
+        of = Call(range, x.arguments, {}) if x.iterable is None else x.iterable
+        return without_bars(of, bars)
+    if type(x) is Call:
+        return x._replace(arguments=tuple([without_bars(y, bars) for y in x.arguments]))
+    return x
 
 
 # The numbers of iterations, and what the loop's target is in each.

@@ -17,8 +17,12 @@ import ast
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rune_jit.capture.loops.nodes import SCOPES, at, call, copied, load, walk
+from rune_jit.capture.loops.nodes import SCOPES, at, call, copied, load, path_of, walk
 
+# The name of what is called with the number of a statement that prints after the call, and with
+# the values that it prints; the functions that do so.
+LATER = ".later"
+STATEMENTS: list[Callable[..., None]] = []
 _LIST, _TURN, _VALUE = "_rune_printed{}", "_rune_turn", "v{}"
 
 
@@ -60,6 +64,43 @@ class Prints:
     def names(self) -> dict[str, Any]:
         """What names of the loop stand for that are not the function's."""
         return {_LIST.format(i): [] for i in range(len(self._functions))} | {_TURN: 0}
+
+
+def later(s: ast.Expr) -> ast.Expr | None:
+    """The statement in the place of one that prints, for a trace. None if its values might have
+    effects."""
+    if not _is_print(s.value):
+        return None
+    values: list[ast.expr] = []
+    made: Any = copied(s.value)
+    made.args = [_Values(values).visit(x) for x in made.args]
+    if not all(isinstance(x, _PLAIN) for value in values for x in walk(value)):
+        return None
+    calls = [x for value in values for x in walk(value) if isinstance(x, ast.Call)]
+    if not all(map(_is_plain_call, calls)):
+        return None
+    STATEMENTS.append(_function(s, made, len(values)))
+    return at(s, ast.Expr(call(LATER, ast.Constant(len(STATEMENTS) - 1), *values)))
+
+
+_PLAIN = (
+    *(ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Slice, ast.BinOp, ast.UnaryOp),
+    *(ast.Tuple, ast.List, ast.Call, ast.operator, ast.unaryop, ast.expr_context),
+)
+_FUNCTIONS = frozenset(("abs", "float", "int", "len", "max", "min", "sum"))
+_METHOD_NAMES = (
+    "all any argmax argmin astype conj copy dot max mean min prod ravel reshape round std sum trace"
+    " transpose var"
+)
+_METHODS = frozenset(_METHOD_NAMES.split())
+
+
+def _is_plain_call(x: ast.Call) -> bool:
+    path = path_of(x.func)
+    if len(path) == 1:
+        return path[0] in _FUNCTIONS
+    is_method = isinstance(x.func, ast.Attribute) and x.func.attr in _METHODS
+    return is_method or path[:1] in (("np",), ("numpy",), ("math",))
 
 
 def show(lists: Iterable[Printed]) -> None:

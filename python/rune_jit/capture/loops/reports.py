@@ -16,9 +16,13 @@ import warnings
 from typing import Any
 
 from rune_jit.capture.loops.nodes import at, call, path_of
+from rune_jit.capture.loops.prints import later
 from rune_jit.capture.shim import original
 
 REPORTS = ".reports"  # the name of what is called with the path of the function
+PRINTS = (
+    ".prints"  # that of what tells whether a trace prints when the program has run (printed.py)
+)
 _LEVELS = ("debug", "info", "warning", "error", "critical", "exception", "log")
 _LOGS = ("log", "logger", "logging")  # what names of loggers end with
 _FUNCTIONS = print, warnings.warn  # (Traces put others in their place.)
@@ -36,18 +40,26 @@ class Reports(ast.NodeTransformer):
         super().generic_visit(node)
         for name in ("body", "orelse"):
             block = getattr(node, name, None)
-            if isinstance(block, list) and not any(isinstance(s, _LEAVES) for s in block):
-                setattr(node, name, [self._statement(s) for s in block])
+            if isinstance(block, list):
+                leaves = any(isinstance(s, _LEAVES) for s in block)
+                setattr(node, name, [self._statement(s, leaves) for s in block])
         return node
 
-    def _statement(self, s: ast.stmt) -> ast.stmt:
+    def _statement(self, s: ast.stmt, leaves: bool) -> ast.stmt:
         path = _path_of(s)
         if path is None:
             return s
-        made = at(s, ast.If(call(REPORTS, ast.Constant(path)), [ast.Pass()], []))
-        made.hidden = [s]  # type: ignore[attr-defined]
-        self._hidden.append((made, [s]))
-        return made
+        made = s
+        if not leaves:
+            made = at(s, ast.If(call(REPORTS, ast.Constant(path)), [ast.Pass()], []))
+            made.hidden = [s]  # type: ignore[attr-defined]
+            self._hidden.append((made, [s]))
+        printed = later(s) if path == "print" else None  # type: ignore[arg-type]
+        if printed is None:
+            return made
+        asks = at(s, ast.If(call(PRINTS), [printed], [made]))
+        asks.hidden = []  # type: ignore[attr-defined]
+        return asks
 
     def show(self) -> None:
         """Gives the statements back what they do, which what is found out about loops does not

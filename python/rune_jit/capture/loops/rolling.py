@@ -8,21 +8,29 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn
 
 import numpy as np
 
 from rune_jit.capture.loops.bodies import Attempt
-from rune_jit.capture.loops.branches import Conditions, is_traced
+from rune_jit.capture.loops.branches import is_traced
 from rune_jit.capture.loops.draws import draws_of
 from rune_jit.capture.loops.effects import Effects, Refused
-from rune_jit.capture.loops.iterables import Counted, bound_in, counted, made, numbers_of
+from rune_jit.capture.loops.iterables import (
+    Counted,
+    bound_in,
+    counted,
+    made,
+    numbers_of,
+    without_bars,
+)
 from rune_jit.capture.loops.kinds import GivenUp, Unsettled, Unstable, any_value
 from rune_jit.capture.loops.lists import begin_lists, end_lists, stand_in
 from rune_jit.capture.loops.places import Changed, Filled, Held, Place, assigned
-from rune_jit.capture.loops.plain import PLAIN, Plain
-from rune_jit.capture.loops.ranges import UNLIMITED, Range, limited
+from rune_jit.capture.loops.plain import Plain
+from rune_jit.capture.loops.progress import Bar, refuse_bar
+from rune_jit.capture.loops.ranges import Range
 from rune_jit.capture.loops.replays import Replay
 from rune_jit.capture.loops.source import LOOPS
 from rune_jit.capture.loops.streams import streams_of
@@ -33,7 +41,7 @@ from rune_jit.tracing.loop_plans import LoopRefused
 from rune_jit.tracing.trace import Trace
 
 # A loop of at most this many iterations, without loops in it, is unrolled.
-_FEW = 3
+FEW = 3
 # A comprehension of at most this many items is unrolled.
 _FEW_ITEMS = 16
 # How often a body is traced at most before the loop is refused.
@@ -53,48 +61,36 @@ def begin(number: int, over: Any) -> Any:
     loops = trace.loops if trace is not None else None
     if trace is None or loops is None:
         return Plain(made(over))
+    bars: list[Bar] = []
+    over = without_bars(over, bars)
     found = numbers_of(over, functools.partial(bound_in, loops))
     by_data = counted(trace, over) if found is None and not loops.within else None
     if by_data is not None:
         found = by_data.numbers, by_data.item
     if found is None:
-        return Plain(made(over))
+        return _plain(over, bars)
     loop, (numbers, item) = LOOPS[number], found
-    few = 1 if loop.has_loops else _FEW_ITEMS if loop.is_comprehension else _FEW
+    few = 1 if loop.has_loops else _FEW_ITEMS if loop.is_comprehension else FEW
     if numbers.is_known and len(numbers.known) <= few:
-        return Plain(made(over))
+        return _plain(over, bars)
     why = loop.refusal or loops.plans.refusal(number)
     if why:
         loops.plans.report[number] = (loop.where, f"runs all iterations: {why}")
         if not numbers.is_known and loops.open:
             loops.fail(f"the loop in it ({loop.where}) runs all iterations: {why}")
-        return Plain(made(over))
-    return _For(trace, loop, numbers, item, sys._getframe(1), by_data)
+        return _plain(over, bars)
+    return _For(trace, loop, numbers, item, sys._getframe(1), by_data, bars)
 
 
-def begin_while(number: int, *limit: Any) -> Any:
-    """What a `while` loop of a traced function asks whether it goes on: `limit` is its counter, and
-    the number that limits it."""
-    trace = current_trace()
-    loops = trace.loops if trace is not None else None
-    if trace is None or loops is None:
-        return PLAIN
-    loop = LOOPS[number]
-    why = loop.refusal or loops.plans.refusal(number)
-    if why:
-        loops.plans.report[number] = (loop.where, f"runs all iterations: {why}")
-        return PLAIN
-    numbers = None
-    if loop.limit:
-        name, includes, _ = loop.limit
-        counter, bound = limit
-        numbers = limited(counter, bound, loop.steps[name], includes)
-        if numbers is not None and numbers.is_known and len(numbers.known) <= _FEW:
-            return PLAIN
-    return _While(trace, loop, numbers, sys._getframe(1))
+def _plain(over: Any, bars: list[Bar]) -> Plain:
+    """A loop that runs all iterations."""
+    iterable = made(over)
+    if bars:
+        raise refuse_bar()
+    return Plain(iterable)
 
 
-class _Rolling:
+class Rolling:
     """A loop that becomes one of the program, if its body allows that."""
 
     def __init__(self, trace: Trace, loop: Loop, frame: Any) -> None:
@@ -234,7 +230,8 @@ class _Rolling:
         raise LoopRefused
 
     def _report(self, how: str) -> None:
-        self._loops.plans.report[self._loop.number] = (self._loop.where, how)
+        if self._loop.where[0] != "<":  # (that of an algorithm of ours)
+            self._loops.plans.report[self._loop.number] = (self._loop.where, how)
 
     def _rebind(self, values: dict[str, Any]) -> None:
         names = self._loop.carried
@@ -257,7 +254,12 @@ class _Rolling:
             self.values = assigned(attempt.begin(*rest.bounds), places)
             self.rebinds = bool(self._loop.carried)
             self._flag, self._is_symbolic = False, True
-            with self._draws_of(attempt.counter):
+            count, before = (None if rest.is_unlimited else rest.count), rest.iterations_before
+            with (
+                self._draws_of(attempt.counter),
+                self._trace.draws.iterations(count, before(attempt.counter)) as drawn,
+                self._iterations_that_print() as printed,
+            ):
                 yield attempt.counter
             self._is_symbolic = False
             after, known = dict(self._frame.f_locals), len(replaced) + len(self._zeros)
@@ -265,23 +267,32 @@ class _Rolling:
                 attempt.check_effects()
                 changed = [x for x in held.changed() if x.name not in {p.name for p in places}]
                 after |= {place.name: place.read() for place in places}
-                is_stable = not changed and attempt.compare(after, self._goes_on())
+                goes_on = self._goes_on()
+                if drawn and goes_on is not None:
+                    self._trace.draws.need_words(drawn)
+                is_stable = not changed and attempt.compare(after, goes_on)
                 if is_stable and attempt.hoist_call():
                     held.restore()
+                    self._trace.draws.give_up(drawn)
                     continue
             except (GivenUp, Unstable, Changed) as error:
+                self._trace.draws.give_up(drawn)
                 held.restore()
                 attempt.give_up()
                 if attempt.has_called:  # before the loop: the trace begins again
                     self._refuse(str(error))
                 raise _unstable(error) from None
             if is_stable:
+                self._trace.draws.add(count, drawn)
                 self._after, results = attempt.end(after)
+                if printed is not None:
+                    self._trace.prints.add(printed, attempt.iterations_of)
                 self.results = assigned(results, places)
                 self._loops.rolled += 1
                 self._report("is a loop of the program")
                 return
             held.restore()
+            self._trace.draws.give_up(drawn)
             attempt.give_up()
             if changed or len(replaced) + len(self._zeros) > known:
                 places = [*places, *held.through_queues(places, changed)]
@@ -336,6 +347,10 @@ class _Rolling:
         """Draws of random numbers give those of an iteration."""
         return contextlib.nullcontext() if self._replay is None else self._replay.iteration(number)
 
+    def _iterations_that_print(self) -> contextlib.AbstractContextManager[Any]:
+        prints = self._trace.prints
+        return contextlib.nullcontext() if prints is None else prints.iterations()
+
     def _leave_draws_to_segments(self, before: dict[str, Any], count: Any) -> None:
         """Raises ConcretizationError for a loop of many iterations that draws random numbers: in
         segments it is a program of its own."""
@@ -358,7 +373,7 @@ def _unstable(error: Exception) -> Exception:
     return unstable
 
 
-class _For(_Rolling):
+class _For(Rolling):
     """A `for` loop."""
 
     def __init__(
@@ -369,8 +384,10 @@ class _For(_Rolling):
         item: Callable[[Any], Any],
         frame: Any,
         by_data: Counted | None = None,
+        bars: Iterable[Bar] = (),
     ) -> None:
         super().__init__(trace, loop, frame)
+        self._bars = bars
         self._range, self._item, self._by_data = numbers, item, by_data
         self._number: Any = None
 
@@ -384,6 +401,8 @@ class _For(_Rolling):
                 self.rebinds = False
         finally:
             self._frame = None
+        for bar in self._bars:
+            self._trace.prints.later(bar.show, (len(self._range.known),))
         self.rebinds = bool(self.results)
 
     def _find_replay(self, before: dict[str, Any]) -> Replay | None:
@@ -392,12 +411,16 @@ class _For(_Rolling):
 
     def _goes_on(self) -> Any:
         leaves = super()._goes_on()
+        if self._bars and (leaves is not None or not self._range.is_known):
+            raise refuse_bar()
         if self._by_data is None:
             return leaves
         follows = self._by_data.goes_on(self._number + 1)
         return follows if leaves is None else np.logical_and(leaves, follows)
 
     def _iterations(self, rest: Range, why: str) -> Iterator[Any]:
+        if self._bars:
+            raise refuse_bar()
         if self._by_data is not None:
             range(self._by_data.start, self._by_data.stop)  # raises
         if not rest.is_known:
@@ -405,92 +428,3 @@ class _For(_Rolling):
                 self._loops.fail(f"the loop in it ({self._loop.where}) runs all iterations: {why}")
             range(rest.start, rest.stop)  # raises
         yield from rest.known
-
-
-class _While(_Rolling, Conditions):
-    """A `while` loop. `numbers` are those of its counter, if that is limited."""
-
-    def __init__(self, trace: Trace, loop: Loop, numbers: Range | None, frame: Any) -> None:
-        super().__init__(trace, loop, frame)
-        Conditions.__init__(self, self._is_unknown_test, self._refuse)
-        self._is_plain = False
-        self._range = numbers or UNLIMITED
-        self._is_counted = numbers is not None and loop.limit is not None and loop.limit.is_all
-        self._driver = self._run()
-        self._test: Any = None
-        self._entry: Any = None  # the test before the body was traced
-        self._condition: Any = None  # that the loop has not been left before its test
-
-    def _is_unknown_test(self, x: Any) -> bool:
-        return not self._is_plain and is_traced(x)
-
-    def goes_on(self, test: Any) -> Any:
-        """Called with the loop's condition before each iteration. Returns whether the body runs."""
-        if self._is_plain:
-            self.rebinds = False
-            return test
-        if self._condition is not None:
-            self._condition.__exit__(None, None, None)
-            self._condition = None
-        self._test, self.rebinds = test, False
-        if next(self._driver, None) is None:
-            self._frame, self.rebinds = None, bool(self.results)
-            return False
-        return True
-
-    def stops(self, flag: Any) -> Any:
-        stops_now = super().stops(flag)
-        if is_traced(flag) and (self._is_symbolic or self._is_apart):
-            holds = self._negated(flag)._value_in(self._trace)
-            self._condition = self._loops.where(self._trace.builder, holds)
-            self._condition.__enter__()
-        return stops_now
-
-    def _rolled(self, rest: Range) -> Iterator[Any]:
-        self._entry = self._test
-        yield from super()._rolled(rest)
-
-    def _run(self) -> Iterator[Any]:
-        if not self._is_counted and not is_traced(self._test) and not self._test:
-            return
-        if is_traced(self._test) and not self._is_counted:
-            self._first = self._as_bool(self._test)
-        yield from self._steps(self._range)
-
-    def _apart(self, numbers: list[Any]) -> Iterator[Any]:
-        for number in numbers:
-            yield from super()._apart([number])
-            if self._is_counted:
-                continue
-            test = self._as_bool(self._test)
-            if self._first is not True and is_traced(test):
-                self._first = np.logical_and(self._first, test)
-            elif is_traced(test) or not test:
-                self._first = test
-
-    def _goes_on(self) -> Any:
-        leaves = super()._goes_on()
-        if self._is_counted:
-            return leaves
-        if not is_traced(self._test):
-            if not self._test:
-                raise GivenUp("it ends after one iteration")
-            if leaves is None and self._range.is_unlimited:
-                raise GivenUp("nothing that the program computes ends it")
-            return leaves
-        test = self._as_bool(self._test)
-        return test if leaves is None else np.logical_and(leaves, test)
-
-    @staticmethod
-    def _as_bool(test: Any) -> Any:
-        if not is_traced(test):
-            return bool(test)
-        return test if test.dtype == bool else np.not_equal(test, 0)
-
-    def _iterations(self, rest: Range, why: str) -> Iterator[Any]:
-        self._is_plain = True
-        self._test = self._entry
-        if is_traced(self._test) and self._loops.open:
-            self._loops.fail(f"the loop in it ({self._loop.where}) runs all iterations: {why}")
-        while self._test:
-            yield True

@@ -205,3 +205,9 @@ def _only_axis(a: Any) -> Any:
 
 def python_choice(words: Any, at: Any, held: Any, seq: Any) -> Any:
     return seq[_python_below(words, at, held, len(seq))]
+
+
+def fill(sampler: Any, words: Any, numbers: Any, args: Any, kwargs: Any) -> None:
+    """Makes the numbers of an array, one after the other."""
+    for i in range(len(numbers)):
+        numbers[i] = sampler(*words, *args, **kwargs)

@@ -50,6 +50,7 @@ from rune_jit.capture.loops.nodes import (
     call,
     copied,
     load,
+    path_of,
     store,
     walk,
     within,
@@ -129,12 +130,12 @@ def source_of(function: types.FunctionType) -> Source | None:
 
 
 def _is_of_interest(function: types.FunctionType) -> bool:
-    """Whether a function, or one in it, has loops, branches, conversions or handlers."""
+    """Whether a function, or one in it, has loops, branches, conversions or handlers, or prints."""
     return any(map(_has_loops, all_codes(function.__code__)))
 
 
 def _has_loops(code: types.CodeType) -> bool:
-    if not (CONVERSIONS | METHODS).isdisjoint(code.co_names) or may_handle_errors(code):
+    if not (CONVERSIONS | METHODS | {"print"}).isdisjoint(code.co_names) or may_handle_errors(code):
         return True
     names = {dis.opname[operation] for operation in code.co_code[::2]}
     return "FOR_ITER" in names or any("JUMP" in name and "_IF_" in name for name in names)
@@ -468,6 +469,8 @@ def _both_ways(s: ast.If, branch: Branch) -> list[ast.stmt]:
 def _is_taken_apart(call: ast.Call) -> bool:
     if any(isinstance(x, ast.Starred) for x in call.args):
         return False
+    if path_of(call.func)[-1:] in (("tqdm",), ("trange",)):
+        return True
     if not all(x.arg in ("start", "strict") for x in call.keywords):
         return False
     if isinstance(call.func, ast.Attribute):

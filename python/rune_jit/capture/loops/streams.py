@@ -18,18 +18,19 @@ import functools
 import math
 import threading
 import types
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rune_jit.capture.algorithms import as_users
 from rune_jit.capture.loops import samplers
 from rune_jit.capture.loops.aliases import NUMBERS_OF_SAMPLERS
-from rune_jit.capture.loops.drawing import Drawn, Parts
+from rune_jit.capture.loops.drawing import AT_ONCE, Drawn, Parts
 from rune_jit.capture.loops.draws import generators, is_of_python, method_of
 from rune_jit.capture.loops.liveness import stored
 from rune_jit.capture.loops.nodes import at, copied, load, path_of, walk
+from rune_jit.rules.known import known
 
 # The samplers of methods that none has the name of: by the generator's kind and the method's name.
 _OTHERS = {
@@ -40,7 +41,7 @@ _OTHERS = {
 }
 _OF_ZIGGURAT = ("pcg_standard_normal", "pcg_normal")
 _BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64")
-_FIRST, _MOST = 2**12, 2**23  # words
+FIRST_WORDS, MOST_WORDS = 2**12, 2**23
 _WORDS, _AT, _HELD = "_rune_words_{}", "_rune_at_{}", "_rune_held_{}"
 _SAMPLER = "_rune_{}"
 NUMBERS_OF_SAMPLERS.update(
@@ -59,7 +60,7 @@ class Streams:
         """`calls` of the loop become calls of samplers."""
         self._paths = [path_of(x.func) for x in calls]
         self._pattern = _pattern(methods)
-        self._count = _FIRST
+        self._count = FIRST_WORDS
         self.names: frozenset[str] = frozenset()
         self.loop = loop
         for x, (name, number) in zip(calls, self._pattern, strict=True):
@@ -84,9 +85,9 @@ class Streams:
     ) -> Drawn | None:
         """Makes words, which leaves the generators as they are. None if the loop needs too many."""
         has_ziggurat = any(name in _OF_ZIGGURAT for name, _ in self._pattern)
-        if self._count > _MOST or (has_ziggurat and not _fill()):
+        if self._count > MOST_WORDS or (has_ziggurat and not _fill()):
             return None
-        sources = list({id(x.__self__): _source(x.__self__) for x in methods}.values())
+        sources = list({id(x.__self__): source_of_words(x.__self__) for x in methods}.values())
         given = [x.begin(self._count) for x in sources]
 
         def finish(results: list[Any]) -> bool:
@@ -127,6 +128,55 @@ def streams_of(
         calls.append(x)
         methods.append(method)
     return Streams(loop, calls, methods) if calls else None
+
+
+class Sampler(NamedTuple):
+    """What makes the numbers of one call of a generator's method."""
+
+    name: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    shape: tuple[int, ...] | None  # None: it is a number
+
+    @property
+    def num_words(self) -> int:
+        """How many words a number takes, with some in reserve."""
+        return 4 if self.name.startswith("mt") else 2
+
+    def call(self, rebind: Callable[[Any], Any], words: list[Any]) -> Any:
+        """The numbers in a trace. `rebind` makes functions those of the trace."""
+        sampler = rebind(_traced(self.name))
+        if self.shape is None:
+            return sampler(*words, *self.args, **self.kwargs)
+        kind = np.int64 if "int" in self.name else np.float64
+        made = known(np.empty(math.prod(self.shape), kind))
+        rebind(_traced("fill"))(sampler, words, made, self.args, self.kwargs)
+        return made.reshape(self.shape)
+
+
+def sampler_of(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sampler | None:
+    """What makes the numbers of a call of a generator's method; None if nothing does."""
+    name, size = _sampler(method), kwargs.get("size")
+    kwargs = {key: x for key, x in kwargs.items() if key != "size"}
+    sampler = getattr(samplers, name, None)
+    if sampler is None or (name in _OF_ZIGGURAT and not _fill()):
+        return None
+    if method.__name__ in ("rand", "randn") and args:
+        args, size = (), args
+    names = frozenset(sampler.__code__.co_varnames[3 : sampler.__code__.co_argcount])
+    most = AT_ONCE.get(method.__name__)
+    if len(args) > len(names) and len(args) - 1 == most:
+        *args, size = args  # type: ignore[assignment]
+    if len(args) > len(names) or not names.issuperset(kwargs):
+        return None
+    if size is None:
+        return Sampler(name, tuple(args), kwargs, None)
+    shape = size if isinstance(size, tuple) else (size,)
+    is_known = all(isinstance(n, (int, np.integer)) for n in shape)
+    is_plain = not any(np.ndim(x) for x in (*args, *kwargs.values()))
+    if most is None or not is_known or not is_plain or is_of_python(method.__self__):
+        return None
+    return Sampler(name, tuple(args), kwargs, tuple(map(int, shape)))
 
 
 def _kind(source: Any) -> str:
@@ -246,5 +296,5 @@ class _Python(_Source):
         self._generator.getrandbits(32 * int(at[0]))
 
 
-def _source(generator: Any) -> Any:
+def source_of_words(generator: Any) -> Any:
     return {"pcg": _Pcg, "mt": _Mt, "python": _Python}[_kind(generator)](generator)

@@ -146,12 +146,13 @@ class Unfolder(ast.NodeTransformer):
     def _visit_item(self, node: ast.Subscript) -> ast.Subscript:
         """An item of a list in a loop, `items[i]`."""
         x = node.value
-        is_name = isinstance(x, ast.Name) and self._is_in_loop
-        if not is_name or isinstance(node.slice, (ast.Slice, ast.Tuple)):
+        is_table = isinstance(x, (ast.Name, ast.Attribute, ast.Tuple, ast.List, ast.Dict))
+        if not (is_table and self._is_in_loop) or isinstance(node.slice, (ast.Slice, ast.Tuple)):
             return node
-        if x.id in self._lists:  # type: ignore[attr-defined]
+        name = x.id if isinstance(x, ast.Name) else ""
+        if name in self._lists:
             node.value = at(x, call(ITEMS, x))
-        elif x.id not in self._others:  # type: ignore[attr-defined]
+        elif name not in self._others:
             is_known = isinstance(node.slice, ast.Constant)
             if isinstance(node.ctx, ast.Load) and not is_known:
                 node.value = at(x, call(TABLE, x))

@@ -1,0 +1,35 @@
+"""Programs for which random generators from outside draw numbers (capture/drawn.py)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rune_jit.capture.drawn import Numbers
+
+
+class WithNumbers:
+    """A CompiledCall, and what is drawn before it runs."""
+
+    def __init__(self, compiled: Any, numbers: Numbers, draws_again: bool) -> None:
+        """`draws_again`: other code draws the numbers of the call, too."""
+        self._compiled, self._numbers, self._draws_again = compiled, numbers, draws_again
+        self.is_current, self.broken = compiled.is_current, compiled.broken
+
+    @property
+    def last_used(self) -> int:
+        return self._compiled.last_used  # type: ignore[no-any-return]
+
+    def call(self, leaves: list[Any]) -> tuple[str, Any]:
+        """As CompiledCall.call. The generators have drawn if it is "done" only."""
+        with self._numbers.lock:
+            restore = self._numbers.draw(leaves)
+            is_done = False
+            try:
+                status, result = self._compiled.call(leaves)
+                is_done = status == "done" and not self._draws_again
+                if is_done:
+                    self._numbers.finish()
+            finally:
+                if not is_done:
+                    restore()
+        return status, result

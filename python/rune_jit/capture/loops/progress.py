@@ -1,0 +1,49 @@
+"""Progress bars of tqdm around what loops iterate over. The loop is one of the program, and the bar
+is shown when the program has run:
+
+    for i in tqdm(range(n)):            for i in range(n):
+        ...                                 ...
+                                        for _ in tqdm(range(n)): pass"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from rune_jit.capture.objects import is_bar
+from rune_jit.errors import UnsupportedOpError
+from rune_jit.tracing.context import current_trace
+from rune_jit.tracing.tracer import contains_tracer
+
+
+class Bar(NamedTuple):
+    """A call of tqdm, or of trange: then `iterable` is None."""
+
+    function: Any
+    iterable: Any
+    arguments: tuple[Any, ...]  # but for the iterable
+    named: dict[str, Any]
+
+    def show(self, count: int) -> None:
+        """Shows a bar that has made so many steps."""
+        arguments = (count,) if self.iterable is None else (range(count), *self.arguments)
+        for _ in self.function(*arguments, **self.named):
+            pass
+
+
+def bar_of(function: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Bar | None:
+    """The Bar that a call makes in a trace; None for other functions, and where tqdm runs."""
+    trace = current_trace()
+    if trace is None or trace.prints is None or not arguments or not is_bar(function):
+        return None
+    if contains_tracer([*arguments[1:], *named.values()]):
+        raise refuse_bar()
+    if function.__name__ == "trange":
+        return Bar(function, None, arguments, named)
+    return Bar(function, arguments[0], arguments[1:], named)
+
+
+def refuse_bar() -> UnsupportedOpError:
+    """The error of a bar whose loop is none of the program."""
+    return UnsupportedOpError(
+        "tqdm: cannot trace a progress bar whose loop is none of the program, or may end early"
+    )

@@ -1,0 +1,41 @@
+"""The stand-ins of a trace, as code outside of it sees them."""
+
+from __future__ import annotations
+
+import functools
+import types
+from typing import Any
+
+import numpy as np
+
+from rune_jit import _core
+from rune_jit.capture.shim import original
+from rune_jit.tracing.tracer import Tracer
+
+# Types whose objects no call makes, or of which each object can stand for an equal one.
+UNIQUE = (
+    *(type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, np.ufunc),
+    *(types.EllipsisType, types.NotImplementedType, type(None), slice),
+    *(_core.ArrayBase, _core.Dispatcher),
+)
+
+
+def of_numpy(method: Any) -> Any:
+    """The method `__array__` of a class, with NumPy's array as its result: NumPy takes no other."""
+
+    @functools.wraps(method)
+    def __array__(*args: Any, **kwargs: Any) -> Any:
+        made = method(*args, **kwargs)
+        return made.__array__() if isinstance(made, Tracer) else made
+
+    return __array__
+
+
+def outside_of(value: Any) -> Any:
+    """What stands for a value of the trace outside of it."""
+    if not isinstance(value, Tracer):
+        return original(value)
+    if value._storage.captured is not None and not value._steps:
+        return value._storage.captured
+    array = value._array()
+    return value if array is None else array
