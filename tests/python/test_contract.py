@@ -189,7 +189,7 @@ def objects_that_hold_arrays(jit: Any) -> Iterator[Any]:
     yield jit(lambda: network)() is network
 
 
-@on_numpy
+@traced
 def objects_that_change(jit: Any) -> Iterator[Any]:
     class Model:
         def __init__(self) -> None:

@@ -7,15 +7,18 @@ import linecache
 import types
 from typing import Any
 
+FILES = "<rune_jit "  # what the names of their files begin with
+
 
 @functools.cache
 def as_users(module: types.ModuleType) -> dict[str, Any]:
     """What a module of algorithms defines, as if it were the user's: loops of the program call its
     functions like the user's."""
-    file = f"<{module.__name__.rpartition('.')[2]}>"
+    name = module.__name__.rpartition(".")[2]
+    file = f"{FILES}{name}>"
     lines = linecache.getlines(str(module.__file__))
     text = "".join(lines)
     linecache.cache[file] = (len(text), None, lines, file)
-    made: dict[str, Any] = {"__name__": f"algorithms_of_{file[1:-1]}"}
+    made: dict[str, Any] = {"__name__": f"algorithms_of_{name}"}
     exec(compile(text, file, "exec"), made)
     return made

@@ -35,11 +35,13 @@ def bar_of(function: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> 
     trace = current_trace()
     if trace is None or trace.prints is None or not arguments or not is_bar(function):
         return None
-    if contains_tracer([*arguments[1:], *named.values()]):
+    is_range = function.__name__ == "trange"
+    others = () if is_range else arguments[1:]
+    if contains_tracer([*others, *named.values()]):
         raise refuse_bar()
-    if function.__name__ == "trange":
+    if is_range:
         return Bar(function, None, arguments, named)
-    return Bar(function, arguments[0], arguments[1:], named)
+    return Bar(function, arguments[0], others, named)
 
 
 def refuse_bar() -> UnsupportedOpError:

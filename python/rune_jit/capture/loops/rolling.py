@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from rune_jit.capture.algorithms import FILES
 from rune_jit.capture.loops.bodies import Attempt
 from rune_jit.capture.loops.branches import is_traced
 from rune_jit.capture.loops.draws import draws_of
@@ -230,7 +231,7 @@ class Rolling:
         raise LoopRefused
 
     def _report(self, how: str) -> None:
-        if self._loop.where[0] != "<":  # (that of an algorithm of ours)
+        if not self._loop.where.startswith(FILES):
             self._loops.plans.report[self._loop.number] = (self._loop.where, how)
 
     def _rebind(self, values: dict[str, Any]) -> None:
