@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from compare import assert_same
 from growing_checks import compared, loops_apart  # noqa: F401
 from segment_checks import never_numpy  # noqa: F401
+
+import rune_jit
 
 pytestmark = pytest.mark.usefixtures("never_numpy")
 
@@ -277,3 +280,27 @@ def test_functions_as_arguments(ran):
     assert all("as one program" in x for x in ran), ran
     compared(solved, lambda k: (SCALED[k], *start(k), 0.1))
     compared(lambda y: solved(scaled(0.3), y, 0.1), start)
+
+
+def decay_in_place(y):
+    y *= 0.99
+    return -y
+
+
+def slope_of_table(y):
+    return slope_now(y)
+
+
+slope_now = cosine
+
+
+def test_functions_that_are_others_and_write(monkeypatch):
+    slopes = [cosine, cosine, decay_in_place, cosine, decay_in_place]
+    compared(solved, lambda k: (slopes[k], *start(0), 0.1), calls=5)
+
+    jitted = rune_jit.jit(lambda y: solved(slope_of_table, y, 0.1))
+    for slope in slopes:
+        monkeypatch.setitem(globals(), "slope_now", slope)
+        wanted, given = start(0)[0], start(0)[0]
+        assert_same(jitted(given), solved(slope_of_table, wanted, 0.1), ulps=16, scaled=True)
+        assert_same(given, wanted)

@@ -171,8 +171,10 @@ class LoopApart:
                     check(trace, value)
             if self._aliases is None or self._aliases.are_possible(given):
                 return None
-            if self._shared is not None and not self._shared.fits(given):
-                return None
+            if self._shared is not None:
+                find = _finding({**held, **given}, scope_of(frame, module))
+                if not self._shared.fits(given, find):
+                    return None
             if not self._calls:
                 known = given | dict.fromkeys(self._dicts, ())
                 self._look(known, scope_of(frame, module), module)
@@ -239,10 +241,9 @@ class LoopApart:
         if not self._aliases.are_possible(given):
             return
 
-        def find(name: str) -> Any:
-            return given[name] if name in given else scope(name)
-
-        found = shared_arrays(loop.original, loop.results, self._aliases, given, find)
+        found = shared_arrays(
+            loop.original, loop.results, self._aliases, given, _finding(given, scope)
+        )
         if found is not None:
             self._shared = found
             results = (*loop.results, *found.numbers)
@@ -387,6 +388,10 @@ class LoopApart:
             self._misses[id(function)] = info.misses
         if info.size > _MOST_SIGNATURES:
             self.is_refused = True
+
+
+def _finding(given: dict[str, Any], scope: Callable[[str], Any]) -> Callable[[str], Any]:
+    return lambda name: given[name] if name in given else scope(name)
 
 
 def _restoring(values: dict[str, Any], lists: Lists) -> Callable[[], None] | None:

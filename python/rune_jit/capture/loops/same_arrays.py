@@ -46,6 +46,40 @@ _DEEPEST = 4  # calls of functions in functions
 Find = Callable[[str], Any]  # the value of a name; raises KeyError
 
 
+class _Scope:
+    """Where code finds its names. `reads` gets what has been found, with where to find it again:
+    `origin`, None for names of the loop."""
+
+    def __init__(
+        self, find: Find, reads: list[tuple[Find | None, str, Any]], origin: Find | None
+    ) -> None:
+        self._find, self.reads, self._origin = find, reads, origin
+
+    def __call__(self, name: str) -> Any:
+        value = _found(self._find, name)
+        self.reads.append((self._origin, name, value))
+        return value
+
+
+def _found(find: Find, name: str) -> Any:
+    try:
+        return find(name)
+    except KeyError:
+        return None
+
+
+def _are_alike(a: Any, b: Any) -> bool:
+    """Whether two values are one as far as the names of functions and modules go."""
+    if a is b:
+        return True
+    if not isinstance(a, types.FunctionType) or not isinstance(b, types.FunctionType):
+        callables = (types.ModuleType, ModuleView, types.FunctionType)
+        return type(a) is type(b) and not callable(a) and not isinstance(a, callables)
+    cells = [[cell.cell_contents for cell in f.__closure__ or ()] for f in (a, b)]
+    is_same = a.__code__ is b.__code__ and a.__globals__ is b.__globals__
+    return is_same and all(map(_are_alike, *cells))
+
+
 class SharedArrays(NamedTuple):
     """What becomes of a loop."""
 
@@ -53,16 +87,20 @@ class SharedArrays(NamedTuple):
     names: frozenset[str]  # of arrays that have numbers
     lists: frozenset[str]  # that get pairs of an array and its number
     results: tuple[str, ...]  # of these names: those that are read after the loop
+    reads: list[tuple[Find | None, str, Any]]  # the functions for which this holds, and others
 
     @property
     def numbers(self) -> tuple[str, ...]:
         """The names of the results' numbers."""
         return tuple(map(_number_of, self.results))
 
-    def fits(self, given: Mapping[str, Any]) -> bool:
-        """Whether names stand for what the loop needs."""
-        are_arrays = all(is_array(given[name]) for name in self.names if name in given)
-        return are_arrays and all(type(given.get(name)) is list for name in self.lists)
+    def fits(self, given: Mapping[str, Any], find: Find) -> bool:
+        """Whether names stand for what the loop needs, and functions are those that it has had."""
+        return (
+            all(is_array(given[name]) for name in self.names if name in given)
+            and all(type(given.get(name)) is list for name in self.lists)
+            and all(_are_alike(_found(of or find, name), x) for of, name, x in self.reads)
+        )
 
     def initial(self, held: Mapping[str, Any]) -> dict[str, int]:
         """The numbers before the loop."""
@@ -128,13 +166,13 @@ def shared_arrays(
     are_assigned = {id(x) for x in assigned}
     if any(x.id in names and id(x) not in are_assigned for x in stored):
         return None
-    if not names or _may_write([loop], names, frozenset(lists), find, 0):
+    reads: list[tuple[Find | None, str, Any]] = []
+    if not names or _may_write([loop], names, frozenset(lists), _Scope(find, reads, None), 0):
         return None
     numbering = _Numbers(names, lists)
     made = numbering.visit(copied(loop))
-    return SharedArrays(
-        made, frozenset(names), frozenset(lists), tuple(x for x in results if x in names)
-    )
+    own_results = tuple(name for name in results if name in names)
+    return SharedArrays(made, frozenset(names), frozenset(lists), own_results, reads)
 
 
 def _is_name(x: ast.expr | None) -> bool:
@@ -190,7 +228,7 @@ def _plus(count: int) -> ast.expr:
 
 
 def _may_write(
-    nodes: list[Any], arrays: Iterable[str], lists: frozenset[str], find: Find, depth: int
+    nodes: list[Any], arrays: Iterable[str], lists: frozenset[str], scope: _Scope, depth: int
 ) -> bool:
     """Whether code may write to arrays that these names stand for, or keep them."""
     names = {*arrays}
@@ -214,7 +252,7 @@ def _may_write(
             for target, value in pairs:
                 if value is not None and not _is_new(value) and mentions(value):
                     names |= {y.id for y in walk(target) if isinstance(y, ast.Name)}
-    return any(_writes(x, names, mentions, lists, find, depth) for x in everything)
+    return any(_writes(x, names, mentions, lists, scope, depth) for x in everything)
 
 
 def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
@@ -237,7 +275,7 @@ def _writes(
     names: set[str],
     mentions: Callable[[Any], bool],
     lists: frozenset[str],
-    find: Find,
+    scope: _Scope,
     depth: int,
 ) -> bool:
     """Whether a node, without the nodes in it, may write to what names stand for, or keep it."""
@@ -255,7 +293,7 @@ def _writes(
     are_given = any(map(mentions, arguments))
     if isinstance(x.func, ast.Attribute):
         path = path_of(x.func)
-        module = None if path == () or path[0] in names else _value(find, path[0])
+        module = None if path == () or path[0] in names else scope(path[0])
         if isinstance(module, (types.ModuleType, ModuleView)):
             is_numpys = getattr(module, "__name__", "").split(".")[0] in ("numpy", "math")
             writes = path[-1] in _WRITING_FUNCTIONS or any(y.arg == "out" for y in x.keywords)
@@ -265,36 +303,15 @@ def _writes(
         return are_given and not (x.func.attr == "append" and path[:-1] in {(n,) for n in lists})
     if not are_given:
         return False
-    function = _value(find, x.func.id) if isinstance(x.func, ast.Name) else None
+    function = scope(x.func.id) if isinstance(x.func, ast.Name) else None
     if isinstance(function, types.FunctionType):
-        return _function_writes(function, depth)
+        return depth == _DEEPEST or _function_writes(original(function), scope, depth)
     is_builtin = getattr(function, "__module__", None) == "builtins"
     return not is_builtin or getattr(function, "__name__", None) not in _READING_BUILTINS
 
 
-def _value(find: Find, name: str) -> Any:
-    try:
-        return find(name)
-    except KeyError:
-        return None
-
-
-def _function_writes(function: types.FunctionType, depth: int) -> bool:
+def _function_writes(function: types.FunctionType, scope: _Scope, depth: int) -> bool:
     """Whether a function may write to an argument, or keep it."""
-    if depth == _DEEPEST:
-        return True
-    function = original(function)
-    code = function.__code__
-    if code not in _known:
-        _known[code] = True  # (of functions that call themselves)
-        _known[code] = _code_writes(function, depth)
-    return _known[code]
-
-
-_known: dict[types.CodeType, bool] = {}
-
-
-def _code_writes(function: types.FunctionType, depth: int) -> bool:
     code = function.__code__
     try:
         is_lambda = code.co_name == "<lambda>"
@@ -316,4 +333,4 @@ def _code_writes(function: types.FunctionType, depth: int) -> bool:
             raise KeyError(name)
         return global_value(function.__globals__, name)
 
-    return _may_write(body, names, frozenset(), find, depth + 1)
+    return _may_write(body, names, frozenset(), _Scope(find, scope.reads, find), depth + 1)
