@@ -167,4 +167,4 @@ def test_the_work_is_in_proportion_to_the_operations() -> None:
 
     steps(1)  # the first trace of a process imports
     few, many, most = steps(200), steps(400), steps(600)
-    assert most - many <= 1.2 * (many - few)
+    assert most - many <= 1.2 * (many - few) + 20  # (a collection of garbage may call functions)
