@@ -69,3 +69,9 @@ def test_loop_programs(device: str, full: bool) -> None:
 def test_unused_loops_go_while_others_become_axes() -> None:
     """When a loop on a grid has become an axis, there may be fewer loops than were looked at."""
     check(9700871, "interpreter")
+
+
+@pytest.mark.parametrize("seed", [70199, 70370])
+def test_loops_apart_in_loops_apart_that_exchange_arrays(seed: int) -> None:
+    """Each of them gives these arrays numbers of its own."""
+    check(seed, "cpu")

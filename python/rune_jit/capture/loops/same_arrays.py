@@ -27,7 +27,6 @@ from rune_jit.capture.loops.nodes import assign, at, call, copied, load, path_of
 from rune_jit.capture.loops.unfold import is_append
 from rune_jit.capture.shim import ModuleView, original
 
-_MADE = "_rune_made"
 _METHODS = (
     "all any argmax argmin argsort astype clip conj conjugate copy cumprod cumsum diagonal dot"
     " flatten item max mean min nonzero prod ravel repeat reshape round searchsorted squeeze std"
@@ -80,10 +79,24 @@ def _are_alike(a: Any, b: Any) -> bool:
     return is_same and all(map(_are_alike, *cells))
 
 
+class Variables(NamedTuple):
+    """The names of variables for numbers."""
+
+    level: int  # of loops that are functions of their own, each in another one
+
+    @property
+    def made(self) -> str:
+        return f"_rune_made_{self.level}"
+
+    def of(self, name: str) -> str:
+        return f"_rune_id_{self.level}_{name}"
+
+
 class SharedArrays(NamedTuple):
     """What becomes of a loop."""
 
     loop: ast.stmt
+    variables: Variables
     names: frozenset[str]  # of arrays that have numbers
     lists: frozenset[str]  # that get pairs of an array and its number
     results: tuple[str, ...]  # of these names: those that are read after the loop
@@ -92,7 +105,7 @@ class SharedArrays(NamedTuple):
     @property
     def numbers(self) -> tuple[str, ...]:
         """The names of the results' numbers."""
-        return tuple(map(_number_of, self.results))
+        return tuple(map(self.variables.of, self.results))
 
     def fits(self, given: Mapping[str, Any], find: Find) -> bool:
         """Whether names stand for what the loop needs, and functions are those that it has had."""
@@ -104,11 +117,11 @@ class SharedArrays(NamedTuple):
 
     def initial(self, held: Mapping[str, Any]) -> dict[str, int]:
         """The numbers before the loop."""
-        found = {_MADE: 1}
+        found = {self.variables.made: 1}
         before = [(name, held[name]) for name in sorted(self.names) if name in held]
         for name in self.names:
             of = [i for i, (_, x) in enumerate(before) if x is held.get(name)]
-            found[_number_of(name)] = -1 - of[0] if name in held else 0
+            found[self.variables.of(name)] = -1 - of[0] if name in held else 0
         return found
 
     def objects(self, given: Mapping[str, Any]) -> dict[int, Any]:
@@ -169,23 +182,25 @@ def shared_arrays(
     reads: list[tuple[Find | None, str, Any]] = []
     if not names or _may_write([loop], names, frozenset(lists), _Scope(find, reads, None), 0):
         return None
-    numbering = _Numbers(names, lists)
-    made = numbering.visit(copied(loop))
+    used, variables = {x.id for x in walk(loop) if isinstance(x, ast.Name)}, Variables(0)
+    while variables.made in used:
+        variables = Variables(variables.level + 1)
+    made = _Numbers(names, lists, variables).visit(copied(loop))
     own_results = tuple(name for name in results if name in names)
-    return SharedArrays(made, frozenset(names), frozenset(lists), own_results, reads)
+    return SharedArrays(made, variables, frozenset(names), frozenset(lists), own_results, reads)
 
 
 def _is_name(x: ast.expr | None) -> bool:
     return isinstance(x, ast.Name)
 
 
-def _number_of(name: str) -> str:
-    return f"_rune_id_{name}"
-
-
 class _Numbers(ast.NodeTransformer):
-    def __init__(self, names: set[str], lists: set[str]) -> None:
-        self._names, self._lists = names, lists
+    def __init__(self, names: set[str], lists: set[str], variables: Variables) -> None:
+        self._names, self._lists, self._variables = names, lists, variables
+
+    def _plus(self, count: int) -> ast.expr:
+        made = load(self._variables.made)
+        return ast.BinOp(made, ast.Add(), ast.Constant(count)) if count else made
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         made: dict[int, int] = {}  # how many are made before an expression, by its id
@@ -193,18 +208,18 @@ class _Numbers(ast.NodeTransformer):
         for x, value in (pair for target in node.targets for pair in _pairs(target, node.value)):
             if isinstance(x, ast.Name) and x.id in self._names:
                 number = (
-                    load(_number_of(value.id))
+                    load(self._variables.of(value.id))
                     if isinstance(value, ast.Name)
-                    else _plus(made.setdefault(id(value), len(made)))
+                    else self._plus(made.setdefault(id(value), len(made)))
                 )
                 numbers.append((x.id, number))
         if not numbers:
             return node
-        targets = [*(store(_number_of(name)) for name, _ in numbers)]
+        targets = [*(store(self._variables.of(name)) for name, _ in numbers)]
         values = [value for _, value in numbers]
         if made:
-            targets.append(store(_MADE))
-            values.append(_plus(len(made)))
+            targets.append(store(self._variables.made))
+            values.append(self._plus(len(made)))
         new = ast.Assign([ast.Tuple([*targets], ast.Store())], ast.Tuple(values, ast.Load()))
         return [node, at(node, new)]
 
@@ -213,18 +228,14 @@ class _Numbers(ast.NodeTransformer):
         if not isinstance(x, ast.Call) or not is_append(x) or x.func.value.id not in self._lists:  # type: ignore[attr-defined]
             return node
         value, after = x.args[0], []
-        number: ast.expr = load(_MADE)
+        number: ast.expr = load(self._variables.made)
         if isinstance(value, ast.Name):
-            number = load(_number_of(value.id))
+            number = load(self._variables.of(value.id))
             value = call((value.id, "copy"))
         else:
-            after = [at(node, assign(_MADE, _plus(1)))]
+            after = [at(node, assign(self._variables.made, self._plus(1)))]
         x.args[0] = at(x, ast.Tuple([value, number], ast.Load()))
         return [node, *after]
-
-
-def _plus(count: int) -> ast.expr:
-    return ast.BinOp(load(_MADE), ast.Add(), ast.Constant(count)) if count else load(_MADE)
 
 
 def _may_write(
