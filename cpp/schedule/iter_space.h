@@ -32,7 +32,7 @@ struct Axis {
 // squares of the only block axes, which are of one size. A workgroup covers a square and its mirror
 // image, or one on the diagonal. `exchanged`: a thread has one piece of the square that a workgroup
 // covers, as long as the vectors. Where an operand's neighbours lie along the rows, threads load
-// the transposed pieces, and bring them one another through the workgroup's memory. `serial`:
+// the transposed pieces, and exchange them through the workgroup's memory. `serial`:
 // loops, the outermost first. An outer axis is listed once for each of its tile sizes within a
 // workgroup, from the largest to that of the innermost loop. If the outermost loop is over tiles of
 // a stage's axis, which is then listed twice, the sums along it are carried from tile to tile in

@@ -45,18 +45,20 @@ _DEEPEST = 4  # calls of functions in functions
 Find = Callable[[str], Any]  # the value of a name; raises KeyError
 
 
-class _Scope:
-    """Where code finds its names. `reads` gets what has been found, with where to find it again:
-    `origin`, None for names of the loop."""
+# The values of names that code has asked for, by where to find them and name. A place that is None
+# is the loop.
+Reads = dict[tuple[Find | None, str], Any]
 
-    def __init__(
-        self, find: Find, reads: list[tuple[Find | None, str, Any]], origin: Find | None
-    ) -> None:
-        self._find, self.reads, self._origin = find, reads, origin
+
+class _Scope:
+    """Finds the names of code, and notes in `reads` what they stand for. `place` is how they are
+    found again."""
+
+    def __init__(self, find: Find, reads: Reads, place: Find | None) -> None:
+        self._find, self.reads, self._place = find, reads, place
 
     def __call__(self, name: str) -> Any:
-        value = _found(self._find, name)
-        self.reads.append((self._origin, name, value))
+        value = self.reads[self._place, name] = _found(self._find, name)
         return value
 
 
@@ -93,14 +95,14 @@ class Variables(NamedTuple):
 
 
 class SharedArrays(NamedTuple):
-    """What becomes of a loop."""
+    """A loop that numbers its arrays, and what that is based on."""
 
     loop: ast.stmt
     variables: Variables
     names: frozenset[str]  # of arrays that have numbers
     lists: frozenset[str]  # that get pairs of an array and its number
     results: tuple[str, ...]  # of these names: those that are read after the loop
-    reads: list[tuple[Find | None, str, Any]]  # the functions for which this holds, and others
+    reads: Reads  # the functions for which this holds, and other values
 
     @property
     def numbers(self) -> tuple[str, ...]:
@@ -112,7 +114,7 @@ class SharedArrays(NamedTuple):
         return (
             all(is_array(given[name]) for name in self.names if name in given)
             and all(type(given.get(name)) is list for name in self.lists)
-            and all(_are_alike(_found(of or find, name), x) for of, name, x in self.reads)
+            and all(_are_alike(_found(of or find, name), x) for (of, name), x in self.reads.items())
         )
 
     def initial(self, held: Mapping[str, Any]) -> dict[str, int]:
@@ -179,7 +181,7 @@ def shared_arrays(
     are_assigned = {id(x) for x in assigned}
     if any(x.id in names and id(x) not in are_assigned for x in stored):
         return None
-    reads: list[tuple[Find | None, str, Any]] = []
+    reads: Reads = {}
     if not names or _may_write([loop], names, frozenset(lists), _Scope(find, reads, None), 0):
         return None
     used, variables = {x.id for x in walk(loop) if isinstance(x, ast.Name)}, Variables(0)
