@@ -8,6 +8,7 @@
 
 #include "alu/eval.h"
 #include "lower/builder.h"
+#include "lower/passes/linear_masks.h"
 
 namespace rune::lower {
 
@@ -17,132 +18,52 @@ namespace {
 constexpr size_t kMostInstructions = 4000;
 constexpr size_t kMostConditions = 16;
 constexpr int64_t kFewestIterations = 3;
-// Coefficients and constants up to here cannot overflow with variables of loops.
-constexpr int64_t kMostCoefficient = int64_t{1} << 31;
-
-// The sum of coefficient * variable over scalar instructions, plus a constant a lane.
-struct Linear {
-  std::map<uint32_t, int64_t> variables;
-  std::vector<int64_t> lanes;
-
-  int64_t lane(size_t i) const { return lanes[lanes.size() == 1 ? 0 : i]; }
-};
-
-bool fits(int64_t x) {
-  return -kMostCoefficient <= x && x <= kMostCoefficient;
-}
-
-std::optional<Linear> if_fits(Linear x) {
-  for (const auto& [variable, coefficient] : x.variables)
-    if (!fits(coefficient)) return std::nullopt;
-  if (!std::all_of(x.lanes.begin(), x.lanes.end(), fits)) return std::nullopt;
-  return x;
-}
-
-// a + sign * b
-std::optional<Linear> combine(const Linear& a, const Linear& b, int64_t sign) {
-  Linear sum = a;
-  for (const auto& [variable, coefficient] : b.variables)
-    if ((sum.variables[variable] += sign * coefficient) == 0) sum.variables.erase(variable);
-  sum.lanes.assign(std::max(a.lanes.size(), b.lanes.size()), 0);
-  for (size_t i = 0; i < sum.lanes.size(); ++i) sum.lanes[i] = a.lane(i) + sign * b.lane(i);
-  return if_fits(std::move(sum));
-}
-
-std::optional<Linear> scale(Linear a, int64_t factor) {
-  if (factor == 0) return Linear{{}, {0}};
-  for (auto& [variable, coefficient] : a.variables) coefficient *= factor;
-  for (int64_t& x : a.lanes) x *= factor;
-  return if_fits(std::move(a));
-}
-
-// Holds where the sum of coefficient * variable plus the constant is not negative.
-struct Condition {
-  std::map<uint32_t, int64_t> variables;
-  int64_t constant = 0;
-};
-
-// What is known of a kernel's integers and masks.
-class Masks {
- public:
-  explicit Masks(const Kernel& kernel) : kernel_(kernel), known_(kernel.body.size()) {}
-
-  std::optional<Linear> linear(Var v) {
-    if (!known_[v.id]) known_[v.id] = compute(kernel_[v]);
-    if (*known_[v.id]) return *known_[v.id];
-    const Instr& instr = kernel_[v];
-    const InstrKind kind = instr.kind();
-    const bool bounded = kind == InstrKind::Range || kind == InstrKind::Special;
-    if (bounded && instr.type.dtype == DType::Int64) return Linear{{{v.id, 1}}, {0}};
-    return std::nullopt;
-  }
-
-  // The comparisons that a mask is the conjunction of, as far as they are linear.
-  void collect(Var mask, std::set<uint32_t>& comparisons) {
-    const Instr& instr = kernel_[mask];
-    if (const auto* alu = instr.as<Alu>(); alu && alu->op == AluOp::And) {
-      for (const Var arg : instr.args) collect(arg, comparisons);
-    } else if (instr.as<Splat>()) {
-      collect(instr.args[0], comparisons);
-    } else if (condition(mask)) {
-      comparisons.insert(mask.id);
-    }
-  }
-
-  bool implied(Var mask, const std::set<uint32_t>& comparisons) const {
-    if (comparisons.count(mask.id)) return true;
-    const Instr& instr = kernel_[mask];
-    if (instr.as<Splat>()) return implied(instr.args[0], comparisons);
-    const auto* alu = instr.as<Alu>();
-    return alu && alu->op == AluOp::And && is_bool(instr.type.dtype) &&
-           implied(instr.args[0], comparisons) && implied(instr.args[1], comparisons);
-  }
-
-  // Of a comparison, when it holds in all lanes.
-  std::optional<Condition> condition(Var mask) {
-    const Instr& instr = kernel_[mask];
-    const auto* alu = instr.as<Alu>();
-    if (!alu || (alu->op != AluOp::Cmplt && alu->op != AluOp::Cmple)) return std::nullopt;
-    const auto small = linear(instr.args[0]), large = linear(instr.args[1]);
-    if (!small || !large) return std::nullopt;
-    const auto difference = combine(*large, *small, -1);
-    if (!difference) return std::nullopt;
-    const int64_t least = *std::min_element(difference->lanes.begin(), difference->lanes.end());
-    return Condition{difference->variables, alu->op == AluOp::Cmplt ? least - 1 : least};
-  }
-
- private:
-  std::optional<Linear> compute(const Instr& instr) {
-    if (instr.type.dtype != DType::Int64 || instr.type.pointer) return std::nullopt;
-    if (const auto* constant = instr.as<Const>())
-      return if_fits({{}, {constant->value.as_int64()}});
-    if (const auto* vector = instr.as<Vconst>()) {
-      Linear result;
-      for (const Scalar& x : vector->values) result.lanes.push_back(x.as_int64());
-      return if_fits(std::move(result));
-    }
-    if (instr.as<Splat>()) return linear(instr.args[0]);
-    const auto* alu = instr.as<Alu>();
-    if (!alu || instr.args.size() != 2) return std::nullopt;
-    if (alu->op != AluOp::Add && alu->op != AluOp::Sub && alu->op != AluOp::Mul)
-      return std::nullopt;
-    const auto a = linear(instr.args[0]), b = linear(instr.args[1]);
-    if (!a || !b) return std::nullopt;
-    if (alu->op != AluOp::Mul) return combine(*a, *b, alu->op == AluOp::Add ? 1 : -1);
-    const auto uniform = [](const Linear& x) { return x.variables.empty() && x.lanes.size() == 1; };
-    if (uniform(*b)) return scale(*a, b->lanes[0]);
-    if (uniform(*a)) return scale(*b, a->lanes[0]);
-    return std::nullopt;
-  }
-
-  const Kernel& kernel_;
-  std::vector<std::optional<std::optional<Linear>>> known_;
-};
 
 // A number of iterations, known now or when the kernel runs.
 struct Count {
   int64_t constant = 0;
-  Var dynamic;  // if valid, the number instead
+  Var dynamic{};  // if valid, the number instead
+};
+
+// Iterations from `first` on and below `last`.
+struct Iterations {
+  Count first, last;
+};
+
+// Comparisons of one sum L of coefficient * variable, each with a bound: L is at least, or at most,
+// some constant. `loop` is the innermost loop among the variables, and its coefficient is positive.
+struct Family {
+  std::map<uint32_t, int64_t> variables;
+  std::map<uint32_t, Condition> at_least, at_most;  // by comparison: L + c >= 0, and -L + c >= 0
+
+  // Whether some two comparisons never hold in all lanes of one iteration.
+  bool excludes() const {
+    for (const auto& [i, low] : at_least)
+      for (const auto& [j, high] : at_most)
+        if (low.least + high.least < 0) return true;
+    return false;
+  }
+
+  // Values of L at which the outcome of a comparison may change.
+  std::set<int64_t> thresholds() const {
+    std::set<int64_t> result;
+    for (const auto& [i, c] : at_least) result.insert({-c.greatest, -c.least});
+    for (const auto& [i, c] : at_most) result.insert({c.least + 1, c.greatest + 1});
+    return result;
+  }
+
+  // Adds what is known where L is at least `low` and below `high`; nothing is a bound that is not
+  // there.
+  void add_outcomes(std::optional<int64_t> low, std::optional<int64_t> high, Outcomes& out) const {
+    for (const auto& [i, c] : at_least) {
+      if (low && *low >= -c.least) out.hold.insert(i);
+      if (high && *high <= -c.greatest) out.fail.insert(i);
+    }
+    for (const auto& [i, c] : at_most) {
+      if (high && *high <= c.least + 1) out.hold.insert(i);
+      if (low && *low >= c.greatest + 1) out.fail.insert(i);
+    }
+  }
 };
 
 class Partitioner {
@@ -153,61 +74,156 @@ class Partitioner {
   }
 
   Kernel run() {
-    for (size_t i = 0; i < kernel_.body.size(); ++i) {
-      const size_t end = innermost_loop_end(i);
-      if (end && partition(i, end)) {
-        i = end;
-        continue;
-      }
-      copy(i, {});
-    }
+    emit(0, kernel_.body.size());
     return out_.take();
   }
 
  private:
-  // The matching EndRange if a Range without loops inside begins here, else 0.
-  size_t innermost_loop_end(size_t begin) const {
-    if (kernel_.body[begin].kind() != InstrKind::Range) return 0;
-    for (size_t i = begin + 1; i < kernel_.body.size(); ++i) {
-      const InstrKind kind = kernel_.body[i].kind();
-      if (kind == InstrKind::EndRange) return i;
-      if (kind == InstrKind::Range || kind == InstrKind::Unroll || kind == InstrKind::Break ||
-          is_collective(kernel_.body[i]))
-        return 0;
+  void emit(size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      if (kernel_.body[i].kind() == InstrKind::Range) {
+        const size_t close = end_of_loop(i);
+        if (split_loop(i, close, {{}, iterations_of(i)})) {
+          i = close;
+          continue;
+        }
+      }
+      copy(i);
     }
-    return 0;
   }
 
+  Count iterations_of(size_t range) const {
+    const Var bound = kernel_.body[range].args[0];
+    const auto* constant = kernel_[bound].as<Const>();
+    return constant ? Count{constant->value.as_int64()} : Count{0, moved_[bound.id]};
+  }
+
+  // The EndRange of the Range at `begin`.
+  size_t end_of_loop(size_t begin) const {
+    int depth = 0;
+    for (size_t i = begin;; ++i) {
+      const InstrKind kind = kernel_.body[i].kind();
+      if (opens_scope(kind)) ++depth;
+      if (closes_scope(kind) && --depth == 0) return i;
+    }
+  }
+
+  // Emits several loops for these iterations of a loop; or nothing, and returns false.
+  bool split_loop(size_t begin, size_t end, const Iterations& iterations) {
+    return may_split(begin, end) && !are_fewer(iterations, kFewestIterations) &&
+           (split(begin, end, iterations) || partition(begin, end, iterations));
+  }
+
+  // Whether several loops may stand for the one, and are worth their code.
+  bool may_split(size_t begin, size_t end) const {
+    if (end - begin > kMostInstructions || out_.kernel().body.size() > 4 * kMostInstructions)
+      return false;
+    for (size_t i = begin + 1; i < end; ++i)
+      if (kernel_.body[i].kind() == InstrKind::Break || is_collective(kernel_.body[i]))
+        return false;
+    return true;
+  }
+
+  bool is_innermost(size_t begin, size_t end) const {
+    for (size_t i = begin + 1; i < end; ++i) {
+      const InstrKind kind = kernel_.body[i].kind();
+      if (kind == InstrKind::Range || kind == InstrKind::Unroll) return false;
+    }
+    return true;
+  }
+
+  // The comparisons of masks in a loop whose outcome is not known.
   std::set<uint32_t> comparisons_in(size_t begin, size_t end) {
     std::set<uint32_t> result;
-    for (size_t i = begin + 1; i < end; ++i) {
-      const Instr& instr = kernel_.body[i];
-      const auto* alu = instr.as<Alu>();
-      if (instr.kind() == InstrKind::Load && instr.args.size() == 3)
-        masks_.collect(instr.args[2], result);
-      else if (instr.kind() == InstrKind::Store && instr.args.size() == 4)
-        masks_.collect(instr.args[3], result);
-      else if (alu && alu->op == AluOp::Where)
-        masks_.collect(instr.args[0], result);
+    for (size_t i = begin + 1; i < end; ++i) masks_.collect(kernel_.body[i], result);
+    for (const auto* known : {&outcomes_.hold, &outcomes_.fail})
+      for (const uint32_t comparison : *known) result.erase(comparison);
+    return result;
+  }
+
+  // A family of comparisons that exclude each other, and of whose variables this loop is the
+  // innermost.
+  std::optional<Family> family_in(size_t begin, size_t end) {
+    std::map<std::map<uint32_t, int64_t>, Family> families;
+    const auto loop = static_cast<uint32_t>(begin);
+    for (const uint32_t comparison : comparisons_in(begin, end)) {
+      const Condition condition = *masks_.condition(Var{comparison});
+      const auto at = condition.variables.find(loop);
+      // Instructions are in order: an inner loop comes behind this one.
+      if (at == condition.variables.end() || condition.variables.rbegin()->first != loop) continue;
+      std::map<uint32_t, int64_t> variables = condition.variables;
+      if (at->second < 0)
+        for (auto& [variable, coefficient] : variables) coefficient = -coefficient;
+      if (split_by_.count(variables)) continue;
+      Family& family = families[variables];
+      (at->second > 0 ? family.at_least : family.at_most)[comparison] = condition;
+      family.variables = std::move(variables);
+    }
+    for (auto& [variables, family] : families)
+      if (family.excludes()) return std::move(family);
+    return std::nullopt;
+  }
+
+  // Emits a loop for each range of iterations in which the comparisons of a family are known.
+  bool split(size_t begin, size_t end, const Iterations& iterations) {
+    const std::optional<Family> family = family_in(begin, end);
+    if (!family) return false;
+    const auto loop = static_cast<uint32_t>(begin);
+    const int64_t step = family->variables.at(loop);
+    const std::vector<int64_t> limits = limits_of(*family, step);
+    if ((limits.size() + 1) * (end - begin) > kMostInstructions) return false;
+    std::vector<Count> bounds{iterations.first};
+    const Count rest = sum_without(loop, family->variables);
+    // The first iteration in which L is at least the limit.
+    for (const int64_t limit : limits) {
+      const Count first = minus({}, divide(minus(rest, {limit}), step));
+      bounds.push_back(smaller(larger(first, iterations.first), iterations.last));
+    }
+    bounds.push_back(iterations.last);
+    split_by_.insert(family->variables);
+    const Outcomes before = outcomes_;
+    for (size_t i = 0; i + 1 < bounds.size(); ++i) {
+      const bool from = i > 0, to = i < limits.size();
+      family->add_outcomes(from ? std::optional(limits[i - 1]) : std::nullopt,
+                           to ? std::optional(limits[i]) : std::nullopt, outcomes_);
+      const Iterations part{bounds[i], bounds[i + 1]};
+      if (!split_loop(begin, end, part)) copy_loop(begin, end, part);
+      outcomes_ = before;
+    }
+    split_by_.erase(family->variables);
+    return true;
+  }
+
+  // The thresholds of a family, less those that would leave ranges of few iterations between them.
+  static std::vector<int64_t> limits_of(const Family& family, int64_t step) {
+    std::vector<int64_t> result;
+    const std::set<int64_t> thresholds = family.thresholds();
+    for (auto it = thresholds.begin(); it != thresholds.end(); ++it) {
+      const auto near = [&](int64_t other) {
+        return std::abs(*it - other) < kFewestIterations * step;
+      };
+      const bool after_near = it != thresholds.begin() && near(*std::prev(it));
+      const bool before_near = std::next(it) != thresholds.end() && near(*std::next(it));
+      if (!after_near || !before_near) result.push_back(*it);
     }
     return result;
   }
 
   // When all comparisons hold, one condition for each set of coefficients; nothing if there are too
-  // many or they contradict each other. Those that always hold need none, and those that never do
-  // are taken out of the comparisons.
+  // many or they exclude each other. Those that always hold need none, and those that never do are
+  // taken out of the comparisons.
   std::optional<std::vector<Condition>> conditions_of(std::set<uint32_t>& comparisons) {
     std::map<std::map<uint32_t, int64_t>, int64_t> least;
     for (auto it = comparisons.begin(); it != comparisons.end();) {
       const Condition condition = *masks_.condition(Var{*it});
-      if (condition.variables.empty() && condition.constant < 0) {
+      if (condition.variables.empty() && condition.least < 0) {
         it = comparisons.erase(it);
         continue;
       }
       ++it;
       if (condition.variables.empty()) continue;
-      const auto [known, added] = least.try_emplace(condition.variables, condition.constant);
-      if (!added) known->second = std::min(known->second, condition.constant);
+      const auto [known, added] = least.try_emplace(condition.variables, condition.least);
+      if (!added) known->second = std::min(known->second, condition.least);
     }
     if (least.empty() || least.size() > kMostConditions) return std::nullopt;
     std::vector<Condition> result;
@@ -216,7 +232,7 @@ class Partitioner {
       for (auto& [variable, coefficient] : opposite) coefficient = -coefficient;
       const auto other = least.find(opposite);
       if (other != least.end() && other->second + constant < 0) return std::nullopt;
-      result.push_back({variables, constant});
+      result.push_back({variables, constant, constant});
     }
     return result;
   }
@@ -226,70 +242,71 @@ class Partitioner {
   bool always_masks(size_t begin, size_t end) const {
     for (size_t i = begin + 1; i < end; ++i) {
       const Instr& instr = kernel_.body[i];
-      const bool loads = instr.kind() == InstrKind::Load && instr.args.size() == 3;
-      const bool stores = instr.kind() == InstrKind::Store && instr.args.size() == 4;
-      if (!loads && !stores) continue;
-      if (kernel_[instr.args[1]].type.lanes > 1) continue;
+      if (!mask_of(instr) || kernel_[instr.args[1]].type.lanes > 1) continue;
+      const bool loads = instr.kind() == InstrKind::Load;
       const int lanes = loads ? instr.type.lanes : kernel_[instr.args[2]].type.lanes;
       if (lanes > size_of_memory(kernel_[instr.args[0]])) return true;
     }
     return false;
   }
 
-  bool partition(size_t begin, size_t end) {
-    if (end - begin > kMostInstructions || always_masks(begin, end)) return false;
-    const Instr* bound = &kernel_[kernel_.body[begin].args[0]];
-    const auto* constant = bound->as<Const>();
-    if (constant && constant->value.as_int64() < kFewestIterations) return false;
+  // Emits a loop for the range of iterations in which all comparisons hold, between two others.
+  bool partition(size_t begin, size_t end, const Iterations& iterations) {
+    if (!is_innermost(begin, end) || always_masks(begin, end)) return false;
+    const auto& [first, last] = iterations;
     std::set<uint32_t> comparisons = comparisons_in(begin, end);
     const auto conditions = conditions_of(comparisons);
     if (!conditions) return false;
     const auto loop = static_cast<uint32_t>(begin);
-    Count whole{constant ? constant->value.as_int64() : 0,
-                constant ? Var{} : moved_[kernel_.body[begin].args[0].id]};
-    Count low{}, high = whole;
+    Iterations middle = iterations;
     // First those that are known now: they may leave nothing.
     const auto is_static = [&](const Condition& condition) {
       return condition.variables.size() == 1 && condition.variables.count(loop);
     };
     for (const Condition& condition : *conditions)
-      if (is_static(condition)) narrow(condition, loop, whole, low, high);
-    if (!high.dynamic.valid() && low.constant >= high.constant) return false;
+      if (is_static(condition)) narrow(condition, loop, iterations, middle);
+    if (is_empty(middle)) return false;
     for (const Condition& condition : *conditions)
-      if (!is_static(condition)) narrow(condition, loop, whole, low, high);
-    low = smaller(larger(low, Count{}), whole);
-    high = larger(smaller(high, whole), low);
-    copy_loop(begin, end, Count{}, low, {});
-    copy_loop(begin, end, low, minus(high, low), comparisons);
-    copy_loop(begin, end, high, minus(whole, high), {});
+      if (!is_static(condition)) narrow(condition, loop, iterations, middle);
+    middle.first = smaller(larger(middle.first, first), last);
+    middle.last = larger(smaller(middle.last, last), middle.first);
+    copy_loop(begin, end, {first, middle.first});
+    const Outcomes before = outcomes_;
+    outcomes_.hold.insert(comparisons.begin(), comparisons.end());
+    copy_loop(begin, end, middle);
+    outcomes_ = before;
+    copy_loop(begin, end, {middle.last, last});
     return true;
   }
 
-  // Iterations from `low` on and below `high` are those in which the condition holds.
-  void narrow(const Condition& condition, uint32_t loop, const Count& whole, Count& low,
-              Count& high) {
-    int64_t step = 0;
-    Var rest;
-    for (const auto& [variable, coefficient] : condition.variables) {
-      if (variable == loop) {
-        step = coefficient;
-        continue;
-      }
-      Var term = moved_[variable];
-      if (coefficient != 1) term = out_.alu(AluOp::Mul, {term, number(coefficient)});
-      rest = rest.valid() ? out_.alu(AluOp::Add, {rest, term}) : term;
-    }
-    const Count value = rest.valid()
-                            ? Count{0, out_.alu(AluOp::Add, {rest, number(condition.constant)})}
-                            : Count{condition.constant, {}};
+  // Leaves those iterations in which the condition holds.
+  void narrow(const Condition& condition, uint32_t loop, const Iterations& whole,
+              Iterations& middle) {
+    const auto at = condition.variables.find(loop);
+    const int64_t step = at == condition.variables.end() ? 0 : at->second;
+    const Count value =
+        binary(AluOp::Add, sum_without(loop, condition.variables), {condition.least});
     if (step == 0) {
       const Var holds = out_.alu(AluOp::Cmple, {number(0), var(value)});
-      high = smaller(high, Count{0, out_.alu(AluOp::Where, {holds, var(whole), number(0)})});
+      const Count end{0, out_.alu(AluOp::Where, {holds, var(whole.last), number(0)})};
+      middle.last = smaller(middle.last, end);
     } else if (step > 0) {
-      low = larger(low, minus(Count{}, divide(value, step)));
+      middle.first = larger(middle.first, minus({}, divide(value, step)));
     } else {
-      high = smaller(high, binary(AluOp::Add, divide(value, -step), {1, {}}));
+      middle.last = smaller(middle.last, binary(AluOp::Add, divide(value, -step), {1}));
     }
+  }
+
+  // The sum of coefficient * variable over the variables other than the loop's.
+  Count sum_without(uint32_t loop, const std::map<uint32_t, int64_t>& variables) {
+    Count sum;
+    for (const auto& [variable, coefficient] : variables) {
+      if (variable == loop) continue;
+      Var term = moved_[variable];
+      if (coefficient != 1) term = out_.alu(AluOp::Mul, {term, number(coefficient)});
+      sum = {0, sum.dynamic.valid() ? out_.alu(AluOp::Add, {sum.dynamic, term}) : term};
+    }
+    return sum;
   }
 
   Var number(int64_t value) { return out_.constant(Scalar::of(DType::Int64, value)); }
@@ -308,48 +325,57 @@ class Partitioner {
   Count minus(const Count& a, const Count& b) { return binary(AluOp::Sub, a, b); }
   // Rounded down.
   Count divide(const Count& a, int64_t by) {
-    if (!std::has_single_bit(static_cast<uint64_t>(by))) return binary(AluOp::Idiv, a, {by, {}});
-    return binary(AluOp::Shr, a, {std::countr_zero(static_cast<uint64_t>(by)), {}});
+    if (!std::has_single_bit(static_cast<uint64_t>(by))) return binary(AluOp::Idiv, a, {by});
+    return binary(AluOp::Shr, a, {std::countr_zero(static_cast<uint64_t>(by))});
   }
 
-  void copy_loop(size_t begin, size_t end, const Count& from, const Count& count,
-                 const std::set<uint32_t>& hold) {
-    if (!count.dynamic.valid() && count.constant <= 0) return;
-    const Var iteration = out_.range(var(count));
-    const bool shifted = from.dynamic.valid() || from.constant != 0;
-    moved_[begin] = shifted ? out_.alu(AluOp::Add, {iteration, var(from)}) : iteration;
-    for (size_t i = begin + 1; i < end; ++i) copy(i, hold);
+  // Whether there are known to be fewer iterations than that.
+  static bool are_fewer(const Iterations& iterations, int64_t count) {
+    const auto& [first, last] = iterations;
+    return !first.dynamic.valid() && !last.dynamic.valid() &&
+           last.constant - first.constant < count;
+  }
+  static bool is_empty(const Iterations& iterations) { return are_fewer(iterations, 1); }
+
+  void copy_loop(size_t begin, size_t end, const Iterations& iterations) {
+    if (is_empty(iterations)) return;
+    const Count& first = iterations.first;
+    const bool shifted = first.dynamic.valid() || first.constant != 0;
+    const Var iteration =
+        out_.range(var(shifted ? minus(iterations.last, first) : iterations.last));
+    moved_[begin] = shifted ? out_.alu(AluOp::Add, {iteration, var(first)}) : iteration;
+    emit(begin + 1, end);
     out_.end_range();
   }
 
-  // Copies an instruction, less the masks that are implied by comparisons that hold.
-  void copy(size_t i, const std::set<uint32_t>& hold) {
+  // Copies an instruction, less the masks that are known.
+  void copy(size_t i) {
     const Instr& instr = kernel_.body[i];
     std::vector<Var> args;
     for (const Var arg : instr.args) args.push_back(moved_[arg.id]);
-    if (!hold.empty()) {
-      const auto* alu = instr.as<Alu>();
-      const bool masked = (instr.kind() == InstrKind::Load && args.size() == 3) ||
-                          (instr.kind() == InstrKind::Store && args.size() == 4);
-      if (masked && masks_.implied(instr.args.back(), hold)) args.pop_back();
-      if (alu && alu->op == AluOp::Where && masks_.implied(instr.args[0], hold)) {
-        moved_[i] = args[1];
+    if (const auto mask = mask_of(instr); mask && masks_.value(*mask, outcomes_) == true)
+      args.pop_back();
+    const auto* alu = instr.as<Alu>();
+    if (alu && alu->op == AluOp::Where)
+      if (const auto holds = masks_.value(instr.args[0], outcomes_)) {
+        moved_[i] = args[*holds ? 1 : 2];
         return;
       }
-      if (alu && alu->op == AluOp::And && is_bool(instr.type.dtype))
-        for (size_t operand = 0; operand < 2; ++operand)
-          if (masks_.implied(instr.args[operand], hold)) {
-            moved_[i] = args[1 - operand];
-            return;
-          }
-    }
+    if (alu && alu->op == AluOp::And && is_bool(instr.type.dtype))
+      for (size_t operand = 0; operand < 2; ++operand)
+        if (masks_.value(instr.args[operand], outcomes_) == true) {
+          moved_[i] = args[1 - operand];
+          return;
+        }
     moved_[i] = out_.add(instr.payload, std::move(args), instr.type);
   }
 
   const Kernel& kernel_;
-  Masks masks_;
+  LinearMasks masks_;
   Builder out_;
   std::vector<Var> moved_;
+  Outcomes outcomes_;                               // where the copy stands
+  std::set<std::map<uint32_t, int64_t>> split_by_;  // families of the loops around
 };
 
 }  // namespace
