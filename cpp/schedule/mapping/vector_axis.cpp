@@ -16,6 +16,9 @@ namespace {
 // element by element.
 constexpr double kStrideCost = 0.4, kGatherCost = 6;
 
+// More lanes that are loaded one by one take too long to compile.
+constexpr int64_t kMostLoadedLanes = 16;
+
 // Whether a stage has inner axes that can carry the lanes.
 bool may_vectorize(const Stage& stage) {
   return !stage.axes.empty() && !is_sequential(stage);
@@ -251,11 +254,28 @@ Ints VectorAxis::choose() const {
   return best;
 }
 
+// Whether lanes along an axis are loaded one by one: they have any distance from each other, or
+// some of them are not loaded.
+bool VectorAxis::loads_lanes(const MemoryAccess& access, int64_t axis) const {
+  if (access.is_store) return false;
+  const auto along = access.position.coefficient_of(static_cast<uint32_t>(axis));
+  if (!along || std::abs(*along) <= 1) return !along;
+  return is_for_some(access, axis) ||
+         !(filling_axis(access, axis) || loads_whole_vectors(*along, lanes_));
+}
+
 void VectorAxis::fit_lanes(const Ints& axes) {
   int64_t longest = 1;
   for (const int64_t axis : axes) longest = std::max(longest, extent(axis));
   if (!axes.empty())
     lanes_ = std::min(lanes_, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(longest))));
+  // Each lane of a narrow dtype is a load of its own in the code.
+  const bool narrow = std::any_of(accesses_.begin(), accesses_.end(), [&](const MemoryAccess& a) {
+    return size_of(graph_[a.value].dtype()) < 4 &&
+           std::any_of(
+               axes.begin(), axes.end(), [&](int64_t axis) { return loads_lanes(a, axis); });
+  });
+  if (narrow) lanes_ = std::min(lanes_, kMostLoadedLanes);
 }
 
 }  // namespace rune::schedule

@@ -31,7 +31,8 @@ class VectorAxis {
   // axes. Empty if no axis is suitable.
   Ints choose() const;
 
-  // Leaves no more lanes than these axes fill, rounded up to a power of two.
+  // Leaves no more lanes than these axes fill, rounded up to a power of two; and few if lanes of
+  // narrow dtypes are loaded one by one.
   void fit_lanes(const Ints& axes);
 
   // The axis whose points are the elements between those of neighbouring lanes on an outer axis, if
@@ -48,6 +49,7 @@ class VectorAxis {
   double share_of(size_t stage) const;
   double rows_sharing(const MemoryAccess& access, int64_t lanes_axis) const;
   double strided_cost(int64_t stride) const;
+  bool loads_lanes(const MemoryAccess& access, int64_t axis) const;
   bool is_for_some(const MemoryAccess& access, int64_t axis) const;
   double score(int64_t axis, int stage) const;
   double lane_use(int64_t axis) const;
