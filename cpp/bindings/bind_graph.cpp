@@ -274,6 +274,7 @@ void bind_functions(Class& c) {
   def(c, "astype", &astype);
   def(c, "bitcast", &bitcast);
   def(c, "full", &full);
+  def(c, "iota", &iota, py::arg("shape"), py::arg("dtype"));
   def(c, "reduce", &reduce, py::arg("name"), py::arg("x"), py::arg("axes"), py::arg("keepdims"),
       no_dtype);
   def(c, "scan", &scan, py::arg("op"), py::arg("x"), py::arg("axis"),

@@ -124,7 +124,7 @@ int64_t bytes_of(const Node& node) {
 
 bool is_computed(const Node& node) {
   return !node.as<Placeholder>() && !node.as<Vconst>() && !node.as<Const_Scalar>() &&
-         !node.as<Define_Var>();
+         !node.as<Iota>() && !node.as<Define_Var>();
 }
 
 std::vector<uint32_t> count_uses(const Graph& graph) {

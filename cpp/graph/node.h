@@ -74,6 +74,8 @@ RUNE_NODE_1(Placeholder, int64_t, index, "index")
 RUNE_NODE_1(Const_Scalar, Scalar, value, "")
 // A 1-d constant.
 RUNE_NODE_1(Vconst, std::vector<Scalar>, values, "")
+// The integers 0, 1, 2, ... of a 1-d shape. `target` holds them all.
+RUNE_NODE_2(Iota, DType, target, "", Shape, shape, "shape")
 
 // Arithmetic, elementwise; operands have one shape.
 RUNE_NODE_1(Binop, AluOp, op, "")
@@ -245,6 +247,7 @@ enum class Dialect : uint8_t { Source, Core };
   RUNE_NODE(Placeholder, "placeholder", 0, 0, Core)                   \
   RUNE_NODE(Const_Scalar, "const_scalar", 0, 0, Core)                 \
   RUNE_NODE(Vconst, "vconst", 0, 0, Core)                             \
+  RUNE_NODE(Iota, "iota", 0, 0, Core)                                 \
   RUNE_NODE(Binop, "binop", 2, 2, Core)                               \
   RUNE_NODE(Unary, "unary", 1, 1, Core)                               \
   RUNE_NODE(Ternary, "ternary", 3, 3, Core)                           \

@@ -43,6 +43,7 @@ void add_place(std::vector<int64_t>& key, const Graph& graph, const Node& node, 
   switch (node.kind()) {
     case NodeKind::Scan: key.push_back(box[node.as<graph::Scan>()->axis].first); break;
     case NodeKind::Vconst:
+    case NodeKind::Iota:
     case NodeKind::View:
     case NodeKind::Scatter:
     case NodeKind::Loop_Nest: add_lows(); break;
@@ -174,6 +175,11 @@ Value Block::emit(Builder& b, Value v, const Box& box) {
   const Box all = whole(constants_of(node.shape()));
   switch (cut_of(node)) {
     case Cut::Given: {
+      if (const auto* iota = node.as<graph::Iota>()) {
+        const Shape shape = to_shape(sizes_of(box));
+        const Value first = b.full(Scalar::of(iota->target, box[0].first), shape);
+        return b.alu(AluOp::Add, {b.add(graph::Iota{iota->target, shape}, {}), first});
+      }
       const auto* values = node.as<graph::Vconst>();
       if (!values) return b.copy(node, {});
       const auto first = values->values.begin();

@@ -18,6 +18,7 @@ Cut cut_of(const Node& node) {
     case NodeKind::Placeholder:
     case NodeKind::Const_Scalar:
     case NodeKind::Vconst:
+    case NodeKind::Iota:
     case NodeKind::Sink: return Cut::Given;
     case NodeKind::Binop:
     case NodeKind::Unary:

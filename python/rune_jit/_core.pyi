@@ -336,6 +336,7 @@ class GraphBuilder:
         """
         The numbers of the inputs that a value is computed from; None if it depends on a dynamic size.
         """
+    def iota(self, shape: collections.abc.Sequence, dtype: typing.Any) -> typing.Any: ...
     def is_known_to_fit(self, value: typing.Any, dtype: typing.Any) -> bool:
         """
         Whether a dtype of integers is known to hold each element of a traced value of integers.

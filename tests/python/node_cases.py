@@ -110,6 +110,32 @@ def case_vconst_special(g: Graph) -> Expected:
     return [(c, SPECIAL[:7]), (g.node("flip", c, axes=[0]), SPECIAL[6::-1])]
 
 
+def case_iota_counts(g: Graph) -> Expected:
+    counts = [g.node("iota", name, shape=[n]) for name, _, n in _IOTAS]
+    long = counts[-1]
+    table = g.node("reshape", long, shape=[41, 100])
+    padded = g.node("pad", table, widths=[(1, 2), (3, 0)])
+    e = np.arange(4100, dtype=np.int32).reshape(41, 100)
+    picked = g.vconst([4099, 0, 77], np.int64)
+    return [
+        *((v, np.arange(n, dtype=d)) for v, (_, d, n) in zip(counts, _IOTAS, strict=True)),
+        (g.node("flip", g.node("permute", table, axes=[1, 0]), axes=[0]), e.T[::-1]),
+        (g.node("cast", padded, "f64"), np.pad(e, [(1, 2), (3, 0)]).astype(float)),
+        (g.node("reduce_axis", "max", table, axes=[0]), e.max(0, keepdims=True)),
+        (g.node("gather", long, picked, axis=0), e.ravel()[[4099, 0, 77]]),
+        (g.node("cat", table, table, axis=1), np.concatenate([e, e], 1)),
+    ]
+
+
+_IOTAS = (
+    ("i8", np.int8, 100),
+    ("u8", np.uint8, 256),
+    ("u16", np.uint16, 70),
+    ("i64", np.int64, 1),
+    ("i32", np.int32, 4100),
+)
+
+
 def case_buffer_view_offset(g: Graph) -> Expected:
     x = sample((20,))
     v = g.input(x)

@@ -406,4 +406,8 @@ Operand full(TracedGraph& t, const Shape& shape, const Operand& fill, std::optio
   return broadcast(t, value, shape);
 }
 
+Operand iota(TracedGraph& t, const Shape& shape, DType dtype) {
+  return t.add(Iota{dtype, shape}, {});
+}
+
 }  // namespace rune::graph::numpy

@@ -29,5 +29,7 @@ Operand astype(TracedGraph& t, const Operand& x, DType dtype);
 // x's bits as a dtype of the same size.
 Operand bitcast(TracedGraph& t, const Operand& x, DType dtype);
 Operand full(TracedGraph& t, const Shape& shape, const Operand& fill, std::optional<DType> dtype);
+// 0, 1, 2, ... of a 1-d shape and an integer dtype.
+Operand iota(TracedGraph& t, const Shape& shape, DType dtype);
 
 }  // namespace rune::graph::numpy

@@ -265,6 +265,7 @@ bool is_by_element(const Graph& graph, const LoopTree::Loop& loop) {
       case NodeKind::Cast:
       case NodeKind::Bitcast:
       case NodeKind::Const_Scalar:
+      case NodeKind::Iota:
       case NodeKind::Reshape:
       case NodeKind::Expand:
       case NodeKind::Carry:

@@ -19,7 +19,8 @@ Value with_stored_operands(Builder& b, const Node& node, std::vector<Value> inpu
                            std::map<Value, Value>& stored) {
   if (node.as<Host_Callback>() || node.as<Loop_Nest>())
     for (Value& v : inputs) {
-      if (!b[v].as<Const_Scalar>() && !b[v].as<Define_Var>()) continue;
+      const Node& operand = b[v];
+      if (!operand.as<Const_Scalar>() && !operand.as<Iota>() && !operand.as<Define_Var>()) continue;
       const auto [known, is_new] = stored.try_emplace(v);
       if (is_new) known->second = b.contiguous(v);
       v = known->second;

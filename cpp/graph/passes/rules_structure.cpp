@@ -106,6 +106,17 @@ Value cast_chain(Simplifier& s, const Node& node) {
   return s.emit(Cast{to}, {x});
 }
 
+// Numbers that are converted to floats are narrow where they can be: processors without AVX-512
+// have no instruction for wide ones.
+Value cast_of_iota(Simplifier& s, const Node& node) {
+  const auto* iota = s[node.inputs[0]].as<Iota>();
+  const DType narrow = is_integer(node.dtype()) ? node.dtype() : DType::Int32;
+  if (!iota || iota->target == narrow || iota->shape[0].bound() > int64_t{1} << 31) return {};
+  const int64_t last = std::max<int64_t>(0, iota->shape[0].bound() - 1);
+  if (Scalar::of(narrow, last).as_int64() != last) return {};
+  return s.emit(Cast{node.dtype()}, {s.emit(Iota{narrow, iota->shape}, {})});
+}
+
 Value bitcast_chain(Simplifier& s, const Node& node) {
   const Node& inner = s[node.inputs[0]];
   // Bool keeps one bit of its operand's.
@@ -198,7 +209,7 @@ Value cat_parts(Simplifier& s, const Node& node) {
 
 std::vector<RulesOfKind> structure_rules() {
   const std::vector<Rule> movement = {identity_movement, movement_of_constant, merge_movement};
-  return {{NodeKind::Cast, {cast_same, cast_chain}},
+  return {{NodeKind::Cast, {cast_same, cast_chain, cast_of_iota}},
           {NodeKind::Bitcast, {cast_same, bitcast_chain}},
           {NodeKind::View, movement},
           {NodeKind::Reshape, movement},

@@ -84,6 +84,7 @@ Var ValueEmitter::compute(const Access& access) {
     case Evaluation::Forward: return compute_forward(access);
     case Evaluation::Select: return compute_select(access);
     case Evaluation::Constant: return compute_constant(access.value);
+    case Evaluation::Counted: return compute_counted(node, access.index[0]);
     case Evaluation::Variable:
       return builder_.cast(index_.emit(index_.size(Dim(node.as<graph::Define_Var>()->var))),
                            node.dtype());
@@ -116,6 +117,20 @@ Var ValueEmitter::compute_constant(Value v) {
     return builder_.bitcast(builder_.cast(raw, bits), dtype);
   }
   return builder_.constant(value);
+}
+
+// Of a vector, the lanes' differences from the first are constants of the dtype, which may be
+// narrower than an index.
+Var ValueEmitter::compute_counted(const graph::Node& node, const Expr& index) {
+  const DType dtype = node.dtype();
+  const std::optional<int64_t> stride = lane_stride(index);
+  if (!depends_on_lane(index) || !stride) return builder_.cast(index_.emit(index), dtype);
+  const Var first = builder_.cast(index_.emit(with_lane(index, Expr(0))), dtype);
+  std::vector<Scalar> differences;
+  for (int64_t lane = 0; lane < index_.lanes(); ++lane)
+    differences.push_back(Scalar::of(dtype, *stride * lane));
+  const Var rest = builder_.vconst(std::move(differences));
+  return builder_.alu(AluOp::Add, {builder_.splat(first, index_.lanes()), rest});
 }
 
 Var ValueEmitter::compute_alu(const graph::Node& node, const Access& access) {

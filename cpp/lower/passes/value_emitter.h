@@ -46,6 +46,7 @@ class ValueEmitter {
   void fetch(const schedule::Walk& walked);
   Var compute(const Access& access);
   Var compute_constant(Value v);
+  Var compute_counted(const graph::Node& node, const sym::Expr& index);
   Var compute_alu(const graph::Node& node, const Access& access);
   Var compute_forward(const Access& access);
   Var compute_select(const Access& access);

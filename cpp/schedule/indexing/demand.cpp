@@ -116,6 +116,7 @@ std::vector<Access> seed_accesses(const Graph& graph, const Seed& seed) {
       return scattered_accesses(graph, seed.value, seed.index, seed.inner[0]);
     case Evaluation::Scanned: return scanned_accesses(graph, seed.value, seed.index);
     case Evaluation::Constant:
+    case Evaluation::Counted:
     case Evaluation::Variable:
     case Evaluation::Moved:
     case Evaluation::Memory:

@@ -34,6 +34,7 @@ Evaluation evaluation_of(const Node& node) {
     case NodeKind::Copy: return Evaluation::Moved;
     case NodeKind::Cat: return Evaluation::Select;
     case NodeKind::Const_Scalar: return Evaluation::Constant;
+    case NodeKind::Iota: return Evaluation::Counted;
     case NodeKind::Define_Var: return Evaluation::Variable;
     case NodeKind::Reduce_Axis:
     case NodeKind::Contract: return Evaluation::Reduction;

@@ -45,6 +45,7 @@ enum class Evaluation : uint8_t {
               // Scatter
   Scanned,    // in a buffer that a stage fills in order: Scan
   Moved,      // in a buffer that a transfer fills: a Copy to another device
+  Counted,    // follows from the index: Iota
   Memory,     // lives in a buffer: Placeholder, Vconst
   Called,     // in a buffer that a function of the host or a kernel of its own fills:
               // Host_Callback, Loop_Nest

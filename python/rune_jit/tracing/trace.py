@@ -13,6 +13,7 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.chunked.iota import Iota
 from rune_jit.errors import DataDependentShapeError, UnsupportedOpError
+from rune_jit.tracing import progressions
 from rune_jit.tracing.context import ValuesNeeded, active
 from rune_jit.tracing.loops import HostCall, Loops
 from rune_jit.tracing.sizes import AxisSize, Size, TracedSizes
@@ -155,6 +156,11 @@ class Trace:
 
     def constant(self, array: np.ndarray) -> Any:
         """The value of an array that nobody else can change."""
+        # In segments it is an input, since the next one of its shape may have other elements; in
+        # chunks it is an input, since blocks that differ in its elements are one program.
+        if not self.is_segmented and not self.in_chunks:
+            if (progression := progressions.find(array)) is not None:
+                return progression.value(self.builder)
         value = self.capture(array)
         self.constants.add(id(array))
         self._assume_range(value, array)
@@ -202,18 +208,17 @@ class Trace:
         """The integers 0 .. size - 1; of a symbolic size, int64."""
         key = size, dtype
         if key not in self._iotas:
-            if isinstance(size, Size):
-                ones = self.builder.full([size], 1, np.dtype(np.int64))
-                counts = self.builder.scan("add", ones, 0)
-                self._iotas[key] = self.builder.ufunc("subtract", [counts, 1])[0]
-            elif self.in_chunks and size > _MOST_COUNTED:
+            if not self.in_chunks:
+                value = self.builder.iota([size], np.dtype(dtype))
+            elif size > _MOST_COUNTED:
                 counted = Iota(size, np.dtype(dtype))
                 self.captured.append(counted)
                 self._snapshots.append(counted)
-                self._iotas[key] = self.builder.input(counted.dtype, [size])
-                self.builder.assume_range(self._iotas[key], 0, size - 1)
+                value = self.builder.input(counted.dtype, [size])
+                self.builder.assume_range(value, 0, size - 1)
             else:
-                self._iotas[key] = self.constant(np.arange(size, dtype=dtype))
+                value = self.constant(np.arange(size, dtype=dtype))
+            self._iotas[key] = value
         return self._iotas[key]
 
     def checks(self, are_handled: bool) -> Iterator[tuple[Any, ...]]:
