@@ -66,7 +66,9 @@ def _cipher(key: Any, words: Any, purpose: np.uint32) -> Any:
     if trace is None:  # NumPy runs what calls this
         keys = np.ascontiguousarray(np.broadcast_to(key, counters.shape))
         return _cipher_program(len(words)).run((counters, keys), {})[0]
-    return Tracer(trace, trace.builder.threefry(trace.operand(counters), trace.operand(key)))
+    known = isinstance(counters, np.ndarray)
+    counter = trace.constant(counters) if known else trace.operand(counters)
+    return Tracer(trace, trace.builder.threefry(counter, trace.operand(key)))
 
 
 @functools.lru_cache(maxsize=16)

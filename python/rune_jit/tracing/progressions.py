@@ -22,7 +22,7 @@ class Progression(NamedTuple):
 
     def value(self, builder: Any) -> Any:
         """The traced value."""
-        total: Any = self.start
+        total: Any = None
         rank = len(self.shape)
         for axis, (step, size) in enumerate(zip(self.steps, self.shape, strict=True)):
             if step == 0:
@@ -31,46 +31,51 @@ class Progression(NamedTuple):
             if step != 1:
                 numbers = builder.ufunc("multiply", [numbers, step])[0]
             numbers = builder.reshape(numbers, [size] + [1] * (rank - axis - 1))
-            added = isinstance(total, int) and total == 0
-            total = numbers if added else builder.ufunc("add", [numbers, total])[0]
+            total = numbers if total is None else builder.ufunc("add", [total, numbers])[0]
+        if total is None:
+            return builder.full(list(self.shape), self.start, self.dtype)
+        if self.start:
+            total = builder.ufunc("add", [total, self.start])[0]
         return builder.astype(builder.full(list(self.shape), total, None), self.dtype)
 
 
 class Parts(NamedTuple):
-    """Progressions along the other axes, one after the other along the first axis."""
+    """Progressions along the other axes, one after the other along an axis."""
 
     parts: tuple[Progression, ...]
+    axis: int
 
     def value(self, builder: Any) -> Any:
         """The traced value."""
-        return builder.stack([part.value(builder) for part in self.parts], 0)
+        return builder.stack([part.value(builder) for part in self.parts], self.axis)
 
 
 def find(array: np.ndarray) -> Progression | Parts | None:
     """What has an array's elements bit by bit; None if no progression has, or if reading the array
     costs as little."""
-    if (whole := _progression(array)) is not None:
-        return whole
-    if array.ndim < 2 or not 1 < len(array) <= _MOST_PARTS:
+    if array.size < _FEWEST or array.dtype.kind not in "iuf" or max(array.shape) >= _MOST:
         return None
-    parts = tuple(found for part in array if (found := _progression(part)) is not None)
-    return Parts(parts) if len(parts) == len(array) else None
+    whole = _progression(array)
+    if whole is not None:
+        return whole if any(whole.steps) else None  # others are constants of one number
+    for axis in {0, array.ndim - 1}:
+        if array.ndim < 2 or not 1 < array.shape[axis] <= _MOST_PARTS:
+            continue
+        parts = tuple(map(_progression, np.moveaxis(array, axis, 0)))
+        if all(part is not None for part in parts):
+            return Parts(parts, axis)  # type: ignore[arg-type]  # mypy does not narrow elements
+    return None
 
 
 def _progression(array: np.ndarray) -> Progression | None:
-    if array.size < _FEWEST or array.dtype.kind not in "iuf" or max(array.shape) >= _MOST:
+    corner = (0,) * array.ndim
+    seconds = [(*corner[:i], min(1, n - 1), *corner[i + 1 :]) for i, n in enumerate(array.shape)]
+    known = [float(array[at]) for at in (corner, (-1,) * array.ndim, *seconds)]
+    if not all(abs(x) < _MOST for x in known):  # NaN is not, either
         return None
-    first = np.array([array[(0,) * array.ndim], array[(-1,) * array.ndim]], np.float64)
-    if not (np.isfinite(first).all() and (abs(first) < _MOST).all()):
-        return None
-    start = int(first[0])
-    steps = []
-    for axis, size in enumerate(array.shape):
-        second = array[(0,) * axis + (min(1, size - 1),) + (0,) * (array.ndim - axis - 1)]
-        if not abs(float(second)) < _MOST:
-            return None
-        steps.append(int(second) - start)
-    if not 1 <= np.count_nonzero(steps) <= _MOST_TERMS:
+    start = int(known[0])
+    steps = tuple(int(x) - start for x in known[2:])
+    if np.count_nonzero(steps) > _MOST_TERMS:
         return None
     numbers = np.full((), start, np.int64)
     for axis, (step, size) in enumerate(zip(steps, array.shape, strict=True)):
@@ -78,7 +83,7 @@ def _progression(array: np.ndarray) -> Progression | None:
         numbers = numbers + along.reshape((-1,) + (1,) * (array.ndim - axis - 1))
     if not _same_bits(numbers.astype(array.dtype), array) or abs(numbers).max() >= _MOST:
         return None
-    return Progression(start, tuple(steps), array.shape, array.dtype)
+    return Progression(start, steps, array.shape, array.dtype)
 
 
 def _same_bits(a: np.ndarray, b: np.ndarray) -> bool:

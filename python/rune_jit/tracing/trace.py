@@ -158,9 +158,9 @@ class Trace:
         """The value of an array that nobody else can change."""
         # In segments it is an input, since the next one of its shape may have other elements; in
         # chunks it is an input, since blocks that differ in its elements are one program.
-        if not self.is_segmented and not self.in_chunks:
-            if (progression := progressions.find(array)) is not None:
-                return progression.value(self.builder)
+        reads = self.is_segmented or self.in_chunks
+        if not reads and (progression := progressions.find(array)) is not None:
+            return progression.value(self.builder)
         value = self.capture(array)
         self.constants.add(id(array))
         self._assume_range(value, array)
