@@ -37,6 +37,7 @@ double elements_of(const Node& node) {
 // Whether there are sizes among the node's attributes.
 bool has_sizes(const Node& node) {
   switch (node.kind()) {
+    case NodeKind::Iota:
     case NodeKind::Reshape:
     case NodeKind::Expand:
     case NodeKind::Pad:

@@ -73,6 +73,8 @@ def _evaluate(
         return _alu(bare[0], xs)
     if kind == "const_scalar":
         return np.asarray(_scalar(bare[0]))
+    if kind == "iota":
+        return np.arange(attrs["shape"][0], dtype=dtype)
     if kind == "reshape":
         return x.reshape(attrs["shape"])
     if kind == "permute":

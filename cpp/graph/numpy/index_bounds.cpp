@@ -10,6 +10,9 @@ namespace rune::graph::numpy {
 
 namespace {
 
+// With a size added, or taken from it, an integer up to here is an int64 yet.
+constexpr int64_t kMostOfSize = int64_t{1} << 62;
+
 // A 0-d integer as int64, at least `low` and at most `high`.
 Value clipped(TracedGraph& t, Value at, int64_t low, int64_t high) {
   const std::optional<IntegerRange> range = integer_range(t, at);
@@ -36,7 +39,7 @@ void check_indices(TracedGraph& t, Value at, int64_t axis, const Dim& size) {
   if (const auto known = t.ranges.find(at); known != t.ranges.end())
     range = known->second;
   else if (const auto found = integer_range(t, at);
-           found && found->low >= INT64_MIN && found->high <= INT64_MAX)
+           found && found->low >= -kMostOfSize && found->high <= kMostOfSize)
     range = {static_cast<int64_t>(found->low), static_cast<int64_t>(found->high)};
   else if (bits_of(dtype) < 64)  // a range of 64 bits is no size, and within none
     range = {static_cast<int64_t>(lowest_integer(dtype)),

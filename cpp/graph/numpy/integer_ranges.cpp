@@ -200,7 +200,8 @@ class Analysis {
     if (const auto known = t_.ranges.find(v); known != t_.ranges.end())
       return Range{known->second.first.least(), known->second.second.bound()};
     if (const auto* number = node.as<Const_Scalar>()) return of_number(number->value);
-    if (node.as<Iota>()) return Range{0, std::max<int64_t>(0, node.shape()[0].bound() - 1)};
+    if (node.as<Iota>() && rune::is_constant(node.shape()))
+      return Range{0, std::max<int64_t>(0, node.shape()[0].constant() - 1)};
     if (const SymVar* var = declared_variable(node)) return Range{var->min_val, var->max_val};
     const std::vector<Value> inputs = read(v);
     if (inputs.empty())  // of ufuncs of int64, which may wrap, nothing is known
