@@ -91,3 +91,10 @@ def _never_on_numpy_because_it_is_faster(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_stateful_programs(device: str, full: bool) -> None:
     ways = [check(seed, device) for seed in range(20_000 if full else 60)]
     assert ways.count("program") > len(ways) / 20 and ways.count("segments") > len(ways) / 4
+
+
+@pytest.mark.parametrize("seed", [9640, 501_323])
+def test_found(seed: int) -> None:
+    """9640: np.errstate(divide="raise") in a function that assigns a global variable. 501323: a
+    loop appends to an attribute and to a list."""
+    check(seed, "cpu")

@@ -67,6 +67,16 @@ def assigns_globals(code: types.CodeType) -> bool:
 
 
 @functools.cache
+def names_of_errors(code: types.CodeType) -> frozenset[str]:
+    """Names in a function's code of what decides whether floating-point errors and warnings
+    raise."""
+    return _OF_ERRORS.intersection(name for x in all_codes(code) for name in x.co_names)
+
+
+_OF_ERRORS = frozenset({"errstate", "seterr", "catch_warnings", "filterwarnings", "simplefilter"})
+
+
+@functools.cache
 def _assigned_within(code: types.CodeType) -> frozenset[str]:
     """Names of variables of outer functions that functions defined in a function's code assign."""
     inner = all_codes(code)[1:]

@@ -33,6 +33,7 @@ from rune_jit.capture.names import (
     is_assigned_beside,
     is_read_in_classes,
     names_in_classes,
+    names_of_errors,
 )
 from rune_jit.capture.objects import (
     is_bar,
@@ -160,12 +161,12 @@ class Rebinder:
             if not self._trace.is_segmented and self._trace.may_repeat:
                 refuse_identity_of_arguments(code)
             if self._trace.is_segmented and assigns_globals(code):
-                return function  # objects' methods, which are as they are, see what it assigns
+                return self._as_it_is(function)  # objects' methods see what it assigns
             named = zip(function.__closure__ or (), code.co_freevars, strict=True)
             cells = [self._cell(cell, function, name) for cell, name in named]
         except UnsupportedOpError:
             if self._trace.is_segmented and self._copies:
-                return function  # the call has begun: as it is, then
+                return self._as_it_is(function)  # the call has begun
             raise
         copy = types.FunctionType(
             self._code_of(function),
@@ -202,6 +203,13 @@ class Rebinder:
         if function.__name__ == "__array__":
             self._copies[id(function)] = (function, of_numpy(copy))
         return self._copies[id(function)][1]
+
+    def _as_it_is(self, function: types.FunctionType) -> types.FunctionType:
+        """A function in segments without a copy: it sees NumPy's own np.errstate, for instance."""
+        trace: Any = self._trace
+        for name in names_of_errors(function.__code__):
+            trace.give_up(f"{name}: cannot trace it in a function that assigns globals")
+        return function
 
     def _attribute(self, x: types.FunctionType) -> Any:
         with contextlib.suppress(UnsupportedOpError):

@@ -132,6 +132,12 @@ class SharedArrays(NamedTuple):
         return {-1 - i: x for i, x in reversed([*enumerate(before)])}
 
 
+def _list_of(x: ast.Call) -> str | None:
+    """The name of the list to which a call appends; None if it appends to no name."""
+    of = x.func.value if is_append(x) else None  # type: ignore[attr-defined]
+    return of.id if isinstance(of, ast.Name) else None
+
+
 def shared_arrays(
     loop: ast.stmt,
     results: tuple[str, ...],
@@ -142,13 +148,9 @@ def shared_arrays(
     """The loop with numbers; None if it writes to these arrays, or perhaps."""
     kinds = aliases.kinds(given)
     appended = aliases.appended & {name for name, x in given.items() if type(x) is list}
-    appends = [
-        x
-        for x in walk(loop)
-        if isinstance(x, ast.Call) and is_append(x) and x.func.value.id in appended  # type: ignore[attr-defined]
-    ]
+    appends = [x for x in walk(loop) if isinstance(x, ast.Call) and _list_of(x) in appended]
     arrays = [x for x in appends if _is_name(x.args[0]) and kinds.of(x.args[0]) != Kind.NUMBER]
-    lists = {x.func.value.id for x in arrays}  # type: ignore[attr-defined]
+    lists = {name for x in arrays if (name := _list_of(x))}
     own = [
         name
         for name in results
@@ -169,7 +171,7 @@ def shared_arrays(
                 found.append(value.id)
             elif kinds.of(value) != Kind.NEW:
                 return None
-    into = [x.args[0] for x in appends if x.func.value.id in lists]  # type: ignore[attr-defined]
+    into = [x.args[0] for x in appends if _list_of(x) in lists]
     if any(not _is_name(x) and kinds.of(x) != Kind.NEW for x in into):
         return None
     if any(_is_name(x) and x.id not in names for x in into):  # type: ignore[attr-defined]
@@ -227,7 +229,7 @@ class _Numbers(ast.NodeTransformer):
 
     def visit_Expr(self, node: ast.Expr) -> Any:
         x = node.value
-        if not isinstance(x, ast.Call) or not is_append(x) or x.func.value.id not in self._lists:  # type: ignore[attr-defined]
+        if not isinstance(x, ast.Call) or _list_of(x) not in self._lists:
             return node
         value, after = x.args[0], []
         number: ast.expr = load(self._variables.made)
