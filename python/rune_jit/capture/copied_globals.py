@@ -12,11 +12,12 @@ from rune_jit.capture.loops.calls_apart import APART
 from rune_jit.capture.loops.equality import EQUALITY
 from rune_jit.capture.loops.handlers import HANDLERS
 from rune_jit.capture.loops.iterables import iterable
+from rune_jit.capture.loops.iterated import ITERABLE
 from rune_jit.capture.loops.left_to_python import LEFT_TO_PYTHON
 from rune_jit.capture.loops.positions import GRIDS
 from rune_jit.capture.loops.reading import STACKS
 from rune_jit.capture.loops.rolling import begin
-from rune_jit.capture.loops.source import BRANCH_ENTRY, ENTRY, ITERABLE, WHILE_ENTRY
+from rune_jit.capture.loops.source import BRANCH_ENTRY, ENTRY, WHILE_ENTRY
 from rune_jit.capture.loops.tables import TABLES
 from rune_jit.capture.loops.while_loops import begin_while
 from rune_jit.capture.printed import PRINTED
