@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from loop_checks import both, refused, rolled
+from loop_checks import both, rolled
 
 numbers = np.random.default_rng(0).standard_normal(30)
 
@@ -88,7 +88,7 @@ def test_what_an_inner_loop_changes_is_seen() -> None:
             total = total + s
         return total
 
-    refused("a function in the function uses s", f, numbers)
+    rolled(f, numbers, ulps=8)
 
 
 def test_functions_that_outlive_their_iteration() -> None:

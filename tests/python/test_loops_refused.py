@@ -144,20 +144,6 @@ def test_keys_that_the_counter_decides() -> None:
     refused("it looks up a key that its counter decides", f, np.arange(8.0))
 
 
-def test_names_that_functions_in_the_function_use() -> None:
-    def f(x):
-        k = np.float64(1)
-
-        def now():
-            return k
-
-        for i in range(6):
-            k = k + x[i]
-        return now()
-
-    refused("a function in the function uses k", f, x())
-
-
 def test_locals_are_seen() -> None:
     def f(x):
         for i in range(6):

@@ -42,7 +42,7 @@ from rune_jit.capture.loops.grids import Grids
 from rune_jit.capture.loops.handlers import Guards, as_traced, is_transparent
 from rune_jit.capture.loops.iterated import NamedRanges, iterated
 from rune_jit.capture.loops.jumps import RESULT, Jumps, is_flag, limit_of
-from rune_jit.capture.loops.liveness import LiveIf, live_names, loaded, stored
+from rune_jit.capture.loops.liveness import Live, LiveIf, live_names, loaded, stored
 from rune_jit.capture.loops.matches import Matches
 from rune_jit.capture.loops.nodes import (
     assign,
@@ -285,23 +285,24 @@ class _Transformer:
         loops = {
             loop: self._loop(
                 loop,
-                of_loop._replace(
-                    at_start=of_loop.at_start | nonlocals, after=of_loop.after | nonlocals
-                ),
+                of_loop,
                 jumps.steps.get(loop, {}),
-                reason or loop_refusal(loop, _captured(code, loop), declared),
+                reason or loop_refusal(loop, declared),
                 module_names,
+                nonlocals,
+                _captured(code, loop),
             )
             for loop, of_loop in live.loops.items()
         }
+        seen = nonlocals | _captured(code)
         branches = {
             s: self._branch(
                 s,
-                of_if._replace(at_else=of_if.at_else | nonlocals, after=of_if.after | nonlocals),
+                of_if._replace(at_else=of_if.at_else | seen, after=of_if.after | seen),
                 module_names,
             )
             for s, of_if in live.ifs.items()
-            if not is_hidden(s) and is_branch(s) and not stored([s]) & (_captured(code) | declared)
+            if not is_hidden(s) and is_branch(s) and not stored([s]) & declared
             if not reason
         }
         for statement in function.body:
@@ -316,9 +317,24 @@ class _Transformer:
             LOOPS[of_loop.number] = of_loop
         function.body = self._block(function.body, loops | branches, code, by_place)
 
-    def _loop(self, loop: ast.For | ast.While, *facts: Any) -> Loop:
+    def _loop(
+        self,
+        loop: ast.For | ast.While,
+        live: Live,
+        steps: dict[str, int],
+        refusal: str | None,
+        module_names: frozenset[str],
+        nonlocals: frozenset[str],
+        captured: frozenset[str],
+    ) -> Loop:
+        """The facts about a loop. `nonlocals` are variables of outer functions, `captured` those
+        that functions in the function use: others may read both of them at any time."""
         where = f"{self._file}:{loop.lineno}"
-        made = make_loop(len(LOOPS), where, loop, *facts)
+        seen = nonlocals | captured
+        live = live._replace(at_start=live.at_start | seen, after=live.after | seen)
+        made = make_loop(len(LOOPS), where, loop, live, steps, refusal, module_names)
+        if stored([loop]) & captured:  # functions do not see the variables of another function
+            made = made._replace(original=None)
         LOOPS.append(made)
         return made
 
