@@ -3,9 +3,11 @@ containers do not keep a function from being compiled."""
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -110,6 +112,93 @@ def equal_objects_are_one_key(jit: Any) -> Iterator[Any]:
     if jit is not eager:
         assert f.cache_info().misses == 3
         assert f.cache_info().hits == 3
+
+class Measured:
+    """Has methods that no trace may use, and numbers that it may not read."""
+
+    scale = 2.0
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.when = perf_counter()
+
+    def times(self, x: Any) -> Any:
+        return x * self.scale * self.value
+
+
+class Longer(Measured):
+    pass
+
+
+@traced
+def classes_in_tests(jit: Any) -> Iterator[Any]:
+    """Of a class that is only the second argument of isinstance and issubclass, nothing is read."""
+
+    def f(x: Any) -> Any:
+        if isinstance(x, Measured):
+            return x.times(1.0)
+        if isinstance(x.T[:1], (Measured, Longer)) or issubclass(type(x), Longer):
+            return -x
+        return x * sum(not isinstance(y, Longer) for y in (1, 2))
+
+    g = jit(f)
+    yield g(X)
+    before, Measured.scale = Measured.scale, 7.0
+    yield g(X)
+    Measured.scale = before
+    if jit is not eager:
+        assert g.cache_info().misses == 1
+        assert "as one program" in str(g.explain())
+    yield g(Longer(2.0))
+    yield g(X)
+
+
+@traced
+def classes_in_tests_and_elsewhere(jit: Any) -> Iterator[Any]:
+    """A class that other code of the trace uses is read."""
+
+    def f(x: Any) -> Any:
+        return x + 1.0 if isinstance(x, Scaled) else x * other(x)
+
+    def other(x: Any) -> Any:
+        return Scaled.scale if len(x) else 0.0
+
+    g = jit(f)
+    for scale in (2.0, 3.0):
+        Scaled.scale = scale
+        yield g(X)
+
+    def by_text(x: Any) -> Any:
+        return x + 1.0 if isinstance(x, Scaled) else x * globals()["Scaled"].scale
+
+    g = jit(by_text)
+    for scale in (2.0, 3.0):
+        Scaled.scale = scale
+        yield g(X)
+
+
+class Scaled:
+    scale = 2.0
+
+
+class Even(abc.ABC):
+    """Counts what it is asked."""
+
+    asked = 0
+
+    @classmethod
+    def __subclasshook__(cls, other: type, /) -> Any:
+        Even.asked += 1
+        return NotImplemented
+
+
+@traced
+def classes_with_tests_of_their_own(jit: Any) -> Iterator[Any]:
+    def f(x: Any) -> Any:
+        return x + 1.0 if isinstance(x, Even) else x * 2.0
+
+    yield jit(f)(X)
+    yield jit(f)(X)
 
 
 @pytest.mark.parametrize("scenario", TRACED, ids=lambda s: s.__name__)

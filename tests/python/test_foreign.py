@@ -197,6 +197,11 @@ def test_generalized_ufuncs_may_leave_elements_of_out_as_they_are() -> None:
             if x[i] > limit:
                 out[i] += x[i]
 
+    @numba.guvectorize("(n),()->(n)", nopython=True)
+    def mark_any(x: Any, limit: Any, out: Any) -> None:
+        for i in range(len(x)):
+            out[i] = x[i] > limit
+
     def fresh(x: Any) -> Any:
         out = np.ones_like(x)
         mark(x, 0.5, out)
@@ -211,13 +216,19 @@ def test_generalized_ufuncs_may_leave_elements_of_out_as_they_are() -> None:
         mark(x.T, 0.5, out.T)
         return out
 
-    for function in (fresh, in_place, in_segments):
+    def without_types(x: Any) -> Any:
+        out = np.zeros_like(x)
+        mark_any(x * 2, 0.5, out)
+        return out * 2
+
+    for function in (fresh, in_place, in_segments, without_types):
         jitted = rune_jit.jit(function, fallback="silent")
         for seed in range(3):
             given = np.random.default_rng(seed).random((4, 5))
             wanted = given.copy()
             assert_matches(jitted(given), function(wanted))
             assert np.array_equal(given, wanted)
+        assert "on NumPy" not in jitted.explain()
     assert rune_jit.jit(fresh, fallback="error")(X)[0, 0] in (2.0, 2.0 + 2 * X[0, 0])
 
 

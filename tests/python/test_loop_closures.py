@@ -175,7 +175,7 @@ def test_a_variable_that_the_loop_and_a_function_assign() -> None:
             double()
         return total
 
-    refused("uses total", f, X[:10])
+    refused("total is no local variable", f, X[:10])
 
 
 def test_global_variables() -> None:
@@ -266,3 +266,114 @@ def test_a_loop_assigns_a_global_variable_and_raises() -> None:
 
 
 TOTAL, STEPS = 0.5, 0
+
+
+def relaxed(x: Any) -> Any:
+    """A script: its functions read what its loops assign."""
+    source = x * 0
+
+    def smooth(p: Any) -> Any:
+        for _ in range(5):
+            p = 0.5 * p + source
+        return p
+
+    p, error, count = x.copy(), 1.0, 0
+    while error > 1e-6:
+        source = np.sin(p) * 0.1
+        before = p.copy()
+        p = smooth(p)
+        error = np.abs(p - before).max()
+        count += 1
+    return p, count, source
+
+
+def bounded(x: Any) -> Any:
+    u = np.zeros(len(x))
+
+    def set_ends() -> None:
+        u[0], u[-1] = 1.0, x[0]
+
+    for _ in range(8):
+        u = u + 0.1 * x
+        set_ends()
+    return u
+
+
+def bisected(x: Any) -> Any:
+    low, high = 0.0, 9.0
+
+    def middle() -> Any:
+        return (low + high) / 2
+
+    def is_high() -> Any:
+        return middle() ** 2 > abs(x[0])
+
+    for _ in range(60):
+        if is_high():
+            high = middle()
+        else:
+            low = middle()
+        if high - low < 1e-9:
+            break
+    return middle(), low, high
+
+
+def of_counters(x: Any) -> Any:
+    def product(j: Any) -> Any:
+        return i * j + n
+
+    n, out = 0, np.zeros(len(x))
+    for i in range(len(x)):
+        for j in range(5):
+            out[i] += product(j) * x[j]
+        n += 2
+    return out, n
+
+
+def of_first_assigned(x: Any) -> Any:
+    def doubled() -> Any:
+        return value * 2
+
+    out = np.zeros(len(x))
+    for i in range(len(x)):
+        if x[i] > 0:
+            value = x[i]
+        else:
+            value = -3 * x[i]
+        out[i] = doubled()
+    return out, value
+
+
+def of_containers(x: Any) -> Any:
+    state = [x[0], 0.0]
+    add = lambda v: state[0] + v  # noqa: E731
+
+    total = x[0] * 0
+    for i in range(len(x)):
+        state = [x[i], state[0]]
+        total = total + add(state[1])
+    return total, state
+
+
+@pytest.mark.parametrize(
+    "function", [relaxed, bounded, bisected, of_counters, of_first_assigned, of_containers]
+)
+def test_functions_that_read_what_loops_assign(function: Any) -> None:
+    rolled(function, X, ulps=64)
+
+
+def test_functions_that_read_what_loops_in_segments_assign() -> None:
+    def f(x: Any) -> Any:
+        scale, kept = 1.0, []
+
+        def scaled(v: Any) -> Any:
+            return v * scale
+
+        first = x[0].item()
+        for i in range(len(x)):
+            scale = scale + 0.5
+            if scaled(x[i]) > first:
+                kept.append(i)
+        return kept, scale
+
+    both(f, X)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from compare import assert_matches
+from loop_checks import both, rolled
 
 import rune_jit
 
@@ -213,3 +214,57 @@ def test_tuples_that_hold_nan_are_compared_as_python_does():
 
     x = np.where(X > 0, np.nan, X)
     assert rune_jit.jit(f)(x) == f(x)
+
+
+def steps(x):
+    return np.array([1 if v >= 0 else 0 for v in x])[:, None]
+
+
+def counted_rows(x):
+    count = 0
+    for v in x:
+        if v > -0.5 and v < 0.9 or not v:
+            count += 1
+        if bool(v > 0.5):
+            count += 10
+        count = count + 2 if v > 0 else count
+    return count
+
+
+def best_product(x):
+    best, at = np.full((1, 1), np.inf), -1
+    for i in range(len(x)):
+        product = x[i : i + 1] @ x[i : i + 1].T
+        if product < best and not product > 5 or i == 3:
+            best, at = product, i
+        if product > 100:
+            raise ValueError("large")
+    return best, at
+
+
+def halved(x):
+    error, count = np.abs(x[:1]), 0
+    while error > 1e-3 and count < 100:
+        error = error * 0.5
+        count += 1
+    return error, count
+
+
+@pytest.mark.parametrize("function", [steps, counted_rows, best_product, halved])
+def test_arrays_of_one_element(function):
+    x = np.random.default_rng(0).normal(size=(40, 1))
+    rolled(function, x, ulps=8)
+    x[7] = 0
+    both(function, 3 * x, ulps=8)
+
+
+def test_arrays_of_more_elements_are_refused_as_in_numpy():
+    def f(x):
+        count = 0
+        for v in x:
+            if v > 0:
+                count += 1
+        return count
+
+    with pytest.raises(ValueError, match="truth value of an array with more than one element"):
+        rune_jit.jit(f)(np.ones((9, 2)))

@@ -337,3 +337,50 @@ def test_greatest_common_divisors():
     assert "as one program" in jitted.explain()
     with pytest.raises(TypeError):
         jitted(x + 0.5, y)
+
+
+def last_above(x, out, width):
+    for i in range(len(x)):
+        place = -1
+        for j in range(i):
+            if x[j] > 0.5:
+                place = j
+        out[i] = place
+
+
+def back_pointers(x, out, width):
+    for i in range(len(x)):
+        place = 0
+        for j in range(i - int(width[0]), i - 2 * int(width[0]) - 1, -1):
+            if j < 0:
+                break
+            if x[j] > 0.5:
+                place = j
+        out[i] = place
+
+
+def counters_of_data(x, out, width):
+    for i in range(len(x)):
+        for j in range(i - int(width[0]), i):
+            out[i] = j
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32"])
+@pytest.mark.parametrize("function", [last_above, back_pointers, counters_of_data])
+def test_elements_of_fewer_bits(function, dtype):
+    """What an array cannot hold raises as in NumPy."""
+    jitted = rune_jit.jit(function)
+    for seed, size in enumerate((60, 60, 300, 60)):
+        x = np.random.default_rng(seed).random(size)
+        ours, theirs = np.zeros(size, dtype), np.zeros(size, dtype)
+        try:
+            function(x, theirs, np.array([10.0]))
+        except OverflowError as error:
+            with pytest.raises(OverflowError, match=str(error)):
+                jitted(x, ours, np.array([10.0]))
+        else:
+            jitted(x, ours, np.array([10.0]))
+        assert_same(ours, theirs)
+    if dtype == "int32":
+        assert jitted.explain().count("runs all iterations") == 0
+        assert jitted.explain().count("is a loop of the program") == 4

@@ -178,3 +178,65 @@ def test_bounds_that_are_numpy_s_integers():
     for n in (np.int64(30), np.int32(40)):
         np.testing.assert_array_equal(jitted(n), f(n))
     assert jitted.explain().count("is a loop of the program") == 2
+
+
+def with_name(x):
+    total = 0.0
+    for i in range(1, len(x)):
+        few = range(1, min(i, len(x) - i) + 1)
+        for j in few:
+            total += x[i] * x[j]
+    return total
+
+
+def of_inner_function(x):
+    def best(i):
+        values = np.zeros(len(x))
+        places = range(i)
+        for j in places:
+            values[j] = x[j] * i
+        return np.max(values)
+
+    for i in range(1, len(x)):
+        x[i] = best(i)
+    return x
+
+
+def with_two_ranges(x):
+    out = np.zeros(len(x))
+    for i in range(len(x)):
+        if i % 2:
+            places = range(i, len(x))
+        else:
+            places = range(0, i, 2)
+        for j in places:
+            out[i] += x[j]
+        for k, j in enumerate(places):
+            out[i] += k * x[j]
+    return out
+
+
+@pytest.mark.parametrize("function", [with_name, of_inner_function])
+def test_ranges_with_names(function):
+    rolled(function, X, ulps=16)
+
+
+def of_parameter(x, places=None):
+    if places is None:
+        places = range(len(x))
+    return np.array([x[i] * 2 for i in places])
+
+
+def read_otherwise(x):
+    total = 0.0
+    for i in range(2, len(x)):
+        places = range(0, i)
+        for j in places:
+            total += x[j]
+        total += len(places) + places[1]
+    return total, places
+
+
+@pytest.mark.parametrize("function", [with_two_ranges, of_parameter, read_otherwise])
+def test_ranges_with_names_that_are_read_otherwise(function):
+    both(function, X, ulps=16)

@@ -304,3 +304,44 @@ def test_functions_that_are_others_and_write(monkeypatch):
         wanted, given = start(0)[0], start(0)[0]
         assert_same(jitted(given), solved(slope_of_table, wanted, 0.1), ulps=16, scaled=True)
         assert_same(given, wanted)
+
+
+def change(new, old):
+    difference, size = np.sqrt(np.sum((new - old) ** 2)), np.sqrt(np.sum(old**2))
+    if size > 1e-12:
+        return difference / size
+    return difference
+
+
+def half_change(new):
+    return change(new, 0.5 * new)
+
+
+def relaxed(x):
+    p, changes, halves, last, count = x.copy(), [], [], 1.0, 0
+    while last > 1e-5 and count < 400:
+        before = p.copy()
+        p[1:-1] = 0.5 * (before[2:] + before[:-2])
+        last = change(p, before)
+        changes.append(last)
+        halves.append(half_change(p))
+        count += 1
+    return p, changes, halves, last, count
+
+
+def test_lists_get_numbers_that_functions_return(ran):
+    compared(relaxed, lambda k: (np.random.default_rng(k).random(30),))
+    assert ran and all("as one program" in text for text in ran)
+
+
+def test_functions_that_return_other_arrays_later(ran, monkeypatch):
+    jitted = rune_jit.jit(relaxed)
+    for k in range(2):
+        jitted(np.random.default_rng(k).random(30))
+    count = len(ran)
+    assert count
+    monkeypatch.setitem(globals(), "half_change", lambda new: new)
+    expected, actual = (f(np.random.default_rng(0).random(30)) for f in (relaxed, jitted))
+    assert_same(actual, expected, ulps=64, scaled=True)
+    assert all(x is actual[0] for x in actual[2])
+    assert len(ran) == count

@@ -127,9 +127,13 @@ def test_functions_that_numba_compiles() -> None:
     def scaled_by(x: Any) -> Any:
         return x * 2 + 1
 
+    @numba.stencil  # type: ignore[untyped-decorator]
+    def differences(x: Any) -> Any:
+        return x[0] - x[-1]
+
     def program(x: Any, scale: Any = scaled_by) -> Any:
         out = np.zeros_like(x)
-        return sums(x * 2, out), out, scale(x) + x
+        return sums(x * 2, out), out, scale(x) + x, differences(out + 1) * 2
 
     follow(program, [(X,), (X + 1,), (X,), (X,)])
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from compare import assert_matches
 from segment_checks import check, never_numpy, segmented, x
 
 import rune_jit
@@ -467,3 +468,22 @@ def test_extremes_of_iterables(extreme):
             result, expected = jitted(given), extreme(given)
             assert type(result) is type(expected)
             np.testing.assert_array_equal(result, expected)
+
+
+def test_frombuffer_shares_the_memory_of_its_argument():
+    def f(x, samples):
+        v = np.frombuffer(x, x.dtype)
+        v[1] = 0
+        doubled = x * 2
+        np.frombuffer(doubled, np.uint8)[0] = 7
+        return doubled, np.frombuffer(samples, "<i2").astype(np.float32) / 32768, x.sum()
+
+    samples = np.arange(8, dtype=np.int16).tobytes()
+    theirs = np.arange(6.0)
+    expected = f(theirs, np.frombuffer(samples, np.uint8))
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        ours = np.arange(6.0)
+        assert_matches(jitted(ours, np.frombuffer(samples, np.uint8)), expected)
+        assert_matches(ours, theirs)
+    assert "in segments" in jitted.explain()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import warnings
 from typing import Any
 
@@ -96,6 +98,32 @@ def test_selections_as_out() -> None:
 
     _check(f, np.array([0.0, 2, 3]), np.array([5.0, 6]))
     _check(f, np.array([0, 2, 3]), np.array([5.0, 6]))
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda y: f"{y} {y!r} {y!s}",
+        lambda y: (str(y), repr(y), "%s" % y),
+        lambda y: copy.copy(y),
+        lambda y: copy.deepcopy(y),
+        lambda y: pickle.loads(pickle.dumps(y)),
+        lambda y: (3 in y, 99 in y),
+        lambda y: complex(y[:1].sum()),
+        lambda y: print(y, end=""),
+    ],
+)
+def test_texts_and_copies(of: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    def f(x):
+        y = x[x > 2]
+        return of(y)
+
+    for x in (np.arange(5), np.arange(-2.0, 4), np.zeros(3)):
+        expected, wanted = f(x), capsys.readouterr().out
+        jitted = rune_jit.jit(f)
+        for _ in range(3):
+            assert_same(jitted(x), expected)
+            assert capsys.readouterr().out == wanted
 
 
 def test_k_means_is_one_program() -> None:

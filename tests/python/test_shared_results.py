@@ -75,6 +75,13 @@ def same_arrays(x: Any) -> Any:
     return np.broadcast_arrays(x, 1.0)[0], np.asarray(x), np.atleast_2d(x), x.squeeze()
 
 
+def of_classes_of_numbers(x: Any) -> Any:
+    row = np.float64(x[1])
+    row[0] = -1.0
+    y = x * 2
+    return np.float64(x), np.float32(x), row, np.float64(y), y, np.float64(x[:1, :1])
+
+
 FUNCTIONS = [
     of_arguments,
     of_written_arguments,
@@ -87,6 +94,7 @@ FUNCTIONS = [
     in_segments,
     one_of_two,
     same_arrays,
+    of_classes_of_numbers,
 ]
 ARGUMENTS: dict[str, Callable[[], Any]] = {
     "C": lambda: np.arange(12.0).reshape(3, 4),

@@ -2,9 +2,10 @@
 
 import collections
 import functools
+import gc
 import inspect
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,6 +32,14 @@ def plus(x: float, k: int = 2) -> float:
 @functools.wraps(plus)
 def wrapped(x: Any, k: int = 3) -> Any:
     return plus(x, k) * 2.0
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_frozen() -> Iterator[None]:
+    """The collector, which finds what holds a function, sees all objects (tests/conftest.py)."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
 
 
 MEMBERS = {double, triple}

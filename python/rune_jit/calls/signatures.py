@@ -366,10 +366,11 @@ def _may_be_slow(call: Call, traced: Traced) -> bool:
     """Whether calls of a program may take longer than NumPy for what is beside its kernels."""
     if len(traced.guards) > _MANY_GUARDS:
         return True
+    if traced.functions or call.slots or traced.numbers or traced.assigned is not None:
+        return True
     if traced.graph is None:
         return False
-    is_slow = bool(traced.functions or call.slots or traced.numbers) or traced.assigned is not None
-    return is_slow or len(traced.graph) > _LARGE or trees.has_records(call.treedef)
+    return len(traced.graph) > _LARGE or trees.has_records(call.treedef)
 
 
 def _is_of_few_numbers(call: Call, traced: Traced) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+import sys
+import types
 from typing import TYPE_CHECKING, Any
 
 from rune_jit.capture.loops.apart import run_apart
@@ -12,13 +14,16 @@ from rune_jit.capture.loops.calls_apart import APART
 from rune_jit.capture.loops.equality import EQUALITY
 from rune_jit.capture.loops.handlers import HANDLERS
 from rune_jit.capture.loops.iterables import iterable
+from rune_jit.capture.loops.iterated import ITERABLE
 from rune_jit.capture.loops.left_to_python import LEFT_TO_PYTHON
 from rune_jit.capture.loops.positions import GRIDS
 from rune_jit.capture.loops.reading import STACKS
 from rune_jit.capture.loops.rolling import begin
-from rune_jit.capture.loops.source import BRANCH_ENTRY, ENTRY, ITERABLE, WHILE_ENTRY
+from rune_jit.capture.loops.source import BRANCH_ENTRY, ENTRY, WHILE_ENTRY
 from rune_jit.capture.loops.tables import TABLES
 from rune_jit.capture.loops.while_loops import begin_while
+from rune_jit.capture.names import tests_of_classes
+from rune_jit.capture.objects import has_usual_tests
 from rune_jit.capture.printed import PRINTED
 from rune_jit.capture.shim import BUILTINS
 from rune_jit.capture.state import ABSENT
@@ -70,9 +75,19 @@ class Globals(dict[str, Any]):
                     del self[name], self._before[name], self._held[name]
                     raise KeyError(name)  # which Python makes a NameError
                 self._held[name] = now
-                value = self._rebinder.read(self.real, name, value if now is ABSENT else now)
+                value = value if now is ABSENT else now
+                is_tested = isinstance(value, type) and self._is_tested(value, sys._getframe(1))
+                if is_tested:
+                    self._read.discard(name)  # it may be read otherwise later
+                value = self._rebinder.read(self.real, name, value, is_tested)
                 self[name] = self._before[name] = value
         return value
+
+    def _is_tested(self, kind: type, reader: types.FrameType) -> bool:
+        """Whether code reads a class for isinstance or issubclass only."""
+        is_test = reader.f_lasti in tests_of_classes(reader.f_code)
+        are_pythons = self.real.keys().isdisjoint(("isinstance", "issubclass"))
+        return is_test and are_pythons and has_usual_tests(kind)
 
     def __missing__(self, name: str) -> Any:
         """A name that code which is not copied has made."""

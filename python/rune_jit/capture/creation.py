@@ -119,7 +119,7 @@ def writable(result: Any) -> Any:
 
 # Functions that make new arrays, which share no memory with their arguments.
 _MADE = (
-    "linspace logspace geomspace eye identity tri copy frombuffer fromfunction indices meshgrid"
+    "linspace logspace geomspace eye identity tri copy fromfunction indices meshgrid"
     " diag diagflat vander hanning hamming blackman bartlett kaiser"
 )
 
@@ -369,6 +369,12 @@ def _fromiter(iter: Any, dtype: Any, count: int = -1, **kwargs: Any) -> Any:
     return writable(np.fromiter(map(plain, items), dtype, count, **kwargs))
 
 
+def _frombuffer(buffer: Any, *args: Any, **kwargs: Any) -> Any:
+    if isinstance(buffer, Tracer):  # the result shares its memory
+        return np.frombuffer(buffer.__array__(), *args, **kwargs)
+    return writable(np.frombuffer(buffer, *args, **kwargs))
+
+
 def _asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
     if not contains_traced(a):
         return writable(np.asarray_chkfinite(plain(a), dtype, order))
@@ -385,6 +391,7 @@ def _vectorize(*args: Any, **kwargs: Any) -> Any:
 
 REPLACED: dict[str, Any] = {
     "fromiter": _fromiter,
+    "frombuffer": _frombuffer,
     "vectorize": _vectorize,
     "ndenumerate": _ndenumerate,
     "nditer": _nditer,

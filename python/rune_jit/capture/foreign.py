@@ -73,6 +73,8 @@ def is_compiled(x: Any) -> bool:
     """Whether x is a function of an extension module that is neither Python's nor NumPy's."""
     if type(x).__name__ == _OF_F2PY:
         return True
+    if type(x).__name__ == "GUFunc":  # of numba; it compiles one if it was given no types
+        return bool(x.is_dynamic)
     if not isinstance(x, types.BuiltinFunctionType) and type(x).__name__ not in _COMPILED:
         return False
     module = getattr(x, "__module__", None)
@@ -86,7 +88,8 @@ def has_stand_in(kind: type) -> bool:
 
 
 # The types of functions that Cython and numba compile.
-_COMPILED = ("cython_function_or_method", "fused_cython_function", "CPUDispatcher")
+_OF_CYTHON = ("cython_function_or_method", "fused_cython_function")
+_COMPILED = (*_OF_CYTHON, "CPUDispatcher", "StencilFunc")
 _OF_F2PY = "fortran"
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, np.ufunc, type(np.sum), type)
 _DATA = (np.ndarray, np.generic, int, float, complex, str, bytes, Tracer, type(None))
@@ -104,8 +107,9 @@ class Compiled(StandIn):
             return self._real(*args, **kwargs)
         trace = require_trace()
         if is_traced and not isinstance(trace, SegmentedTrace):
+            name = getattr(self._real, "__name__", type(self._real).__name__)
             raise UnsupportedOpError(
-                f"{self._real.__name__}: cannot trace compiled code\nhint: call it outside"
+                f"{name}: cannot trace compiled code\nhint: call it outside"
             )
         if not isinstance(trace, SegmentedTrace):
             return self._real(*args, **kwargs)

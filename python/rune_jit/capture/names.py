@@ -166,6 +166,35 @@ def values_in(code: types.CodeType) -> tuple[frozenset[str], ...]:
     return tuple(map(frozenset, found))
 
 
+@functools.cache
+def tests_of_classes(code: types.CodeType) -> frozenset[int]:
+    """Where code reads globals that are the second arguments of isinstance and issubclass, or items
+    of them: offsets."""
+    run = [x for x in dis.get_instructions(code) if x.opname not in ("CACHE", "EXTENDED_ARG")]
+    found: set[int] = set()
+    for i, test in enumerate(run):
+        if test.opname != "LOAD_GLOBAL" or test.argval not in ("isinstance", "issubclass"):
+            continue
+        second: list[dis.Instruction] = []  # the code of the second argument
+        depth = 0  # how many values are above the function
+        for x in run[i + 1 :]:
+            if depth == 2 == x.arg and x.opname == _CALL:
+                parts = [y for y in second if y.opname != "BUILD_TUPLE"]
+                if all(y.opname == "LOAD_GLOBAL" for y in parts):
+                    found.update(y.offset for y in parts)
+                break
+            if x.opcode in dis.hasjrel or x.opcode in dis.hasjabs:
+                break
+            second = [x] if depth == 1 else [*second, x]
+            depth += dis.stack_effect(x.opcode, x.arg)
+    return frozenset(found)
+
+
+_CALL = "CALL_FUNCTION"
+if sys.version_info >= (3, 11):
+    _CALL = "CALL" if sys.version_info >= (3, 12) else "PRECALL"
+
+
 class Names:
     """The names in the code that has been met, and what waits for more of them."""
 

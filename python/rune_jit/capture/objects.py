@@ -3,6 +3,7 @@ containers that the trace sees as copies, and objects that calls change unseen."
 
 from __future__ import annotations
 
+import abc
 import array
 import contextlib
 import datetime
@@ -179,6 +180,14 @@ def _is_plain(x: Any) -> bool:
 def _held_by(x: Any) -> list[Any]:
     """What x, which can be copied, holds."""
     return list(x if isinstance(x, (list, tuple)) else (x if type(x) is dict else vars(x)).values())
+
+
+def has_usual_tests(kind: type) -> bool:
+    """Whether isinstance and issubclass call no code of the user's to compare with a class."""
+    return type(kind) in (type, abc.ABCMeta) and not any(
+        "__subclasshook__" in vars(base) and not is_library(base.__module__)
+        for base in kind.__mro__
+    )
 
 
 def referred_to(function: types.FunctionType) -> list[Any]:

@@ -26,6 +26,7 @@ from rune_jit.capture.loops.effects import ALLOWED
 from rune_jit.capture.loops.prints import LATER, STATEMENTS
 from rune_jit.capture.loops.reports import PRINTS, is_report
 from rune_jit.errors import UnsupportedOpError
+from rune_jit.rules.indexing.selection import Selection
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.loops import Loops
 from rune_jit.tracing.rows import pack, unpack
@@ -103,6 +104,8 @@ class Prints:
             return type(x)([self._kept(item) for item in x])
         if type(x) is dict:
             return {key: self._kept(item) for key, item in x.items()}
+        if type(x) is Selection:
+            raise x.refusal("print")
         if x is not None and not isinstance(x, _ATOMS):
             self._loops.refuse(f"it prints a {type(x).__name__}")
             raise UnsupportedOpError(

@@ -267,8 +267,9 @@ class Rebinder:
         self._cell_copies.clear()
         return functions
 
-    def read(self, names: dict[str, Any], name: str, value: Any) -> Any:
-        """Reads a name of a module: the stand-in for its value in the trace."""
+    def read(self, names: dict[str, Any], name: str, value: Any, is_tested: bool = False) -> Any:
+        """Reads a name of a module: the stand-in for its value in the trace. `is_tested`: a class,
+        which isinstance and its kind compare with only."""
         if (key := ("item", id(names), name)) in self._state:
             return self._state[key]
         if self._watch.is_foreign(names.get("__name__")):
@@ -276,7 +277,7 @@ class Rebinder:
                 refuse_stateful(value, may_change=not self._trace.decides)
             return self.stand_in(value)
         self._watch.guard_item(names, name, value)
-        return self.inside(value)
+        return self.stand_in(value) if is_tested else self.inside(value)
 
     def _assign(self, names: dict[str, Any], name: str, value: Any) -> None:
         if (key := ("item", id(names), name)) in self._state:

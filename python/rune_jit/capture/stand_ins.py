@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from rune_jit.errors import NumPyOnlyError, UnsupportedOpError
+from rune_jit.rules.coercions import SAMPLES, refuse
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.rules.known import numbers_as
+from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.tracer import Tracer, contains_tracer
 
 
@@ -287,10 +289,17 @@ def _is_number(x: Any) -> bool:
 
 
 def _isinstance(x: Any, kinds: Any) -> bool:
-    if type(x) in (Tracer, Selection):
-        kind = _class_of(x)
-        x = _ARRAY if kind is np.ndarray else kind(0)  # protocols look at attributes, too
-    return isinstance(x, kinds)
+    if type(x) is Size:
+        x = 0
+    if type(x) not in (Tracer, Selection):
+        return isinstance(x, kinds)
+    kind = _class_of(x)
+    of_x = isinstance(_ARRAY if kind is np.ndarray else kind(0), kinds)  # protocols see attributes
+    if kind is not np.ndarray and x._value is not None:
+        unsure = x._trace.builder.unsure_kind(x._value)
+        if unsure and isinstance(SAMPLES[unsure], kinds) != of_x:
+            refuse("isinstance of a number that may be Python's or NumPy's")
+    return of_x
 
 
 def _hasattr(x: Any, name: str) -> bool:

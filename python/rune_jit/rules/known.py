@@ -66,7 +66,10 @@ def of_data(trace: SegmentedTrace, array: Any) -> Any:
 
 
 def numbers_as(x: Tracer, dtype: np.dtype[Any]) -> Any:
-    """What a class of NumPy's scalars makes of x: a scalar, or an array if x has dimensions."""
+    """What a class of NumPy's scalars makes of x: a scalar, or an array if x has dimensions, which
+    is x itself if it has this dtype."""
+    if x.ndim and x.dtype == dtype:
+        return x
     array = x._array()
     if array is not None:
         result = dtype.type(array)

@@ -49,7 +49,7 @@ from rune_jit.tracing.storage import (
     permutation,
 )
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer
+from rune_jit.tracing.tracer import Tracer, is_data_integer
 
 
 def _permuted(function: Any, a: Any, *arguments: Any) -> Tracer:
@@ -200,7 +200,9 @@ def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
     whole = value.shape
     if axis is None:
         value = trace.builder.reshape(value, [-1])
-    shifts, axes = as_ints(shift), as_ints(0 if axis is None else axis)
+    is_data = is_data_integer(shift) and shift.dtype != np.uint64
+    shifts = [shift] if is_data or type(shift) is Size else as_ints(shift)
+    axes = as_ints(0 if axis is None else axis)
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
         raise ValueError(f"roll: cannot pair {len(shifts)} shifts with {len(axes)} axes")
     for i in range(max(len(shifts), len(axes)) if shifts and axes else 0):
@@ -213,11 +215,12 @@ def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
     return result if axis is None else laid_out_as(result, [a])
 
 
-def _rolled(trace: Trace, value: Any, by: int, axis: int) -> Any:
+def _rolled(trace: Trace, value: Any, by: Any, axis: int) -> Any:
     builder, size = trace.builder, value.shape[axis]
-    if by == 0 or same_size(size, 0):
+    is_known = type(by) is int
+    if same_size(size, 0) or (is_known and by == 0):
         return value
-    if isinstance(size, Size) and not -size.low < by < size.low:
+    if not is_known or (isinstance(size, Size) and not -size.low < by < size.low):
         at = trace.operand((Tracer(trace, trace.iota(size)) - by) % size)
         builder.assume_range(at, 0, size - 1)
         return builder.take(value, at, axis)

@@ -423,7 +423,8 @@ class Loops:
         elif self.within:
             loop, why = self.within[-1], str(error) or type(error).__name__
             if plans.refusal(loop) is None and not self._peel_more(why):
-                plans.refuse(loop, why)
+                is_key = isinstance(error, KeyError)
+                plans.refuse(loop, "it looks up a key that its counter decides" if is_key else why)
         elif isinstance(error, StateChangedError):
             return False  # of places that become arguments
         elif self.rolled:

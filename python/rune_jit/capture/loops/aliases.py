@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import ast
 import enum
-from collections.abc import Collection, Mapping
+import types
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from rune_jit.capture.loops.liveness import stored
-from rune_jit.capture.loops.nodes import walk
+from rune_jit.capture.loops.nodes import SCOPES, walk
+from rune_jit.capture.loops.scopes import DEEPEST, Find, Reads, Scope, are_as_read, body_of
 from rune_jit.capture.loops.unfold import ON_LISTS, is_append
+from rune_jit.capture.shim import original
 from rune_jit.tracing.tracer import Tracer
 
 
@@ -79,24 +82,27 @@ class Aliases:
                 self._iterate(x.target, x.iter)
             elif isinstance(x, ast.AnnAssign) and x.value is not None:
                 self._assign(x.target, x.value)
-        self._known: dict[Any, tuple[bool, bool]] = {}
+        self._known: dict[Any, tuple[bool, bool, Reads]] = {}
 
-    def are_possible(self, given: Mapping[str, Any]) -> bool:
+    def are_possible(self, given: Mapping[str, Any], find: Find) -> bool:
         """Whether the loop, of what names stand for before it, may leave an array to a name that is
-        another one's, too, or give one to a list."""
+        another one's, too, or give one to a list. `find` finds the functions that it calls."""
         key = tuple([(name, type(x), getattr(x, "ndim", None)) for name, x in given.items()])
-        if key not in self._known:
-            kinds = self.kinds(given)
-            self._known[key] = (
+        known = self._known.get(key)
+        if known is None or not are_as_read(known[2], find):
+            reads: Reads = {}
+            kinds = self.kinds(given, Scope(find, reads, None))
+            known = self._known[key] = (
                 any(map(kinds.may_be_others, self._results)) or not self._keeps_lists(kinds, given),
                 any(is_array(given.get(name)) for name in self._results if kinds.assigns(name)),
+                reads,
             )
-        may_be, are_replaced = self._known[key]
+        may_be, are_replaced, _ = known
         return may_be or (are_replaced and not self._replaces(given))
 
-    def kinds(self, given: Mapping[str, Any]) -> _Kinds:
+    def kinds(self, given: Mapping[str, Any], scope: Scope) -> _Kinds:
         """The kinds of the loop's expressions, where names stand for what is given."""
-        return _Kinds(self._values, self._added, self._iterated, given, self._stacks)
+        return _Kinds(self._values, self._added, self._iterated, given, self._stacks, scope)
 
     def values_of(self, name: str) -> list[ast.expr] | None:
         """What the loop assigns to a name; None if other statements than `name = value` do."""
@@ -195,8 +201,9 @@ class _Kinds:
         iterated: list[tuple[str, ast.expr]],
         given: Mapping[str, Any],
         stacks: Collection[str],
+        scope: Scope,
     ) -> None:
-        self._stacks = stacks
+        self._stacks, self._scope = stacks, scope
         self._values = {name: [*x] for name, x in values.items()}
         self._added, self._given = added, given
         for name, over in iterated:
@@ -271,7 +278,11 @@ class _Kinds:
             if x.func.id in _NUMBERS or x.func.id in NUMBERS_OF_SAMPLERS:
                 return Kind.NUMBER
             given = [self.of(y) for y in x.args]
-            return min(given) if x.func.id in _OF_NUMBERS and given else Kind.OTHER
+            if x.func.id in _OF_NUMBERS:
+                return min(given, default=Kind.OTHER)
+            function = None if x.func.id in self._values else self._scope(x.func.id)
+            is_readable = isinstance(function, types.FunctionType) and not x.keywords
+            return _returned(original(function), given, self._scope) if is_readable else Kind.OTHER
         if not isinstance(x.func, ast.Attribute) or any(y.arg == "out" for y in x.keywords):
             return Kind.OTHER
         is_module = isinstance(x.func.value, ast.Name) and x.func.value.id not in self._given
@@ -283,6 +294,27 @@ class _Kinds:
         given = [self.of(y) for y in x.args]
         are_numbers = is_module and given and all(kind == Kind.NUMBER for kind in given)
         return Kind.NUMBER if are_numbers and not x.keywords else Kind.NEW
+
+
+_NUMBER, _SOME_ARRAY = 0.0, np.empty((0,) * 20)
+
+
+def _returned(function: types.FunctionType, given: Sequence[Kind], scope: Scope) -> Kind:
+    """What a function returns, if it is given arguments of these kinds."""
+    code = function.__code__
+    body = body_of(function) if scope.depth < DEEPEST else None
+    if body is None or code.co_kwonlyargcount or len(given) > code.co_argcount:
+        return Kind.OTHER
+    defaults = [Kind.OTHER] * (code.co_argcount - len(given))
+    values = {
+        name: _NUMBER if kind == Kind.NUMBER else _SOME_ARRAY
+        for name, kind in zip(code.co_varnames, [*given, *defaults], strict=False)
+    }
+    nodes = [x for s in body for x in walk(s)]
+    if any(isinstance(x, (*SCOPES, ast.Lambda, ast.Yield, ast.YieldFrom)) for x in nodes):
+        return Kind.OTHER
+    kinds = Aliases(ast.If(ast.Constant(True), body, []), ()).kinds(values, scope.within(function))
+    return min([kinds.of(x.value) for x in nodes if isinstance(x, ast.Return)], default=Kind.OTHER)
 
 
 def item_of(x: ast.expr) -> str | None:

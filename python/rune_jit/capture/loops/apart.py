@@ -169,12 +169,11 @@ class LoopApart:
                     check_stack(trace, value, self._stacks[name])
                 elif name not in lists:
                     check(trace, value)
-            if self._aliases is None or self._aliases.are_possible(given):
+            find = _finding({**held, **given}, scope_of(frame, module))
+            if self._aliases is None or self._aliases.are_possible(given, find):
                 return None
-            if self._shared is not None:
-                find = _finding({**held, **given}, scope_of(frame, module))
-                if not self._shared.fits(given, find):
-                    return None
+            if self._shared is not None and not self._shared.fits(given, find):
+                return None
             if not self._calls:
                 known = given | dict.fromkeys(self._dicts, ())
                 self._look(known, scope_of(frame, module), module)
@@ -238,12 +237,10 @@ class LoopApart:
         if loop.original is None or self._aliases is None:
             return
         given = {name: settled(trace, held[name]) for name in self._names if name in held}
-        if not self._aliases.are_possible(given):
+        find = _finding(given, scope)
+        if not self._aliases.are_possible(given, find):
             return
-
-        found = shared_arrays(
-            loop.original, loop.results, self._aliases, given, _finding(given, scope)
-        )
+        found = shared_arrays(loop.original, loop.results, self._aliases, given, find)
         if found is not None:
             self._shared = found
             results = (*loop.results, *found.numbers)

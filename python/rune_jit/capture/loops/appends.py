@@ -76,7 +76,7 @@ def is_better_apart(trace: Any, items: list[Any], names: dict[str, Any]) -> bool
         return False
     if all(names.get(name) is not items for name in appended_only(loop.original)):
         return False
-    return not Aliases(loop.original, loop.results).are_possible(names)
+    return not Aliases(loop.original, loop.results).are_possible(names, names.__getitem__)
 
 
 def collect(items: list[Any], value: Any) -> None:

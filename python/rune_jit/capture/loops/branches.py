@@ -39,7 +39,7 @@ from rune_jit.tracing.tracer import Tracer
 
 def branch(number: int, test: Any) -> Any:
     """The sides of an `if` that run: its number, and its condition."""
-    trace, loops, of = current_trace(), loops_now(), BRANCHES[number]
+    trace, loops, of, test = current_trace(), loops_now(), BRANCHES[number], condition_of(test)
     if trace is not None and trace.loops is not None and of.is_of_flag and is_traced(test):
         if number in trace.loops.plans.decided and not trace.loops.within:
             is_set = decide(trace, test._value_in(trace), sys._getframe(1), is_flag=True)
@@ -57,6 +57,13 @@ def is_traced(x: Any) -> bool:
 
 def is_unknown(x: Any) -> bool:
     return is_traced(x) and loops_now() is not None
+
+
+def condition_of(x: Any) -> Any:
+    """What stands for x where it is a condition: of an array of one element, the element."""
+    if type(x) is not Tracer or x._storage.array is not None or not x.ndim:
+        return x
+    return x.reshape(())[()] if all(type(n) is int and n == 1 for n in x.shape) else x
 
 
 def loops_now() -> Loops | None:
@@ -82,6 +89,7 @@ class Conditions:
 
     def may(self, x: Any, wanted: bool, number: int) -> bool:
         """Whether a condition may be as wanted: then `and` and `or` need their second operand."""
+        x = condition_of(x)
         if not self._is_unknown(x):
             return bool(x) == wanted
         trace, uses = require_trace(), OPERANDS[number]
@@ -105,6 +113,7 @@ class Conditions:
 
     def _joined(self, function: np.ufunc, decides: bool, x: Any, y: Any) -> Any:
         """x or y where one is known; if it `decides`, the other one does not matter."""
+        x, y = condition_of(x), condition_of(y)
         if self._is_unknown(x):
             self._end_operand()
         for known, other in ((x, y), (y, x)):
@@ -116,6 +125,7 @@ class Conditions:
 
     def negated(self, x: Any) -> Any:
         """`not x` as a condition."""
+        x = condition_of(x)
         if not self._is_unknown(x):
             return not x
         made: Any = np.logical_not(x)
@@ -131,16 +141,18 @@ class Conditions:
         return self._value(x, y, False)
 
     def _value(self, x: Any, y: Any, is_and: bool) -> Any:
-        if not self._is_unknown(x):
+        test = condition_of(x)
+        if not self._is_unknown(test):
             return y if bool(x) == is_and else x
         self._end_operand()
         trace = require_trace()
         assert trace.loops is not None
         a, b = (y, x) if is_and else (x, y)
-        return _select(trace, trace.loops, "an operand", self._truth(trace, x), a, b)
+        return _select(trace, trace.loops, "an operand", self._truth(trace, test), a, b)
 
     def inverse(self, x: Any) -> Any:
         """`not x`."""
+        x = condition_of(x)
         if not self._is_unknown(x):
             return not x
         trace = require_trace()
@@ -429,7 +441,8 @@ def convert(kind: Any, x: Any) -> Any:
         trace.guess()
         rounded = trace.builder.ufunc("rint", [trace.builder.value(trace.operand(x))])[0]
         return Tracer(trace, trace.builder.python_number(rounded, True), scalar=True)
-    if kind is bool and trace is not None and loops is not None and is_traced(x):
+    if kind is bool and trace is not None and loops is not None and is_traced(condition_of(x)):
+        x = condition_of(x)
         return python_bool(trace, trace.builder.ufunc("not_equal", [x._value_in(trace), 0])[0])
     if trace is None or not _may_choose(trace) or kind not in (int, float):
         return kind(x)

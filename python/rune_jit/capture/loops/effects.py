@@ -37,6 +37,7 @@ from rune_jit.capture.loops.syntax import Path, Uses
 from rune_jit.capture.objects import can_be_copied, is_bar, is_library
 from rune_jit.capture.random_methods import METHODS, Outside
 from rune_jit.capture.shim import ModuleView, original
+from rune_jit.capture.stand_ins import OF_CLASSES
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.tracer import Tracer
 
@@ -73,8 +74,9 @@ _METHOD_NAMES = (
 )
 _METHODS = frozenset(_METHOD_NAMES.split())
 # What stands for Python's own functions, and what takes apart and makes containers.
-ALLOWED: list[Any] = [trees.flatten, trees.unflatten, trees.leaves_again]
+ALLOWED: list[Any] = [trees.flatten, trees.unflatten, trees.leaves_again, OF_CLASSES["isinstance"]]
 _RAISING = ("builtins", "numpy")  # packages whose exceptions have no effects
+_OF_ABSTRACT_CLASSES = ("numbers", "collections.abc")
 _MOST_HELD = 10_000  # items of containers
 _OF_ANY_NAME = ("__getattr__", "__getattribute__", "__setattr__", "__delattr__")
 
@@ -479,7 +481,8 @@ def _is_pure(x: Any) -> bool:
     module, name = getattr(x, "__module__", None), getattr(x, "__name__", None)
     if isinstance(x, type):
         is_exception = issubclass(x, BaseException) and str(module).split(".")[0] in _RAISING
-        is_known = issubclass(x, (np.generic, np.dtype)) or is_exception
+        is_known = issubclass(x, (np.generic, np.dtype)) or x is np.ndarray or is_exception
+        is_known |= module in _OF_ABSTRACT_CLASSES
         return is_known or (module == "builtins" and name in _BUILTINS)
     if isinstance(x, (types.ModuleType, ModuleView)) or not callable(x):
         return False

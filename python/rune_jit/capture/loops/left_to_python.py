@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from rune_jit.capture.loops.branches import is_traced, loops_now
+from rune_jit.capture.loops.branches import condition_of, is_traced, loops_now
 from rune_jit.capture.loops.effects import ALLOWED
 from rune_jit.capture.loops.optionals import CHOSEN
 from rune_jit.capture.loops.raises import RAISES
@@ -18,7 +18,7 @@ from rune_jit.tracing.context import current_trace
 def _raises(test: Any, wanted: bool) -> Any:
     """The condition of an `if` whose body ends by `raise` and runs where that is as wanted; in a
     loop another one, if it is known only when the program runs, which finds out."""
-    trace, loops = current_trace(), loops_now()
+    trace, loops, test = current_trace(), loops_now(), condition_of(test)
     if trace is not None and loops is not None and loops.num_conditions and not is_traced(test):
         if bool(test) is not wanted:
             return test

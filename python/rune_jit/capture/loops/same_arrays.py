@@ -21,9 +21,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from rune_jit.capture.loops.aliases import Aliases, Kind, is_array
-from rune_jit.capture.loops.definitions import UNREADABLE, definition_of, lambda_of
-from rune_jit.capture.loops.effects import global_value
 from rune_jit.capture.loops.nodes import assign, at, call, copied, load, path_of, store, walk
+from rune_jit.capture.loops.scopes import DEEPEST, Find, Reads, Scope, are_as_read, body_of
 from rune_jit.capture.loops.unfold import is_append
 from rune_jit.capture.shim import ModuleView, original
 
@@ -40,45 +39,6 @@ _BUILTINS = (
     " reversed round sorted sum tuple zip"
 )
 _READING_BUILTINS = frozenset(_BUILTINS.split())
-_DEEPEST = 4  # calls of functions in functions
-
-Find = Callable[[str], Any]  # the value of a name; raises KeyError
-
-
-# The values of names that code has asked for, by where to find them and name. A place that is None
-# is the loop.
-Reads = dict[tuple[Find | None, str], Any]
-
-
-class _Scope:
-    """Finds the names of code, and notes in `reads` what they stand for. `place` is how they are
-    found again."""
-
-    def __init__(self, find: Find, reads: Reads, place: Find | None) -> None:
-        self._find, self.reads, self._place = find, reads, place
-
-    def __call__(self, name: str) -> Any:
-        value = self.reads[self._place, name] = _found(self._find, name)
-        return value
-
-
-def _found(find: Find, name: str) -> Any:
-    try:
-        return find(name)
-    except KeyError:
-        return None
-
-
-def _are_alike(a: Any, b: Any) -> bool:
-    """Whether two values are one as far as the names of functions and modules go."""
-    if a is b:
-        return True
-    if not isinstance(a, types.FunctionType) or not isinstance(b, types.FunctionType):
-        callables = (types.ModuleType, ModuleView, types.FunctionType)
-        return type(a) is type(b) and not callable(a) and not isinstance(a, callables)
-    cells = [[cell.cell_contents for cell in f.__closure__ or ()] for f in (a, b)]
-    is_same = a.__code__ is b.__code__ and a.__globals__ is b.__globals__
-    return is_same and all(map(_are_alike, *cells))
 
 
 class Variables(NamedTuple):
@@ -114,7 +74,7 @@ class SharedArrays(NamedTuple):
         return (
             all(is_array(given[name]) for name in self.names if name in given)
             and all(type(given.get(name)) is list for name in self.lists)
-            and all(_are_alike(_found(of or find, name), x) for (of, name), x in self.reads.items())
+            and are_as_read(self.reads, find)
         )
 
     def initial(self, held: Mapping[str, Any]) -> dict[str, int]:
@@ -146,7 +106,9 @@ def shared_arrays(
     find: Find,
 ) -> SharedArrays | None:
     """The loop with numbers; None if it writes to these arrays, or perhaps."""
-    kinds = aliases.kinds(given)
+    reads: Reads = {}
+    scope = Scope(find, reads, None)
+    kinds = aliases.kinds(given, scope)
     appended = aliases.appended & {name for name, x in given.items() if type(x) is list}
     appends = [x for x in walk(loop) if isinstance(x, ast.Call) and _list_of(x) in appended]
     arrays = [x for x in appends if _is_name(x.args[0]) and kinds.of(x.args[0]) != Kind.NUMBER]
@@ -183,8 +145,7 @@ def shared_arrays(
     are_assigned = {id(x) for x in assigned}
     if any(x.id in names and id(x) not in are_assigned for x in stored):
         return None
-    reads: Reads = {}
-    if not names or _may_write([loop], names, frozenset(lists), _Scope(find, reads, None), 0):
+    if not names or _may_write([loop], names, frozenset(lists), scope):
         return None
     used, variables = {x.id for x in walk(loop) if isinstance(x, ast.Name)}, Variables(0)
     while variables.made in used:
@@ -243,7 +204,7 @@ class _Numbers(ast.NodeTransformer):
 
 
 def _may_write(
-    nodes: list[Any], arrays: Iterable[str], lists: frozenset[str], scope: _Scope, depth: int
+    nodes: list[Any], arrays: Iterable[str], lists: frozenset[str], scope: Scope
 ) -> bool:
     """Whether code may write to arrays that these names stand for, or keep them."""
     names = {*arrays}
@@ -267,7 +228,7 @@ def _may_write(
             for target, value in pairs:
                 if value is not None and not _is_new(value) and mentions(value):
                     names |= {y.id for y in walk(target) if isinstance(y, ast.Name)}
-    return any(_writes(x, names, mentions, lists, scope, depth) for x in everything)
+    return any(_writes(x, names, mentions, lists, scope) for x in everything)
 
 
 def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
@@ -290,8 +251,7 @@ def _writes(
     names: set[str],
     mentions: Callable[[Any], bool],
     lists: frozenset[str],
-    scope: _Scope,
-    depth: int,
+    scope: Scope,
 ) -> bool:
     """Whether a node, without the nodes in it, may write to what names stand for, or keep it."""
     if isinstance(x, (ast.Subscript, ast.Attribute)):
@@ -320,32 +280,15 @@ def _writes(
         return False
     function = scope(x.func.id) if isinstance(x.func, ast.Name) else None
     if isinstance(function, types.FunctionType):
-        return depth == _DEEPEST or _function_writes(original(function), scope, depth)
+        return scope.depth == DEEPEST or _function_writes(original(function), scope)
     is_builtin = getattr(function, "__module__", None) == "builtins"
     return not is_builtin or getattr(function, "__name__", None) not in _READING_BUILTINS
 
 
-def _function_writes(function: types.FunctionType, scope: _Scope, depth: int) -> bool:
+def _function_writes(function: types.FunctionType, scope: Scope) -> bool:
     """Whether a function may write to an argument, or keep it."""
-    code = function.__code__
-    try:
-        is_lambda = code.co_name == "<lambda>"
-        definition = lambda_of(function) if is_lambda else definition_of(function)
-    except UNREADABLE:
+    code, body = function.__code__, body_of(function)
+    if body is None:
         return True
-    if definition is None:
-        return True
-    body = definition.body if isinstance(definition.body, list) else [definition.body]
     names = {*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]}
-    if code.co_flags & 12:  # *args, **kwargs
-        return True
-    closure = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
-
-    def find(name: str) -> Any:
-        if name in closure:
-            return closure[name].cell_contents
-        if name in code.co_varnames or name in code.co_cellvars:
-            raise KeyError(name)
-        return global_value(function.__globals__, name)
-
-    return _may_write(body, names, frozenset(), _Scope(find, scope.reads, find), depth + 1)
+    return _may_write(body, names, frozenset(), scope.within(function))

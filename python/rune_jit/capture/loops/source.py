@@ -40,8 +40,9 @@ from rune_jit.capture.loops.filters import Filters
 from rune_jit.capture.loops.fronts import extend_at_end
 from rune_jit.capture.loops.grids import Grids
 from rune_jit.capture.loops.handlers import Guards, as_traced, is_transparent
+from rune_jit.capture.loops.iterated import NamedRanges, iterated
 from rune_jit.capture.loops.jumps import RESULT, Jumps, is_flag, limit_of
-from rune_jit.capture.loops.liveness import LiveIf, live_names, loaded, stored
+from rune_jit.capture.loops.liveness import Live, LiveIf, live_names, loaded, stored
 from rune_jit.capture.loops.matches import Matches
 from rune_jit.capture.loops.nodes import (
     assign,
@@ -50,7 +51,6 @@ from rune_jit.capture.loops.nodes import (
     call,
     copied,
     load,
-    path_of,
     store,
     walk,
     within,
@@ -79,8 +79,6 @@ from rune_jit.tracing.context import may_handle_errors
 
 # The global names of what loops and branches call; no names that source can have.
 ENTRY, WHILE_ENTRY, BRANCH_ENTRY = ".loop", ".while", ".branch"
-# The name of what is called with a function that makes an iterable, and its arguments.
-ITERABLE = ".iterable"
 
 
 class Source(NamedTuple):
@@ -218,6 +216,7 @@ def _with_calls(
     statements `within` are kept as they are, too."""
     by_place: dict[tuple[str, int], Source] = {}
     keep_loops(within, code.co_filename)
+    NamedRanges().visit(tree)
     Stacks(getattr(tree, "stacks", frozenset())).visit(tree)
     Optionals().visit(tree)
     Grids().visit(tree)
@@ -286,23 +285,24 @@ class _Transformer:
         loops = {
             loop: self._loop(
                 loop,
-                of_loop._replace(
-                    at_start=of_loop.at_start | nonlocals, after=of_loop.after | nonlocals
-                ),
+                of_loop,
                 jumps.steps.get(loop, {}),
-                reason or loop_refusal(loop, _captured(code, loop), declared),
+                reason or loop_refusal(loop, declared),
                 module_names,
+                nonlocals,
+                _captured(code, loop),
             )
             for loop, of_loop in live.loops.items()
         }
+        seen = nonlocals | _captured(code)
         branches = {
             s: self._branch(
                 s,
-                of_if._replace(at_else=of_if.at_else | nonlocals, after=of_if.after | nonlocals),
+                of_if._replace(at_else=of_if.at_else | seen, after=of_if.after | seen),
                 module_names,
             )
             for s, of_if in live.ifs.items()
-            if not is_hidden(s) and is_branch(s) and not stored([s]) & (_captured(code) | declared)
+            if not is_hidden(s) and is_branch(s) and not stored([s]) & declared
             if not reason
         }
         for statement in function.body:
@@ -317,9 +317,24 @@ class _Transformer:
             LOOPS[of_loop.number] = of_loop
         function.body = self._block(function.body, loops | branches, code, by_place)
 
-    def _loop(self, loop: ast.For | ast.While, *facts: Any) -> Loop:
+    def _loop(
+        self,
+        loop: ast.For | ast.While,
+        live: Live,
+        steps: dict[str, int],
+        refusal: str | None,
+        module_names: frozenset[str],
+        nonlocals: frozenset[str],
+        captured: frozenset[str],
+    ) -> Loop:
+        """The facts about a loop. `nonlocals` are variables of outer functions, `captured` those
+        that functions in the function use: others may read both of them at any time."""
         where = f"{self._file}:{loop.lineno}"
-        made = make_loop(len(LOOPS), where, loop, *facts)
+        seen = nonlocals | captured
+        live = live._replace(at_start=live.at_start | seen, after=live.after | seen)
+        made = make_loop(len(LOOPS), where, loop, live, steps, refusal, module_names)
+        if stored([loop]) & captured:  # functions do not see the variables of another function
+            made = made._replace(original=None)
         LOOPS.append(made)
         return made
 
@@ -428,7 +443,7 @@ def _with_rebinding(
 
 
 def _around_for(s: ast.For, loop: Loop) -> list[ast.stmt]:
-    begin = call(ENTRY, ast.Constant(loop.number), _iterated(s.iter))
+    begin = call(ENTRY, ast.Constant(loop.number), iterated(s.iter))
     if loop.refusal:
         s.iter = at(s.iter, begin)
         return [s]
@@ -436,14 +451,6 @@ def _around_for(s: ast.For, loop: Loop) -> list[ast.stmt]:
     first = ast.Assign([ast.Name(name, ast.Store())], begin)
     location, s.iter = s.iter, at(s.iter, ast.Name(name, ast.Load()))
     return [at(location, first), *_with_rebinding(s, loop, name, location)]
-
-
-def _iterated(x: ast.expr) -> ast.expr:
-    """The iterable of a loop, where calls of functions such as `zip` tell what they are given."""
-    if not isinstance(x, ast.Call) or not _is_taken_apart(x):
-        return x
-    made = ast.Call(load(ITERABLE), [x.func, *map(_iterated, x.args)], x.keywords)
-    return at(x, made)
 
 
 def _both_ways(s: ast.If, branch: Branch) -> list[ast.stmt]:
@@ -464,19 +471,6 @@ def _both_ways(s: ast.If, branch: Branch) -> list[ast.stmt]:
     inner = ast.copy_location(ast.If(at(s.test, load(side)), s.body, s.orelse), s)
     loop = at(s.test, ast.For(store(side), load(name), [*before, inner], []))
     return [first, loop, *after]
-
-
-def _is_taken_apart(call: ast.Call) -> bool:
-    if any(isinstance(x, ast.Starred) for x in call.args):
-        return False
-    if path_of(call.func)[-1:] in (("tqdm",), ("trange",)):
-        return True
-    if not all(x.arg in ("start", "strict") for x in call.keywords):
-        return False
-    if isinstance(call.func, ast.Attribute):
-        return call.func.attr in ("repeat", "pairwise")
-    names = ("range", "enumerate", "zip", "repeat", "pairwise", "reversed")
-    return isinstance(call.func, ast.Name) and call.func.id in names
 
 
 def _rebinding(loop: str, result: str, names: tuple[str, ...]) -> ast.stmt:

@@ -110,11 +110,9 @@ def function_refusal(body: Sequence[ast.stmt]) -> str | None:
     return _refusal(as_traced(body), (*_STATEMENTS, *_LEAVES))
 
 
-def loop_refusal(
-    loop: ast.For | ast.While, captured: frozenset[str], declared: frozenset[str]
-) -> str | None:
-    """Why one run of the loop's body cannot stand for all. `captured`: names of the function that
-    functions in it use, but for those in the loop; `declared`: that are global or nonlocal."""
+def loop_refusal(loop: ast.For | ast.While, declared: frozenset[str]) -> str | None:
+    """Why one run of the loop's body cannot stand for all. `declared`: names that are global or
+    nonlocal."""
     if loop.orelse:
         return "it has an else"
     body = as_traced(loop.body[:-1] if is_left_by_flag(loop) else loop.body)
@@ -123,8 +121,6 @@ def loop_refusal(
     if isinstance(loop, ast.While) and stored([loop.test]):
         return "its condition assigns a name"
     assigned = stored([*loop.body, *_targets(loop)])
-    if names := assigned & captured:
-        return f"a function in the function uses {_listed(names)}"
     if names := assigned & declared:
         return f"{_listed(names)} is no local variable"
     if isinstance(loop, ast.While):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit.capture.loops.branches import Conditions, is_traced
+from rune_jit.capture.loops.branches import Conditions, condition_of, is_traced
 from rune_jit.capture.loops.kinds import GivenUp
 from rune_jit.capture.loops.plain import PLAIN
 from rune_jit.capture.loops.ranges import UNLIMITED, Range, limited
@@ -64,6 +64,7 @@ class _While(Rolling, Conditions):
         if self._is_plain:
             self.rebinds = False
             return test
+        test = condition_of(test)
         if self._condition is not None:
             self._condition.__exit__(None, None, None)
             self._condition = None

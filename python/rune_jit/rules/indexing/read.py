@@ -80,13 +80,15 @@ def _getitem(x: Tracer, index: Any) -> Any:
 def setitem(x: Tracer, index: Any, value: Any) -> None:
     """x[index] = value."""
     if type(value) is Size:
-        check_fits(value, x.dtype)
+        if not (x._trace.may_guess and x._trace.is_in_loop):  # the program checks it there
+            check_fits(value, x.dtype)
         value = require_trace().traced(value)
     elif (
         type(value) is Tracer
         and is_number(value, "int")
         and x.dtype.itemsize < 8
         and x._trace.loops is not None
+        and not x._trace.may_guess
     ):
         x._trace.loops.refuse("it writes a Python integer of unknown size")
     is_known = x._storage.array is not None

@@ -16,7 +16,7 @@ from rune_jit.rules import writes
 from rune_jit.rules.indexing.items import aligned_mask, basic_view, is_mask
 from rune_jit.rules.indexing.masks import compressed, spread
 from rune_jit.rules.known import of_data
-from rune_jit.tracing.context import require_trace, user_site
+from rune_jit.tracing.context import current_trace, require_trace, user_site
 from rune_jit.tracing.sizes import same_shape
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, is_class_asked
@@ -168,6 +168,15 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         others = sorted(n + self.axes - 1 for n in wanted - {0})
         return (*(range(self.axes) if 0 in wanted else ()), *others)
 
+    def __repr__(self) -> str:
+        """The array's text; after the trace, what this is."""
+        trace = current_trace()
+        if trace is None:
+            return f"Selection({self.full!r})"
+        if not trace.is_segmented:
+            raise self.refusal("repr")
+        return repr(self.settled())
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
@@ -206,7 +215,11 @@ def _of_array(name: str) -> Callable[..., Any]:
     return method
 
 
-for _name in ("array", "len", "iter", "bool", "getitem", "setitem", "float", "int", "index"):
+_OF_ARRAY = (
+    *("array", "len", "iter", "bool", "contains", "getitem", "setitem"),
+    *("float", "int", "index", "complex", "str", "format", "copy", "deepcopy", "reduce_ex"),
+)
+for _name in _OF_ARRAY:
     setattr(Selection, f"__{_name}__", _of_array(f"__{_name}__"))
 
 

@@ -1,0 +1,84 @@
+"""What the names of code stand for, as far as functions and modules go, and the code of functions
+that it calls."""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Callable
+from typing import Any
+
+from rune_jit.capture.loops.definitions import UNREADABLE, definition_of, lambda_of
+from rune_jit.capture.loops.effects import global_value
+from rune_jit.capture.shim import ModuleView
+
+DEEPEST = 4  # calls of functions in functions
+
+Find = Callable[[str], Any]  # the value of a name; raises KeyError
+# The values of names that code has asked for, by where to find them and name. A place that is None
+# is the loop.
+Reads = dict[tuple[Find | None, str], Any]
+
+
+class Scope:
+    """Finds the names of code, and notes in `reads` what they stand for. `place` is how they are
+    found again; `depth` is that of the code in calls."""
+
+    def __init__(self, find: Find, reads: Reads, place: Find | None, depth: int = 0) -> None:
+        self._find, self.reads, self._place, self.depth = find, reads, place, depth
+
+    def __call__(self, name: str) -> Any:
+        value = self.reads[self._place, name] = _found(self._find, name)
+        return value
+
+    def within(self, function: types.FunctionType) -> Scope:
+        """The scope of the code of a function that this code calls."""
+        code = function.__code__
+        closure = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+
+        def find(name: str) -> Any:
+            if name in closure:
+                return closure[name].cell_contents
+            if name in code.co_varnames or name in code.co_cellvars:
+                raise KeyError(name)
+            return global_value(function.__globals__, name)
+
+        return Scope(find, self.reads, find, self.depth + 1)
+
+
+def are_as_read(reads: Reads, find: Find) -> bool:
+    """Whether names stand for what they stood for."""
+    return all(_are_alike(_found(of or find, name), x) for (of, name), x in reads.items())
+
+
+def _found(find: Find, name: str) -> Any:
+    try:
+        return find(name)
+    except KeyError:
+        return None
+
+
+def _are_alike(a: Any, b: Any) -> bool:
+    """Whether two values are one as far as the names of functions and modules go."""
+    if a is b:
+        return True
+    if not isinstance(a, types.FunctionType) or not isinstance(b, types.FunctionType):
+        callables = (types.ModuleType, ModuleView, types.FunctionType)
+        return type(a) is type(b) and not callable(a) and not isinstance(a, callables)
+    cells = [[cell.cell_contents for cell in f.__closure__ or ()] for f in (a, b)]
+    is_same = a.__code__ is b.__code__ and a.__globals__ is b.__globals__
+    return is_same and all(map(_are_alike, *cells))
+
+
+def body_of(function: types.FunctionType) -> list[Any] | None:
+    """The statements of a function, or the expression of a lambda; None if they are not known, or
+    the function takes any number of arguments."""
+    code = function.__code__
+    try:
+        is_lambda = code.co_name == "<lambda>"
+        definition = lambda_of(function) if is_lambda else definition_of(function)
+    except UNREADABLE:
+        return None
+    if definition is None or code.co_flags & 12:  # *args, **kwargs
+        return None
+    return definition.body if isinstance(definition.body, list) else [ast.Return(definition.body)]
