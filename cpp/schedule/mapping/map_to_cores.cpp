@@ -17,8 +17,10 @@ namespace {
 constexpr int64_t kTasksPerCore = 8;
 // Sides of the square tiles in which arrays are transposed, of elements of at least four bytes and
 // of smaller ones: few enough rows that their lines and pages stay in the first caches, each of
-// whole lines. Arrays of fewer elements than the larger tile need none.
+// whole lines. Arrays of fewer elements than the larger tile stay in the cache: only squares that
+// are transposed in registers have tiles there, and of few elements none is worth compiling.
 constexpr int64_t kTransposeTile = 32, kCachedSide = 64;
+constexpr int64_t kFewPoints = 1024;
 // Of points of squares that are transposed in registers: more code is not worth compiling.
 constexpr double kMostSquareOperations = 25;
 // Rows of a matrix that are read side by side, as many as prefetchers follow; vectors of each; and
@@ -262,8 +264,8 @@ class CoreMapper {
   // few rows that are no squares.
   std::optional<int64_t> transposed_axis(const Ints& vec) const {
     const int64_t points = max_elements(s_.graph[s_.kernel.outputs.front()].shape());
-    if (s_.around || s_.has_inner_axes() || vec.empty() || points <= kCachedSide * kCachedSide)
-      return std::nullopt;
+    if (s_.around || s_.has_inner_axes() || vec.empty() || points <= kFewPoints) return std::nullopt;
+    const bool is_small = points <= kCachedSide * kCachedSide;
     for (const MemoryAccess& access : vector_axis_.accesses()) {
       const auto stride = access.position.coefficient_of(static_cast<uint32_t>(vec.front()));
       if (!stride || std::abs(*stride) <= 1) continue;
@@ -271,7 +273,7 @@ class CoreMapper {
         const auto across = access.position.coefficient_of(static_cast<uint32_t>(axis));
         if (!across || std::abs(*across) != 1) continue;
         const int64_t shorter = std::min(s_.extent(vec.front()), s_.extent(axis));
-        if (shorter > kCachedSide ||
+        if ((shorter > kCachedSide && !is_small) ||
             (shorter >= vector_axis_.lanes() && reads_squares(vec.front(), axis)))
           return axis;
       }
