@@ -116,6 +116,8 @@ std::vector<MemoryAccess> memory_accesses(const Graph& graph, const Kernel& kern
       for (const uint32_t variable : access.position.variables()) {
         const auto extent = walked.inner_extents.find(variable);
         if (extent != walked.inner_extents.end()) access.repeats *= extent->second;
+        if (const auto data = walked.positions.find(variable); data != walked.positions.end())
+          access.data_axes.insert(data->second.begin(), data->second.end());
       }
     }
   }

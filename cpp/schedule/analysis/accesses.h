@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -17,7 +18,14 @@ struct MemoryAccess {
   sym::Mask mask;
   bool is_store = false;
   size_t stage = 0;
-  int64_t repeats = 1;  // evaluations per point: extents of reductions folded inside
+  int64_t repeats = 1;                // evaluations per point: extents of reductions folded inside
+  std::set<uint32_t> data_axes = {};  // on which indices depend that are data
+
+  // The distance between neighbours along an axis; nothing if it varies.
+  std::optional<int64_t> stride(int64_t axis) const {
+    const auto variable = static_cast<uint32_t>(axis);
+    return data_axes.count(variable) ? std::nullopt : position.coefficient_of(variable);
+  }
 };
 
 // The axes of a kernel as variables of index expressions.

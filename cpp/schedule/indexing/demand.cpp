@@ -37,8 +37,7 @@ class Walker {
   }
 
   void expand(Value v, const Demand& demand, const Index& inner) {
-    note_position(v, demand.index, inner);
-    for (Access& access : seed_accesses(graph_, {v, demand.index, inner}))
+    for (Access& access : accesses_of({v, demand.index, inner}))
       request(std::move(access), demand.mask);
   }
 
@@ -60,10 +59,15 @@ class Walker {
     return index;
   }
 
-  void note_position(Value v, const Index& index, const Index& inner) {
-    if (evaluation_of(graph_[v]) != Evaluation::Gathered) return;
-    for (const uint32_t variable : inner[0].variables())
-      result.positions[variable].merge(result.variables_of(index));
+  // The elements that computing the seed reads. All but the last one of a gather decide where that
+  // one is.
+  std::vector<Access> accesses_of(const Seed& seed) {
+    std::vector<Access> accesses = seed_accesses(graph_, seed);
+    if (evaluation_of(graph_[seed.value]) != Evaluation::Gathered) return accesses;
+    for (size_t i = 0; i + 1 < accesses.size(); ++i)
+      for (const uint32_t variable : seed.inner[0].variables())
+        result.positions[variable].merge(result.variables_of(accesses[i].index));
+    return accesses;
   }
 
   Walk result;
@@ -130,8 +134,7 @@ Walk walk(const Graph& graph, const std::vector<Seed>& seeds, const Stop& stop) 
   for (Seed seed : seeds) {
     // A gather that is a kernel's own value has no variable for its position yet.
     if (seed.inner.empty()) seed.inner = walker.inner_index(seed.value);
-    walker.note_position(seed.value, seed.index, seed.inner);
-    for (Access& access : seed_accesses(graph, seed)) walker.request(std::move(access), {});
+    for (Access& access : walker.accesses_of(seed)) walker.request(std::move(access), {});
   }
   return follow(std::move(walker), stop);
 }

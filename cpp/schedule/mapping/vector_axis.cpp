@@ -100,7 +100,7 @@ int64_t VectorAxis::choose_lanes() const {
 // from an array that is contiguous along another axis.
 bool VectorAxis::reads_across() const {
   const auto steps = [](const MemoryAccess& access, int64_t axis) {
-    return std::abs(access.position.coefficient_of(static_cast<uint32_t>(axis)).value_or(0));
+    return std::abs(access.stride(axis).value_or(0));
   };
   const auto is_across = [&](const MemoryAccess& access, int64_t stored) {
     return !access.is_store && steps(access, stored) > kMostSquareRows &&
@@ -132,13 +132,13 @@ double VectorAxis::share_of(size_t stage) const {
 
 std::optional<int64_t> VectorAxis::filling_axis(const MemoryAccess& access,
                                                 int64_t lanes_axis) const {
-  const auto stride = access.position.coefficient_of(static_cast<uint32_t>(lanes_axis));
+  const auto stride = access.stride(lanes_axis);
   if (around_ || contracts_ || sequential_ || !is_outer(lanes_axis) || !stride ||
       !interleaves(*stride, lanes_))
     return std::nullopt;
   for (int64_t axis = 0; axis < static_cast<int64_t>(kernel_.iter.axes.size()); ++axis)
     if (!kernel_.iter.axes[axis].is_symbolic() && extent(axis) == *stride &&
-        access.position.coefficient_of(static_cast<uint32_t>(axis)) == 1)
+        access.stride(axis) == 1)
       return axis;
   return std::nullopt;
 }
@@ -173,7 +173,7 @@ double VectorAxis::score(int64_t axis, int stage) const {
   double score = 0;
   for (const MemoryAccess& access : accesses_) {
     if (stage >= 0 && access.stage != static_cast<size_t>(stage)) continue;
-    const auto along = access.position.coefficient_of(static_cast<uint32_t>(axis));
+    const auto along = access.stride(axis);
     const double weight = (access.is_store ? 2 : 1) * share_of(access.stage);
     if (!along)
       score -= 4 * weight;
@@ -254,12 +254,12 @@ Ints VectorAxis::choose() const {
   return best;
 }
 
-// Whether lanes along an axis are loaded one by one: they have any distance from each other, or
-// some of them are not loaded.
+// Whether lanes along an axis, which have a distance from each other, are loaded one by one: it is
+// too long for loads of whole vectors, or some of them are not loaded.
 bool VectorAxis::loads_lanes(const MemoryAccess& access, int64_t axis) const {
   if (access.is_store) return false;
-  const auto along = access.position.coefficient_of(static_cast<uint32_t>(axis));
-  if (!along || std::abs(*along) <= 1) return !along;
+  const auto along = access.stride(axis);
+  if (!along || std::abs(*along) <= 1) return false;
   return is_for_some(access, axis) ||
          !(filling_axis(access, axis) || loads_whole_vectors(*along, lanes_));
 }
