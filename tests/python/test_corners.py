@@ -143,7 +143,7 @@ def test_einsum_with_ellipses(run: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("optimize", [False, True, "greedy", "optimal"])
 def test_einsum_without_axes(optimize: Any) -> None:
-    """NumPy's result is an array where a product of matrices is its last step: `+=` writes to it."""
+    """NumPy's result is an array if its last step is a product of matrices: `+=` writes to it."""
 
     def function(a: Any, b: Any, v: Any) -> Any:
         total = np.einsum("ij,ji->", a, b, optimize=optimize)
