@@ -113,6 +113,7 @@ def equal_objects_are_one_key(jit: Any) -> Iterator[Any]:
         assert f.cache_info().misses == 3
         assert f.cache_info().hits == 3
 
+
 class Measured:
     """Has methods that no trace may use, and numbers that it may not read."""
 
@@ -181,7 +182,7 @@ class Scaled:
     scale = 2.0
 
 
-class Even(abc.ABC):
+class Even(abc.ABC):  # noqa: B024
     """Counts what it is asked."""
 
     asked = 0

@@ -141,6 +141,32 @@ def test_einsum_with_ellipses(run: Callable[..., Any]) -> None:
             )
 
 
+@pytest.mark.parametrize("optimize", [False, True, "greedy", "optimal"])
+def test_einsum_without_axes(optimize: Any) -> None:
+    """NumPy's result is an array if its last step is a product of matrices: `+=` writes to it."""
+
+    def function(a: Any, b: Any, v: Any) -> Any:
+        total = np.einsum("ij,ji->", a, b, optimize=optimize)
+        before = total
+        total += 1.0
+        return (
+            total, before, np.einsum("ij,ij", a, b, optimize=optimize),
+            np.einsum("i,i->", v, v, optimize=optimize), np.einsum("ij->", a, optimize=optimize),
+            np.einsum("i,j->", v, v, optimize=optimize),
+            np.einsum("i,ij,j->", v, a, v, optimize=optimize),
+            np.einsum("i,j,k->", v, v, v, optimize=optimize),
+            np.einsum("...i,...i->...", v, v, optimize=optimize),
+            np.einsum("ij,ij->", a, v[:1, None], optimize=optimize),
+        )  # fmt: skip
+
+    rng, jitted = np.random.default_rng(0), rune_jit.jit(function, fallback="error")
+    for n in 5, 3:
+        a, b, v = rng.normal(size=(n, n)), rng.normal(size=(n, n)), rng.normal(size=n)
+        for found, wanted in zip(jitted(a, b, v), function(a, b, v), strict=True):
+            assert type(found) is type(wanted)
+            np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
 def test_einsum_of_one_operand_is_a_view(run: Callable[..., Any]) -> None:
     def function(x: Any, cube: Any) -> Any:
         transposed, diagonal = np.einsum("ij -> ji", x), np.einsum("ii->i", x)

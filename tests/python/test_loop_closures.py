@@ -336,7 +336,7 @@ def of_first_assigned(x: Any) -> Any:
 
     out = np.zeros(len(x))
     for i in range(len(x)):
-        if x[i] > 0:
+        if x[i] > 0:  # noqa: SIM108
             value = x[i]
         else:
             value = -3 * x[i]

@@ -223,7 +223,7 @@ def steps(x):
 def counted_rows(x):
     count = 0
     for v in x:
-        if v > -0.5 and v < 0.9 or not v:
+        if (v > -0.5 and v < 0.9) or not v:
             count += 1
         if bool(v > 0.5):
             count += 10
@@ -235,7 +235,7 @@ def best_product(x):
     best, at = np.full((1, 1), np.inf), -1
     for i in range(len(x)):
         product = x[i : i + 1] @ x[i : i + 1].T
-        if product < best and not product > 5 or i == 3:
+        if (product < best and not product > 5) or i == 3:
             best, at = product, i
         if product > 100:
             raise ValueError("large")

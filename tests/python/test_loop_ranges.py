@@ -205,7 +205,7 @@ def of_inner_function(x):
 def with_two_ranges(x):
     out = np.zeros(len(x))
     for i in range(len(x)):
-        if i % 2:
+        if i % 2:  # noqa: SIM108
             places = range(i, len(x))
         else:
             places = range(0, i, 2)

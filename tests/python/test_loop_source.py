@@ -143,7 +143,7 @@ def test_counters() -> None:
 )
 def test_refusals(body: str, reason: str | None) -> None:
     source: Any = function(f"def f(x, n):\n    for i in range(n):\n        {body}\n").body[0]
-    found = loop_refusal(source, frozenset(), frozenset())
+    found = loop_refusal(source, frozenset())
     assert found is None if reason is None else reason in str(found)
 
 

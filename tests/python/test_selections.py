@@ -104,7 +104,7 @@ def test_selections_as_out() -> None:
     "of",
     [
         lambda y: f"{y} {y!r} {y!s}",
-        lambda y: (str(y), repr(y), "%s" % y),
+        lambda y: (str(y), repr(y), "%s" % y),  # noqa: UP031
         lambda y: copy.copy(y),
         lambda y: copy.deepcopy(y),
         lambda y: pickle.loads(pickle.dumps(y)),
@@ -144,3 +144,77 @@ def test_k_means_is_one_program() -> None:
     jitted = _check(k_means, x, 3)
     assert "as one program" in jitted.explain()
     assert "is a loop of the program" in jitted.explain()
+
+
+def lengths(x: Any) -> Any:
+    return len(x[x > 0]), x[x > 0].size / 4, len(x[x > 0] * 2) + 1
+
+
+def sizes_of_rows(x: Any) -> Any:
+    rows = x.reshape(-1, 1)[x > 0]
+    return rows.size, len(rows), x.reshape(-1, 1)[x.reshape(-1, 1) > 0].size
+
+
+def a_check_of_lengths(x: Any) -> Any:
+    if len(x[x > -3]) != len(x):
+        raise ValueError("too small")
+    return x * 2
+
+
+def a_check_for_duplicates(x: Any) -> Any:
+    if len(np.unique(x)) != len(x):
+        raise ValueError("x must be distinct")
+    return x * 2 + np.unique(x).size
+
+
+def reductions_of_unique(x: Any) -> Any:
+    u = np.unique(x.reshape(-1, 1))
+    return np.sum(u), (u * 2).max(), u.size
+
+
+LENGTHS = [lengths, sizes_of_rows, a_check_of_lengths, a_check_for_duplicates, reductions_of_unique]
+
+
+@pytest.mark.parametrize("function", LENGTHS)
+@pytest.mark.parametrize("dtype", ["float64", "int16", "bool"])
+def test_lengths(function: Any, dtype: str) -> None:
+    """The number of elements of x[mask] and of np.unique(x) is a Python integer of the program."""
+    jitted = rune_jit.jit(function)
+    nan = np.nan if dtype == "float64" else 1
+    for x in [3, 1, -2, 0], [1, 1, -5, 1], [2, 7, 1, 3], [nan, 2, nan, 2], [0.0, -0.0, 1, nan]:
+        given = np.array(x).astype(dtype)
+        try:
+            wanted = function(given)
+        except ValueError as error:
+            with pytest.raises(ValueError, match=str(error)):
+                jitted(given)
+            continue
+        found = jitted(given)
+        assert_same(found, wanted)
+        if type(wanted) is tuple:
+            assert [type(n) for n in found] == [type(n) for n in wanted]
+    assert "segments" not in jitted.explain()
+
+
+def test_lengths_that_python_needs() -> None:
+    def f(x: Any) -> Any:
+        zeros = np.zeros(len(x[x > 0]))
+        for i in range(len(np.unique(x))):
+            zeros[i % zeros.size] += i
+        return zeros, np.unique(x), f"{len(np.unique(x)):d}", [c + 1 for c in np.unique(x)]
+
+    jitted = rune_jit.jit(f)
+    for x in [3.0, 1, -2, 0], [1.0, 1, -5, 1]:
+        for _ in range(2):
+            assert_same(jitted(np.array(x)), f(np.array(x)))
+
+
+def test_pythons_functions_in_results() -> None:
+    def f(x: Any, table: Any) -> Any:
+        table["max"] = max
+        return x + 1, {"len": len, "min": min, "isinstance": isinstance}
+
+    table: dict[str, Any] = {}
+    _, found = rune_jit.jit(f)(np.ones(3), table)
+    assert found == {"len": len, "min": min, "isinstance": isinstance}
+    assert table == {"max": max}

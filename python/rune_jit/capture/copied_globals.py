@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rune_jit.capture.loops.apart import run_apart
 from rune_jit.capture.loops.appends import APPENDS
-from rune_jit.capture.loops.branches import CONDITIONS, EXTREMES, branch
+from rune_jit.capture.loops.branches import CONDITIONS, EXTREMES, LENGTHS, branch
 from rune_jit.capture.loops.calls_apart import APART
 from rune_jit.capture.loops.equality import EQUALITY
 from rune_jit.capture.loops.handlers import HANDLERS
@@ -55,12 +55,13 @@ class Globals(dict[str, Any]):
     """The globals of copied functions: a name has what stands for its value in the trace from the
     first time that it is read. (Python calls `__getitem__` for each read of a global.)"""
 
-    def __init__(self, rebinder: Rebinder, real: dict[str, Any]) -> None:
-        super().__init__(BUILTINS | _CALLED_BY_LOOPS | real)
+    def __init__(self, rebinder: Rebinder, real: dict[str, Any], in_segments: bool) -> None:
+        lengths = {} if in_segments else LENGTHS  # calls of Python's own take less time
+        super().__init__(BUILTINS | lengths | _CALLED_BY_LOOPS | real)
         self["__builtins__"] = vars(builtins) | {"__import__": self._import}
         self.real = real
         self._before, self._held = dict(self), dict(real)
-        self._read: set[str] = {*_CALLED_BY_LOOPS, *BUILTINS} - real.keys()
+        self._read: set[str] = {*_CALLED_BY_LOOPS, *BUILTINS, *lengths} - real.keys()
         self._read.add("__builtins__")  # code in C that imports a module reads it
         self._rebinder: Rebinder | None = rebinder
 

@@ -108,9 +108,7 @@ class Compiled(StandIn):
         trace = require_trace()
         if is_traced and not isinstance(trace, SegmentedTrace):
             name = getattr(self._real, "__name__", type(self._real).__name__)
-            raise UnsupportedOpError(
-                f"{name}: cannot trace compiled code\nhint: call it outside"
-            )
+            raise UnsupportedOpError(f"{name}: cannot trace compiled code\nhint: call it outside")
         if not isinstance(trace, SegmentedTrace):
             return self._real(*args, **kwargs)
         if is_traced:

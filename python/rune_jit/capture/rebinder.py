@@ -497,5 +497,5 @@ class Rebinder:
         if isinstance(real, Globals):  # of a function that the trace made
             return real
         if id(real) not in self._globals:
-            self._globals[id(real)] = Globals(self, real)
+            self._globals[id(real)] = Globals(self, real, self._trace.is_segmented)
         return self._globals[id(real)]

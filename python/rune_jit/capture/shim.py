@@ -5,6 +5,7 @@ functions replace the numpy module and its functions there, so other threads see
 
 from __future__ import annotations
 
+import builtins
 import functools
 import math
 import os
@@ -227,8 +228,13 @@ def _originals() -> dict[int, Any]:
     return {id(stand_in): real for real, stand_in in _pairs()}
 
 
+# By id of what stands for others of Python's functions: these.
+STANDING_FOR = {id(stand_in): getattr(builtins, name) for name, stand_in in OF_CLASSES.items()}
+
+
 def original(x: Any) -> Any:
     """The object for which x is a stand-in; otherwise x itself."""
     if isinstance(x, Vectorized):
         return x.real
-    return x._real if isinstance(x, StandIn) else _originals().get(id(x), x)
+    known = STANDING_FOR.get(id(x), x)
+    return x._real if isinstance(x, StandIn) else _originals().get(id(x), known)

@@ -21,9 +21,10 @@ from rune_jit.rules.host import (
     various,
     zeros,
 )
+from rune_jit.rules.indexing.selection import UNIQUE_HINT, unique
 from rune_jit.rules.known import run_known
 from rune_jit.rules.table import ON_HOST, implements, named
-from rune_jit.tracing.context import current_trace
+from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.tracer import contains_traced
 
 
@@ -104,8 +105,8 @@ _NEVER_RAISE = (
 # Functions whose results have shapes that depend on data: (what to write instead, their names).
 _DATA_DEPENDENT = (
     (
-        "np.sort(x), or np.unique outside of the jitted function",
-        "unique unique_all unique_counts unique_inverse unique_values",
+        UNIQUE_HINT.removeprefix("write "),
+        "unique_all unique_counts unique_inverse unique_values",
     ),
     ("np.where(condition, x, 0)", "nonzero argwhere flatnonzero"),
     ("np.isin(x, values)", "union1d intersect1d setdiff1d setxor1d"),
@@ -120,6 +121,14 @@ def _data_dependent(name: str, alternative: str) -> Callable[..., Any]:
         raise shape_depends_on_data(name, f"write {alternative}")
 
     return handler
+
+
+@implements(np.unique)
+def _unique(ar: Any, *args: Any, **kwargs: Any) -> Any:
+    trace = require_trace()
+    if args or kwargs or trace.is_segmented or traced(ar).dtype.kind not in "biuf":
+        raise shape_depends_on_data("unique", UNIQUE_HINT)
+    return unique(ar)
 
 
 @implements(np.insert)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import numbers
 import string
 from typing import Any
@@ -221,7 +222,24 @@ def _einsum(subscripts: Any, *operands: Any, optimize: Any = False, **kwargs: An
         wanted = "".join(kept) if i + 1 < len(values) else out
         result = builder.contract("einsum", result, labels, values[i], pairs[i][0], wanted)
         labels = wanted
-    return Tracer(trace, result if wide == dtype else builder.astype(result, dtype))
+    is_array = not out and optimize and _is_array(subscripts, terms, operands, optimize)
+    result = result if wide == dtype else builder.astype(result, dtype)
+    return Tracer(trace, result, scalar=False if is_array else None)
+
+
+def _is_array(subscripts: str, terms: list[str], operands: Any, optimize: Any) -> bool:
+    """Whether NumPy's result, which has no axes, is an array and no number: it may be a product of
+    matrices that is reshaped."""
+    # Small arrays, of which one is as long as another where the arrays are.
+    shapes = [[min(n, 3) if type(n) is int else 3 for n in np.shape(x)] for x in operands]
+    pairs = list(zip("".join(terms), itertools.chain(*shapes), strict=True))
+    sizes = dict(pairs) | {label: n for label, n in pairs if n != 1}
+    shapes = [
+        [n if n == 1 else sizes[label] for label, n in zip(term, shape, strict=True)]
+        for term, shape in zip(terms, shapes, strict=True)
+    ]
+    made = np.einsum(subscripts, *map(np.ones, shapes), optimize=optimize)
+    return isinstance(made, np.ndarray)
 
 
 def _einsum_of_one(labels: str, a: Any, out: str) -> Any:

@@ -6,6 +6,7 @@ assigns are selected afterwards. The calls around an `if` that source.py adds co
 
 from __future__ import annotations
 
+import builtins
 import functools
 import operator
 import sys
@@ -28,6 +29,8 @@ from rune_jit.capture.loops.places import Changed, Held, Place
 from rune_jit.capture.loops.source import BRANCHES
 from rune_jit.capture.loops.structures import are_alike, is_mutable, made_like, parts_of
 from rune_jit.capture.loops.syntax import Branch
+from rune_jit.capture.shim import STANDING_FOR
+from rune_jit.rules.indexing.selection import length
 from rune_jit.tracing.conditions import decide
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.loop_plans import LoopRefused
@@ -480,4 +483,7 @@ ALLOWED += [convert, _is_pythons, _better, _found]
 # By the names under which the calls around an `if` find it.
 CONDITIONS = {IF: Conditions(is_unknown), UNSET_NAME: UNSET, ".convert": convert}
 CONDITIONS |= {IS_PYTHONS: _is_pythons, BETTER: _better, FOUND: _found}
+LENGTHS = {"len": length}
+ALLOWED.append(length)
 EXTREMES = {"max": _extreme(max, operator.gt), "min": _extreme(min, operator.lt)}
+STANDING_FOR.update((id(f), getattr(builtins, n)) for n, f in (LENGTHS | EXTREMES).items())

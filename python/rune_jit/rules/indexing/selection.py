@@ -13,6 +13,7 @@ import optree
 
 from rune_jit.errors import DataDependentShapeError
 from rune_jit.rules import writes
+from rune_jit.rules.host import shape_depends_on_data
 from rune_jit.rules.indexing.items import aligned_mask, basic_view, is_mask
 from rune_jit.rules.indexing.masks import compressed, spread
 from rune_jit.rules.known import of_data
@@ -20,6 +21,8 @@ from rune_jit.tracing.context import current_trace, require_trace, user_site
 from rune_jit.tracing.sizes import same_shape
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, is_class_asked
+
+UNIQUE_HINT = "write np.sort(x), or np.unique outside of the jitted function"
 
 
 class Selection(np.lib.mixins.NDArrayOperatorsMixin):
@@ -33,6 +36,7 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         self.where = where  # the mask's value, with as many axes as x
         self.axes = axes  # of the mask: the first ones
         self._site = user_site()
+        self.is_unique = False  # whether np.unique has made it
         self._array: Any = None  # from the first use as an array on, in a trace that knows values
 
     @property  # type: ignore[misc]
@@ -41,12 +45,23 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         return np.ndarray if is_class_asked(sys._getframe(1)) else Selection
 
     def refusal(self, what: str) -> DataDependentShapeError:
-        error = DataDependentShapeError(
-            f"{what}: cannot trace an index of bool (the result's shape depends on data)\n"
-            "hint: write np.where(mask, x, 0), or a reduction with where=mask"
-        )
+        if self.is_unique:
+            error = shape_depends_on_data("unique", UNIQUE_HINT)
+        else:
+            error = DataDependentShapeError(
+                f"{what}: cannot trace an index of bool (the result's shape depends on data)\n"
+                "hint: write np.where(mask, x, 0), or a reduction with where=mask"
+            )
         error.user_site = self._site  # type: ignore[attr-defined]
         return error
+
+    @property
+    def size(self) -> Any:
+        """The number of elements, which only the program knows."""
+        trace = require_trace()
+        if trace.is_segmented:
+            return self.settled().size
+        return length(self) * math.prod(self.full.shape[self.axes :])
 
     def settled(self) -> Any:
         """x[mask] as an array, in a trace that knows values: from then on, that is what this is."""
@@ -221,6 +236,27 @@ _OF_ARRAY = (
 )
 for _name in _OF_ARRAY:
     setattr(Selection, f"__{_name}__", _of_array(f"__{_name}__"))
+
+
+def length(x: Any) -> Any:
+    """len(x), which of x[mask] only the program knows."""
+    trace = current_trace()
+    if type(x) is not Selection or trace is None or trace.is_segmented:
+        return len(x)
+    builder = trace.builder
+    count = builder.reduce("sum", x.where, None, False, np.dtype(np.int64))
+    return Tracer(trace, builder.python_number(count, True), scalar=True)
+
+
+def unique(x: Any) -> Selection:
+    """np.unique(x): the sorted elements that differ from those before them."""
+    ordered = np.sort(np.ravel(x))
+    differs = ordered[1:] != ordered[:-1]
+    if ordered.dtype.kind == "f":  # one NaN is as another
+        differs = differs & ~np.isnan(ordered[:-1])
+    selection: Any = ordered[np.concatenate([np.ones_like(ordered[:1], bool), differs])]
+    selection.is_unique = True
+    return selection  # type: ignore[no-any-return]
 
 
 def _extreme(dtype: np.dtype[Any], largest: bool) -> Any:
