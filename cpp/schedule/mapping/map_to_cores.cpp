@@ -264,7 +264,8 @@ class CoreMapper {
   // few rows that are no squares.
   std::optional<int64_t> transposed_axis(const Ints& vec) const {
     const int64_t points = max_elements(s_.graph[s_.kernel.outputs.front()].shape());
-    if (s_.around || s_.has_inner_axes() || vec.empty() || points <= kFewPoints) return std::nullopt;
+    if (s_.around || s_.has_inner_axes() || vec.empty() || points <= kFewPoints)
+      return std::nullopt;
     const bool is_small = points <= kCachedSide * kCachedSide;
     for (const MemoryAccess& access : vector_axis_.accesses()) {
       const auto stride = access.position.coefficient_of(static_cast<uint32_t>(vec.front()));
