@@ -70,13 +70,22 @@ def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwa
             kwargs["dtype"] = out[0].dtype
         result = ufuncs.call(ufunc, method, inputs, kwargs)
         return writes.into(f"{ufunc.__name__}.{method}", out[0], result)
+    try:
+        return _ufunc_into(ufunc, inputs, out, kwargs)
+    except ValueError:
+        writes.refuse_shapes(ufunc, inputs, out)
+        raise
+
+
+def _ufunc_into(ufunc: np.ufunc, inputs: Any, out: Any, kwargs: dict[str, Any]) -> Any:
+    """A call of a ufunc with `out=`."""
     trace = require_trace()
     where = kwargs.pop("where", True)
     given = {k: v for k, v in kwargs.items() if k in ("dtype", "casting")} if kwargs else {}
     if ufuncs.is_generalized(ufunc):
         results = ufuncs.run_with_out(ufunc, inputs, out, kwargs)
     else:
-        results = ufuncs.call(ufunc, method, inputs, kwargs)
+        results = ufuncs.call(ufunc, "__call__", inputs, kwargs)
     results = results if ufunc.nout > 1 else (results,)
     values = [trace.operand(result) for result in results]
     if ufunc.signature is None:
@@ -221,9 +230,13 @@ def _apply_in_place(name: str, x: Tracer, other: Any) -> Any:
         trace.loops.before_known_write(trace, x._storage)
     if x._storage.array is not None and not contains_traced(other):
         return ufunc(x, other, out=(x,))
-    value = trace.operand(operator(_UFUNCS[name], (x, other)))
-    writes.check_cast(trace, ufunc, (x, other), [value], [x])
-    writes.ufunc_write(trace, x, value)
+    try:
+        value = trace.operand(operator(_UFUNCS[name], (x, other)))
+        writes.check_cast(trace, ufunc, (x, other), [value], [x])
+        writes.ufunc_write(trace, x, value)
+    except ValueError:
+        writes.refuse_shapes(ufunc, (x, other), (x,))
+        raise
     return x
 
 

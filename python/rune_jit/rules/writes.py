@@ -14,7 +14,7 @@ from rune_jit.rules.coercions import SAMPLES
 from rune_jit.rules.python_errors import fitting
 from rune_jit.rules.table import implements
 from rune_jit.tracing.context import require_trace, user_site
-from rune_jit.tracing.sizes import broadcast_shapes, mismatch, same_shape, same_size
+from rune_jit.tracing.sizes import Size, broadcast_shapes, mismatch, same_shape, same_size
 from rune_jit.tracing.storage import refuse_write_to_numpy, same_steps
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
@@ -172,6 +172,19 @@ def _not_broadcastable(out: Any, common: Any, given: Any) -> Exception:
         given,
         out,
     )
+
+
+def refuse_shapes(ufunc: np.ufunc, inputs: Any, out: Any) -> None:
+    """Raises NumPy's ValueError if the operands of a ufunc, among them those of `out=`, have no
+    common shape."""
+    shapes = [np.shape(x) for x in (*inputs, *out) if x is not None]
+    if ufunc.signature is not None or any(isinstance(n, Size) for shape in shapes for n in shape):
+        return
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        texts = " ".join(map(shape_text, shapes))
+        raise ValueError(f"operands could not be broadcast together with shapes {texts} ") from None
 
 
 def ufunc_write(trace: Trace, out: Any, value: Any, where: Any = True) -> None:
