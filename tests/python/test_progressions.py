@@ -57,6 +57,7 @@ def test_elements_are_those_of_the_array(case: int) -> None:
         np.where(np.arange(100) == 99, 0, np.arange(100)),
         np.arange(2**31, 2**31 + 100),
         np.arange(3000).reshape(10, 20, 15),  # along three axes
+        np.arange(100)[:, None] - np.arange(100) - 2**31 + 50,  # int32 holds the first and the last
         np.zeros((0, 5)),
         np.arange(100) == 0,
     ],

@@ -9,6 +9,7 @@ import numpy as np
 # Smaller arrays cost nothing to read; the elements of larger ones fit int32.
 _FEWEST, _MOST = 64, 2**31
 _MOST_TERMS = 2
+_BLOCK = 1 << 18  # elements that are compared at once
 _MOST_PARTS = 4  # such as the coordinates that np.indices gives
 
 
@@ -68,6 +69,7 @@ def find(array: np.ndarray) -> Progression | Parts | None:
 
 
 def _progression(array: np.ndarray) -> Progression | None:
+    """The same, constants among them, of an array of at least one axis and one element."""
     corner = (0,) * array.ndim
     seconds = [(*corner[:i], min(1, n - 1), *corner[i + 1 :]) for i, n in enumerate(array.shape)]
     known = [float(array[at]) for at in (corner, (-1,) * array.ndim, *seconds)]
@@ -77,13 +79,24 @@ def _progression(array: np.ndarray) -> Progression | None:
     steps = tuple(int(x) - start for x in known[2:])
     if np.count_nonzero(steps) > _MOST_TERMS:
         return None
-    numbers = np.full((), start, np.int64)
-    for axis, (step, size) in enumerate(zip(steps, array.shape, strict=True)):
-        along = np.arange(size) * step
-        numbers = numbers + along.reshape((-1,) + (1,) * (array.ndim - axis - 1))
-    if not _same_bits(numbers.astype(array.dtype), array) or abs(numbers).max() >= _MOST:
+    ends = [step * (size - 1) for step, size in zip(steps, array.shape, strict=True)]
+    least, most = (start + sum(end for end in ends if sign * end > 0) for sign in (-1, 1))
+    if start + sum(ends) != known[1] or least <= -_MOST or most >= _MOST:
+        return None
+    rows = max(1, _BLOCK * len(array) // array.size)
+    blocks = ((i, array[i : i + rows]) for i in range(0, len(array), rows))
+    if not all(_same_bits(_numbers(start, steps, i, part), part) for i, part in blocks):
         return None
     return Progression(start, steps, array.shape, array.dtype)
+
+
+def _numbers(start: int, steps: tuple[int, ...], first: int, like: np.ndarray) -> np.ndarray:
+    """The elements of a progression from the row `first` on, as many as `like` has."""
+    numbers = np.full((), start + first * steps[0], np.int64)
+    for axis, (step, size) in enumerate(zip(steps, like.shape, strict=True)):
+        along = np.arange(size) * step
+        numbers = numbers + along.reshape((-1,) + (1,) * (like.ndim - axis - 1))
+    return numbers.astype(like.dtype)
 
 
 def _same_bits(a: np.ndarray, b: np.ndarray) -> bool:
