@@ -33,6 +33,7 @@ from rune_jit.capture.names import (
     is_assigned_beside,
     is_read_in_classes,
     names_in_classes,
+    values_in,
 )
 from rune_jit.capture.objects import (
     is_bar,
@@ -197,6 +198,7 @@ class Rebinder:
                 if cell == types.CellType():  # (What it holds may be a function that has it, too.)
                     cell.cell_contents = inside
                     self._cells.append((real, cell, inside))
+        self._copy_of(function.__globals__).hand_out(values_in(function.__code__)[0])
         for name in names_in_classes(function.__code__) & function.__globals__.keys():
             copy.__globals__[name]  # which their code reads in another way
         if function.__name__ == "__array__":
