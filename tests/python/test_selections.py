@@ -218,3 +218,17 @@ def test_pythons_functions_in_results() -> None:
     _, found = rune_jit.jit(f)(np.ones(3), table)
     assert found == {"len": len, "min": min, "isinstance": isinstance}
     assert table == {"max": max}
+
+
+KINDS = {len: 1.0}
+
+
+def test_len_is_pythons_own() -> None:
+    def f(x: Any, words: Any, kind: Any) -> Any:
+        longest = sorted(words, key=len)[-1]
+        return x * len(x[x > 0]) * KINDS.get(len, 2.0), kind is len, longest
+
+    jitted = rune_jit.jit(f)
+    for x in np.arange(4.0), np.arange(4.0) - 1:
+        for kind in len, max:
+            assert_same(jitted(x, ["a", "bcd"], kind), f(x, ["a", "bcd"], kind))

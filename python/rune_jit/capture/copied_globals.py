@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import sys
 import types
+from collections.abc import Set
 from typing import TYPE_CHECKING, Any
 
 from rune_jit.capture.loops.apart import run_apart
@@ -83,6 +84,12 @@ class Globals(dict[str, Any]):
                 value = self._rebinder.read(self.real, name, value, is_tested)
                 self[name] = self._before[name] = value
         return value
+
+    def hand_out(self, names: Set[str]) -> None:
+        """Called with names that code reads otherwise than to call them: `len`, which it may
+        compare with others, is Python's own then."""
+        for name in LENGTHS.keys() & names & self.keys() - self.real.keys():
+            self[name] = self._before[name] = getattr(builtins, name)
 
     def _is_tested(self, kind: type, reader: types.FrameType) -> bool:
         """Whether code reads a class for isinstance or issubclass only."""

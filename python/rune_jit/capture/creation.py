@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
+from rune_jit.capture.names import names_of_errors
 from rune_jit.capture.stand_ins import Function, Ndarray, StandIn
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules import host, on_host
@@ -315,6 +316,14 @@ def refuse_reports(trace: Trace, settings: dict[str, Any]) -> None:
                 " floating-point errors)"
             )
             _leave_to_numpy(trace, refusal)
+
+
+def as_it_is(trace: Any, function: types.FunctionType) -> types.FunctionType:
+    """A function that runs in segments without a copy. It sees NumPy's own np.errstate, for
+    instance, so that NumPy computes what follows."""
+    for name in names_of_errors(function.__code__):
+        trace.give_up(f"{name}: cannot trace it in a function that assigns globals")
+    return function
 
 
 def _leave_to_numpy(trace: Trace, refusal: str) -> None:

@@ -157,6 +157,8 @@ def values_in(code: types.CodeType) -> tuple[frozenset[str], ...]:
         is_called = 0 <= at < len(instructions) and instructions[at].opname == "PUSH_NULL"
         if x.opname == "LOAD_GLOBAL" and sys.version_info >= (3, 11):
             is_called = bool((x.arg or 0) & 1)
+        elif x.opname == "LOAD_GLOBAL":
+            is_called = _is_called(instructions[i + 1 :])
         elif x.opname == "LOAD_ATTR" and sys.version_info >= (3, 12):
             is_called |= bool((x.arg or 0) & 1)
         kinds = (("LOAD_GLOBAL", "LOAD_NAME"), ("LOAD_DEREF",), ("LOAD_ATTR",))
@@ -164,6 +166,18 @@ def values_in(code: types.CodeType) -> tuple[frozenset[str], ...]:
             if not is_called and x.opname in operations:
                 kind.add(x.argval)
     return tuple(map(frozenset, found))
+
+
+def _is_called(following: list[dis.Instruction]) -> bool:
+    """Whether the instructions that follow the reading of a name call it (Python 3.10)."""
+    depth = 0  # how many values are above what has been read
+    for x in following:
+        if x.opname == "CALL_FUNCTION" and x.arg == depth:
+            return True
+        if depth < 0 or x.opcode in dis.hasjrel or x.opcode in dis.hasjabs:
+            return False
+        depth += dis.stack_effect(x.opcode, x.arg)
+    return False
 
 
 @functools.cache

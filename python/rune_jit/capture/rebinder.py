@@ -19,7 +19,7 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.capture.callees import Callees
 from rune_jit.capture.copied_globals import Globals
-from rune_jit.capture.creation import refuse_reports
+from rune_jit.capture.creation import as_it_is, refuse_reports
 from rune_jit.capture.foreign import Compiled, OnHost, is_compiled, public_name
 from rune_jit.capture.grown import Grown
 from rune_jit.capture.guards import Watch
@@ -33,7 +33,7 @@ from rune_jit.capture.names import (
     is_assigned_beside,
     is_read_in_classes,
     names_in_classes,
-    names_of_errors,
+    values_in,
 )
 from rune_jit.capture.objects import (
     is_bar,
@@ -161,12 +161,12 @@ class Rebinder:
             if not self._trace.is_segmented and self._trace.may_repeat:
                 refuse_identity_of_arguments(code)
             if self._trace.is_segmented and assigns_globals(code):
-                return self._as_it_is(function)  # objects' methods see what it assigns
+                return as_it_is(self._trace, function)  # objects' methods see what it assigns
             named = zip(function.__closure__ or (), code.co_freevars, strict=True)
             cells = [self._cell(cell, function, name) for cell, name in named]
         except UnsupportedOpError:
             if self._trace.is_segmented and self._copies:
-                return self._as_it_is(function)  # the call has begun
+                return as_it_is(self._trace, function)  # the call has begun
             raise
         copy = types.FunctionType(
             self._code_of(function),
@@ -198,18 +198,12 @@ class Rebinder:
                 if cell == types.CellType():  # (What it holds may be a function that has it, too.)
                     cell.cell_contents = inside
                     self._cells.append((real, cell, inside))
+        self._copy_of(function.__globals__).hand_out(values_in(function.__code__)[0])
         for name in names_in_classes(function.__code__) & function.__globals__.keys():
             copy.__globals__[name]  # which their code reads in another way
         if function.__name__ == "__array__":
             self._copies[id(function)] = (function, of_numpy(copy))
         return self._copies[id(function)][1]
-
-    def _as_it_is(self, function: types.FunctionType) -> types.FunctionType:
-        """A function in segments without a copy: it sees NumPy's own np.errstate, for instance."""
-        trace: Any = self._trace
-        for name in names_of_errors(function.__code__):
-            trace.give_up(f"{name}: cannot trace it in a function that assigns globals")
-        return function
 
     def _attribute(self, x: types.FunctionType) -> Any:
         with contextlib.suppress(UnsupportedOpError):
