@@ -21,6 +21,7 @@ void add_memory_and_writes(Builder& b) {
   const Value copies = b.add(Multi{std::nullopt, {true, true}}, {written, moved});
   b.add(Device{"a \"quoted\"\n\\ name"}, {});
   b.add(Unique{7}, {});
+  b.add(Iota{DType::Int16, {7}}, {});
   b.add(Sink{}, {shards, copies});
   b.add(Noop{}, {});
 }
