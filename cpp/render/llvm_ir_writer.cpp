@@ -128,6 +128,11 @@ Value Writer::splat(const Value& scalar, int lanes) {
   RUNE_CHECK(scalar.lanes == 1, "cannot splat ", scalar.lanes, " lanes to ", lanes);
   if (scalar.text[0] != '%')
     return {"splat (" + type_text(scalar) + ' ' + scalar.text + ')', scalar.dtype, lanes};
+  // LLVM 22 spreads a bool as a vector of integers. Where it needs the mask in a general register,
+  // too, it takes the lanes' signs and forgets to make the mask (AVX-512).
+  if (is_bool(scalar.dtype))
+    return value(DType::Bool, lanes, "select i1 ", scalar.text, ", ", vector_type("i1", lanes),
+                 " splat (i1 true), ", vector_type("i1", lanes), " zeroinitializer");
   const Value first = insert({"poison", scalar.dtype, lanes}, scalar, 0);
   return value(scalar.dtype, lanes, "shufflevector ", type_text(first), ' ', first.text, ", ",
                type_text(first), " poison, ", vector_type("i32", lanes), " zeroinitializer");

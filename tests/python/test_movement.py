@@ -231,3 +231,15 @@ def test_large_transposes_of_rows_that_begin_anywhere(dtype: type) -> None:
     for got, wanted in zip(compiled(x, out.copy()), run(x, out.copy()), strict=True):
         np.testing.assert_array_equal(got, wanted)
         np.testing.assert_array_equal(np.signbit(got), np.signbit(wanted))
+
+
+@pytest.mark.parametrize("count", [3, 9, 14, 20])
+def test_sums_of_many_joined_parts(count: int) -> None:
+    """Each part has a mask: more than a processor has registers for."""
+
+    def function(x: Any) -> Any:
+        return np.concatenate([x[:1]] * (count - 1) + [x[:1] * 2]).sum()
+
+    for dtype in (np.int64, np.float32, np.int8):
+        x = np.arange(1, 22).reshape(7, 3).astype(dtype)
+        assert rune_jit.jit(function)(x) == function(x)
