@@ -132,21 +132,6 @@ Metadata infer_node(const Vconst& node, const Operands&) {
   return result(dtype, {static_cast<int64_t>(node.values.size())});
 }
 
-Metadata infer_node(const Iota& node, const Operands&) {
-  check_sizes("iota", node.shape);
-  if (node.shape.size() != 1)
-    user_error(ErrorKind::Value, "iota: cannot count along ", shape_text(node.shape),
-               " (number of dimensions: ", node.shape.size(), ", expected 1)");
-  if (!is_integer(node.target))
-    user_error(ErrorKind::Type, "iota: cannot count in ", numpy_name(node.target),
-               " (it is not an integer dtype)");
-  const int64_t last = node.shape[0].bound() - 1;
-  if (last > 0 && Scalar::of(node.target, last).as_int64() != last)
-    user_error(ErrorKind::Value, "iota: cannot convert ", last, " to ", numpy_name(node.target),
-               " (it does not hold the last number)");
-  return result(node.target, node.shape);
-}
-
 Metadata infer_alu(AluOp op, const Operands& in) {
   std::vector<DType> dtypes;
   for (size_t i = 0; i < in.size(); ++i) dtypes.push_back(in.dtype(i));

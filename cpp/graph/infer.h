@@ -14,6 +14,9 @@ namespace rune::graph {
 Metadata infer(const Payload& payload, std::span<const Metadata* const> operands,
                const Metadata& declared);
 
+// Whether an integer dtype holds the numbers of an Iota of this shape.
+bool holds_iota(DType dtype, const Shape& shape);
+
 // The axes of a contraction's operand (0 or 1) of this rank that it neither sums over nor pairs as
 // a batch, ascending. Axes of the result are the batch's, then those of operand 0, then those of
 // operand 1.

@@ -57,6 +57,7 @@ void check_constant(const char* op, const Shape& shape);
 void check_integer(const char* op, const char* what, DType dtype);
 
 // One overload per kind of node.
+Metadata infer_node(const Iota& node, const Operands& in);
 Metadata infer_node(const View& node, const Operands& in);
 Metadata infer_node(const Reshape& node, const Operands& in);
 Metadata infer_node(const Permute& node, const Operands& in);

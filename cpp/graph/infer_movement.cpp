@@ -1,9 +1,17 @@
 // Inference of the nodes that move, select and index elements.
 #include <algorithm>
 
+#include "graph/infer.h"
 #include "graph/infer_detail.h"
 
-namespace rune::graph::detail {
+namespace rune::graph {
+
+bool holds_iota(DType dtype, const Shape& shape) {
+  const int64_t last = std::max<int64_t>(0, shape[0].bound() - 1);
+  return Scalar::of(dtype, last).as_int64() == last;
+}
+
+namespace detail {
 
 namespace {
 
@@ -87,6 +95,20 @@ Shape indexed_shape(const Shape& source, const Shape& indices, int64_t axis) {
 }
 
 }  // namespace
+
+Metadata infer_node(const Iota& node, const Operands&) {
+  check_sizes("iota", node.shape);
+  if (node.shape.size() != 1)
+    user_error(ErrorKind::Value, "iota: cannot count along ", shape_text(node.shape),
+               " (number of dimensions: ", node.shape.size(), ", expected 1)");
+  if (!is_integer(node.target))
+    user_error(ErrorKind::Type, "iota: cannot count in ", numpy_name(node.target),
+               " (it is not an integer dtype)");
+  if (!holds_iota(node.target, node.shape))
+    user_error(ErrorKind::Value, "iota: cannot convert ", node.shape[0].bound() - 1, " to ",
+               numpy_name(node.target), " (it does not hold the last number)");
+  return result(node.target, node.shape);
+}
 
 Metadata infer_node(const View& node, const Operands& in) {
   check_tracker("view", node.tracker, in.shape(0));
@@ -257,4 +279,6 @@ Metadata infer_node(const Scatter& node, const Operands& in) {
   return result(in.dtype(0), in.shape(0));
 }
 
-}  // namespace rune::graph::detail
+}  // namespace detail
+
+}  // namespace rune::graph

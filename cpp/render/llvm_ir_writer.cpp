@@ -128,8 +128,8 @@ Value Writer::splat(const Value& scalar, int lanes) {
   RUNE_CHECK(scalar.lanes == 1, "cannot splat ", scalar.lanes, " lanes to ", lanes);
   if (scalar.text[0] != '%')
     return {"splat (" + type_text(scalar) + ' ' + scalar.text + ')', scalar.dtype, lanes};
-  // LLVM 22 spreads a bool as a vector of integers. Where it needs the mask in a general register,
-  // too, it takes the lanes' signs and forgets to make the mask (AVX-512).
+  // A shuffle would spread the bool as a vector of integers. If a general register needs the mask,
+  // too, LLVM 22 reads the signs of these integers and never makes the mask itself (AVX-512).
   if (is_bool(scalar.dtype))
     return value(DType::Bool, lanes, "select i1 ", scalar.text, ", ", vector_type("i1", lanes),
                  " splat (i1 true), ", vector_type("i1", lanes), " zeroinitializer");

@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 import rune_jit
+from rune_jit.calls.trial import Trial
 
 X = np.array([1.0, 2.0, 3.0])
 LOGGER = logging.getLogger(__name__)
@@ -467,3 +468,16 @@ def test_texts_of_objects_are_not_asked_for():
             )
     Filter.step.explain()
     assert [each.asked for each in filters] == [0, 0]
+
+
+def test_what_computes_nothing_and_prints_is_compared_with_numpy(monkeypatch, capsys):
+    monkeypatch.setattr(Trial, "verdict", lambda self: "it is faster there")
+
+    @rune_jit.jit
+    def size():
+        print(f"{np.zeros((4, 5)).nbytes} bytes")
+
+    for _ in range(8):
+        size()
+    assert capsys.readouterr().out == 8 * "160 bytes\n"
+    assert size.explain() == "size: on NumPy: it is faster there"

@@ -425,19 +425,6 @@ def test_times_on_numpy_are_those_of_numpy_alone(monkeypatch):
     assert known == [0, 0, 0, 0, 1]  # the third and fifth calls are NumPy's
 
 
-def test_what_computes_nothing_and_prints_is_compared_with_numpy(monkeypatch, capsys):
-    monkeypatch.setattr(Trial, "verdict", lambda self: "it is faster there")
-
-    @rune_jit.jit
-    def size():
-        print(f"{np.zeros((4, 5)).nbytes} bytes")
-
-    for _ in range(8):
-        size()
-    assert capsys.readouterr().out == 8 * "160 bytes\n"
-    assert size.explain() == "size: on NumPy: it is faster there"
-
-
 def test_times_of_programs_with_state_on_numpy(monkeypatch):
     monkeypatch.setattr(Trial, "is_over", property(lambda self: len(self._numpys) == 2))
 

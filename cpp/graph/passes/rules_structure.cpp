@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "alu/eval.h"
+#include "graph/infer.h"
 #include "graph/passes/simplify_rules.h"
 
 namespace rune::graph {
@@ -111,9 +112,7 @@ Value cast_chain(Simplifier& s, const Node& node) {
 Value cast_of_iota(Simplifier& s, const Node& node) {
   const auto* iota = s[node.inputs[0]].as<Iota>();
   const DType narrow = is_integer(node.dtype()) ? node.dtype() : DType::Int32;
-  if (!iota || iota->target == narrow || iota->shape[0].bound() > int64_t{1} << 31) return {};
-  const int64_t last = std::max<int64_t>(0, iota->shape[0].bound() - 1);
-  if (Scalar::of(narrow, last).as_int64() != last) return {};
+  if (!iota || iota->target == narrow || !holds_iota(narrow, iota->shape)) return {};
   return s.emit(Cast{node.dtype()}, {s.emit(Iota{narrow, iota->shape}, {})});
 }
 

@@ -19,7 +19,7 @@ struct MemoryAccess {
   bool is_store = false;
   size_t stage = 0;
   int64_t repeats = 1;                // evaluations per point: extents of reductions folded inside
-  std::set<uint32_t> data_axes = {};  // on which indices depend that are data
+  std::set<uint32_t> data_axes = {};  // that choose elements of index arrays
 
   // The distance between neighbours along an axis; nothing if it varies.
   std::optional<int64_t> stride(int64_t axis) const {

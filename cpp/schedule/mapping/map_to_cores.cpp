@@ -206,13 +206,13 @@ class CoreMapper {
     if (sums * size_of(dtype) > s_.caps.l2_bytes / 2) return std::nullopt;
     const auto& accesses = vector_axis_.accesses();
     const bool reads_rows = std::any_of(accesses.begin(), accesses.end(), [&](const auto& access) {
-      const auto row = access.position.coefficient_of(static_cast<uint32_t>(reduced));
+      const auto row = access.stride(reduced);
       const int64_t size = size_of(s_.graph[access.value].dtype());
       const bool is_shared = std::all_of(s_.outer.begin(), s_.outer.end(), [&](int64_t axis) {
         return axis == lanes_axis || !access.position.depends_on(static_cast<uint32_t>(axis));
       });
       return !access.is_store && is_shared && row && std::abs(*row) * size >= kLongRowBytes &&
-             access.position.coefficient_of(static_cast<uint32_t>(lanes_axis)) == 1 &&
+             access.stride(lanes_axis) == 1 &&
              s_.extent(lanes_axis) * s_.extent(reduced) * size > s_.caps.l2_bytes;
     });
     return reads_rows ? std::optional(reduced) : std::nullopt;
@@ -266,15 +266,14 @@ class CoreMapper {
     const int64_t points = max_elements(s_.graph[s_.kernel.outputs.front()].shape());
     if (s_.around || s_.has_inner_axes() || vec.empty() || points <= kFewPoints)
       return std::nullopt;
-    const bool is_small = points <= kCachedSide * kCachedSide;
     for (const MemoryAccess& access : vector_axis_.accesses()) {
-      const auto stride = access.position.coefficient_of(static_cast<uint32_t>(vec.front()));
+      const auto stride = access.stride(vec.front());
       if (!stride || std::abs(*stride) <= 1) continue;
       for (const int64_t axis : s_.outer) {
-        const auto across = access.position.coefficient_of(static_cast<uint32_t>(axis));
+        const auto across = access.stride(axis);
         if (!across || std::abs(*across) != 1) continue;
         const int64_t shorter = std::min(s_.extent(vec.front()), s_.extent(axis));
-        if ((shorter > kCachedSide && !is_small) ||
+        if (shorter > kCachedSide ||
             (shorter >= vector_axis_.lanes() && reads_squares(vec.front(), axis)))
           return axis;
       }
@@ -292,8 +291,8 @@ class CoreMapper {
     if (cost.operations > kMostSquareOperations) return false;
     const auto& accesses = vector_axis_.accesses();
     return std::any_of(accesses.begin(), accesses.end(), [&](const MemoryAccess& access) {
-      const auto along = access.position.coefficient_of(static_cast<uint32_t>(lanes_axis));
-      const auto across = access.position.coefficient_of(static_cast<uint32_t>(transposed));
+      const auto along = access.stride(lanes_axis);
+      const auto across = access.stride(transposed);
       return !access.is_store && along && std::abs(*along) >= lanes && across &&
              std::abs(*across) == 1;
     });

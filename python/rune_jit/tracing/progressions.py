@@ -52,8 +52,8 @@ class Parts(NamedTuple):
 
 
 def find(array: np.ndarray) -> Progression | Parts | None:
-    """What has an array's elements bit by bit; None if no progression has, or if reading the array
-    costs as little."""
+    """The progression, or the parts, whose elements are an array's, bit by bit. None if there is
+    none, or if the array is so small that reading it costs as little."""
     if array.size < _FEWEST or array.dtype.kind not in "iuf" or max(array.shape) >= _MOST:
         return None
     whole = _progression(array)
@@ -69,7 +69,8 @@ def find(array: np.ndarray) -> Progression | Parts | None:
 
 
 def _progression(array: np.ndarray) -> Progression | None:
-    """The same, constants among them, of an array of at least one axis and one element."""
+    """The progression whose elements are an array's, which may all be equal; None if there is none.
+    The array has at least one axis and one element."""
     corner = (0,) * array.ndim
     seconds = [(*corner[:i], min(1, n - 1), *corner[i + 1 :]) for i, n in enumerate(array.shape)]
     known = [float(array[at]) for at in (corner, (-1,) * array.ndim, *seconds)]
