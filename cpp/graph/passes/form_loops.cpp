@@ -128,7 +128,7 @@ class Former {
     if (!range.start.is_constant() || !range.stop.is_constant()) return true;
     if (caps_.model != ExecutionModel::Cores)
       return expanded_nodes(graph_, tree_, loop) > caps_.max_expanded_nodes;
-    return has_inner || !expands_on_cores(graph_, tree_, loop);
+    return has_inner || !expands_on_cores(graph_, tree_, loop, caps_);
   }
 
   bool can_be_nested(const Node& node) const {

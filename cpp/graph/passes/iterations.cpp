@@ -241,6 +241,21 @@ namespace {
 constexpr double kMostExpandedNodes = 400, kMostNodesByElement = 600;
 constexpr double kLargeIteration = 1 << 16;
 
+// Whether what the iterations change is for the most part arrays that they write to in parts, and
+// all of it stays in a core's cache, or there is but one core. A kernel of the loop writes the
+// parts in place. Expanded, each write computes its whole array, which takes about twice the time
+// on one core; more cores make up for it only where the arrays are large.
+bool is_better_in_place(const Graph& graph, const LoopTree& tree, const LoopTree::Loop& loop,
+                        const Capabilities& caps) {
+  int64_t in_place = 0, carried = 0;
+  for (size_t k = 0; k < num_carried(graph[loop.end]); ++k) {
+    const int64_t bytes = bytes_of(graph[graph[loop.end].inputs[1 + k]]);
+    carried += bytes;
+    if (values_of_updated(graph, tree, loop, k)) in_place += bytes;
+  }
+  return 2 * in_place > carried && (caps.num_cores == 1 || carried <= caps.l2_bytes);
+}
+
 }  // namespace
 
 double expanded_nodes(const Graph& graph, const LoopTree& tree, const LoopTree::Loop& loop) {
@@ -275,7 +290,8 @@ bool is_by_element(const Graph& graph, const LoopTree::Loop& loop) {
   });
 }
 
-bool expands_on_cores(const Graph& graph, const LoopTree& tree, const LoopTree::Loop& loop) {
+bool expands_on_cores(const Graph& graph, const LoopTree& tree, const LoopTree::Loop& loop,
+                      const Capabilities& caps) {
   double elements = 0;  // that an iteration computes
   for (const uint32_t id : loop.members) {
     const Node& node = graph.nodes[id];
@@ -283,7 +299,8 @@ bool expands_on_cores(const Graph& graph, const LoopTree& tree, const LoopTree::
     elements += static_cast<double>(max_elements(node.shape())) * reduced_elements(graph, node);
   }
   const double most = is_by_element(graph, loop) ? kMostNodesByElement : kMostExpandedNodes;
-  return elements >= kLargeIteration && expanded_nodes(graph, tree, loop) <= most;
+  return elements >= kLargeIteration && expanded_nodes(graph, tree, loop) <= most &&
+         !is_better_in_place(graph, tree, loop, caps);
 }
 
 }  // namespace rune::graph

@@ -83,6 +83,7 @@ bool is_by_element(const Graph& graph, const LoopTree::Loop& loop);
 
 // Whether the iterations of a loop, which has a known number of them and no loops in it, are few
 // and compute so much that their operations are better compiled one by one, for all cores.
-bool expands_on_cores(const Graph& graph, const LoopTree& tree, const LoopTree::Loop& loop);
+bool expands_on_cores(const Graph& graph, const LoopTree& tree, const LoopTree::Loop& loop,
+                      const Capabilities& caps);
 
 }  // namespace rune::graph

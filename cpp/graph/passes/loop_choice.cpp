@@ -131,7 +131,8 @@ class CoreChooser : Chooser {
   bool stays_in_registers() const {
     const auto& range = *graph_[loop_.end].as<End_Loop>();
     const bool is_known = !range.goes_on && range.start.is_constant() && range.stop.is_constant();
-    return is_known && expands_on_cores(graph_, tree_, loop_) && is_by_element(graph_, loop_);
+    return is_known && expands_on_cores(graph_, tree_, loop_, caps_) &&
+           is_by_element(graph_, loop_);
   }
 
   // That reading the value takes: movement has no memory of its own.
