@@ -57,6 +57,23 @@ def test_an_error_reaches_the_caller_and_nothing_is_written():
         jitted(np.ones((2, 3)), out)
 
 
+@pytest.mark.parametrize("dtype", (np.float32, np.float64)[: 1 + HAS_FLOAT64])
+@pytest.mark.parametrize("upper", (False, True))
+def test_large_cholesky_factors_are_those_of_numpy(dtype, upper):
+    x = RNG.standard_normal((520, 600)).astype(dtype)
+    a = x @ x.T
+    a[10, 20] += 1  # one of the triangles is not read
+    jitted = rune_jit.jit(lambda a: np.linalg.cholesky(a, upper=upper), fallback="error")
+    tolerance = 1e-4 if dtype == np.float32 else 1e-12
+    for given in (a, np.asfortranarray(a), a.T, np.repeat(a, 2, axis=0)[::2]):
+        expected, found = np.linalg.cholesky(given, upper=upper), jitted(given)
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * np.abs(expected).max())
+    a[515, 515] = -1
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+        jitted(a)
+
+
 def test_known_arrays_are_handed_over_as_they_are_at_the_call():
     def f(x):
         u = np.zeros(4)

@@ -1,0 +1,30 @@
+"""Linear algebra of large matrices on the host by SciPy's LAPACK, where SciPy is installed and
+NumPy takes most of its time for other things than LAPACK."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import numpy as np
+
+# Of fewer rows, a call takes less than a millisecond: importing scipy.linalg takes more.
+_LEAST_ROWS = 512
+
+
+def cholesky(a: Any, /, *, upper: bool = False) -> Any:
+    """np.linalg.cholesky(a, upper=upper). NumPy copies the matrix to and from LAPACK's order, element
+    by element, which takes as long as the factorization. SciPy's LAPACK is handed the transpose of a
+    matrix in C order, which lies as LAPACK wants it. It refuses the same matrices, and its results
+    agree with NumPy's up to rounding."""
+    is_large = type(a) is np.ndarray and a.ndim == 2 and a.shape[0] == a.shape[1] >= _LEAST_ROWS
+    has_lapack = is_large and a.dtype in (np.float32, np.float64)
+    if not has_lapack or importlib.util.find_spec("scipy") is None:
+        return np.linalg.cholesky(a, upper=upper)
+    from scipy.linalg import lapack
+
+    factorize = lapack.spotrf if a.dtype == np.float32 else lapack.dpotrf
+    factor, info = factorize(np.ascontiguousarray(a).T, lower=upper, clean=True)
+    if info != 0:
+        raise np.linalg.LinAlgError("Matrix is not positive definite")
+    return factor.T
