@@ -13,10 +13,12 @@ _LEAST_ROWS = 512
 
 
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
-    """np.linalg.cholesky(a, upper=upper). NumPy copies the matrix to and from LAPACK's order,
-    element by element, for as long as LAPACK factorizes. SciPy's LAPACK is handed the transpose of a matrix
-    in C order, which lies as LAPACK wants it. It refuses the same matrices, and its results agree
-    with NumPy's up to rounding."""
+    """np.linalg.cholesky(a, upper=upper).
+
+    NumPy copies the matrix to and from LAPACK's order, element by element, for as long as LAPACK
+    factorizes. SciPy's LAPACK is handed the transpose of a matrix in C order, which lies as LAPACK
+    wants it. It refuses the same matrices, and its results agree with NumPy's up to rounding.
+    """
     is_large = type(a) is np.ndarray and a.ndim == 2 and a.shape[0] == a.shape[1] >= _LEAST_ROWS
     has_lapack = is_large and a.dtype in (np.float32, np.float64)
     if not has_lapack or importlib.util.find_spec("scipy") is None:
