@@ -145,11 +145,11 @@ bool store_number(py::handle argument, DType dtype, ScalarStorage& storage) {
 }
 
 // What one run needs of its arguments: pointers, and what keeps them alive.
-class Arguments {
+class RunArguments {
  public:
   // Pointers to memory of `device`, or to the host's if it is null.
-  Arguments(std::span<const py::handle> arguments, const std::vector<ArrayType>& types,
-            std::shared_ptr<runtime::Device> device)
+  RunArguments(std::span<const py::handle> arguments, const std::vector<ArrayType>& types,
+               std::shared_ptr<runtime::Device> device)
       : device_(std::move(device)) {
     pointers_.reserve(types.size());
     numbers_.resize(types.size());
@@ -314,7 +314,7 @@ std::vector<py::object> BoundProgram::run_sized(std::span<const py::handle> argu
                                                 const std::vector<ArrayType>& outputs,
                                                 std::span<const int64_t> vars,
                                                 std::span<void* const> places) const {
-  Arguments in(arguments, inputs, host_memory_ ? nullptr : executable_->device);
+  RunArguments in(arguments, inputs, host_memory_ ? nullptr : executable_->device);
   std::vector<py::object> results;
   std::vector<void*> out;
   for (size_t i = 0; i < outputs.size(); ++i) {

@@ -130,7 +130,7 @@ PyObject* name_of(PyObject* self, void*) {
   return PyObject_GetAttrString(as_shortcut(self)->rule, "__name__");
 }
 
-PyTypeObject* make_type() {
+PyTypeObject* make_shortcut_type() {
   static PyMemberDef members[] = {
       {"__vectorcalloffset__", T_PYSSIZET, offsetof(ShortcutObject, vectorcall), READONLY, nullptr},
       {"__wrapped__", T_OBJECT_EX, offsetof(ShortcutObject, rule), READONLY, nullptr},
@@ -428,7 +428,7 @@ std::optional<PyObject*> attempt_operand(const ShortcutObject&, Arguments args) 
 }  // namespace
 
 void bind_shortcuts(py::module_& m) {
-  shortcut_type = make_type();
+  shortcut_type = make_shortcut_type();
   m.def(
       "shorten_operator",
       [](const py::object& rule, const py::str& ufunc, bool reflected) {

@@ -203,7 +203,7 @@ PyObject* init_view(PyObject* object, PyObject* const* args, Py_ssize_t n) {
 }
 
 // The buffer of the array that the object's method `_buffer` returns.
-int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+int get_tracer_buffer(PyObject* self, Py_buffer* view, int flags) {
   view->obj = nullptr;
   PyObject* array = PyObject_CallMethod(self, "_buffer", nullptr);
   if (!array) return -1;
@@ -327,9 +327,10 @@ void bind_tracers(py::module_& m) {
        nullptr},
       {nullptr, nullptr, 0, nullptr}};
   static PyMethodDef no_methods[] = {{nullptr, nullptr, 0, nullptr}};
-  m.add_object("TracerBase", reinterpret_cast<PyObject*>(make_type<TracerObject>(
-                                 "rune_jit._core.TracerBase", kTracerNames,
-                                 &new_object<&new_tracer>, &init_tracer, methods, &get_buffer)));
+  m.add_object("TracerBase",
+               reinterpret_cast<PyObject*>(make_type<TracerObject>(
+                   "rune_jit._core.TracerBase", kTracerNames, &new_object<&new_tracer>,
+                   &init_tracer, methods, &get_tracer_buffer)));
   m.add_object("StorageBase", reinterpret_cast<PyObject*>(make_type<StorageObject>(
                                   "rune_jit._core.StorageBase", kStorageNames,
                                   &new_object<&new_storage>, &init_storage, no_methods, nullptr)));

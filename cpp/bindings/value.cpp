@@ -53,7 +53,7 @@ PyObject* get_id(PyObject* self, void*) {
   return PyLong_FromUnsignedLong(as_value(self)->operand.value.id);
 }
 
-PyTypeObject* make_type() {
+PyTypeObject* make_value_type() {
   static PyMemberDef members[] = {
       {"shape", T_OBJECT_EX, offsetof(ValueObject, shape), READONLY, nullptr},
       {"dtype", T_OBJECT_EX, offsetof(ValueObject, dtype), READONLY, nullptr},
@@ -176,7 +176,7 @@ PyValue constant(PyGraph& g, const py::object& x) {
 }
 
 void bind_values(py::module_& m) {
-  value_type = make_type();
+  value_type = make_value_type();
   m.attr("Value") = py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(value_type));
 }
 

@@ -11,10 +11,6 @@ namespace rune::cuda {
 
 namespace {
 
-Address to_address(void* memory) {
-  return reinterpret_cast<Address>(memory);
-}
-
 // Sizes come in steps of an eighth of a power of two, at least of 512 bytes: sizes near to one
 // another share blocks, and at most an eighth is lost.
 size_t round_up(size_t bytes) {

@@ -14,10 +14,6 @@ namespace rune::cuda {
 
 namespace {
 
-Address to_address(const void* memory) {
-  return reinterpret_cast<Address>(memory);
-}
-
 int architecture_of(const Context& context) {
   return 10 * context.attribute(Attribute::ComputeMajor) +
          context.attribute(Attribute::ComputeMinor);

@@ -19,6 +19,10 @@ using GraphHandle = struct GraphObject*;
 using GraphNodeHandle = struct GraphNodeObject*;
 using GraphProgramHandle = struct GraphProgramObject*;
 
+inline Address to_address(const void* memory) {
+  return reinterpret_cast<Address>(memory);
+}
+
 // Results and attributes have the driver's numbers.
 constexpr Result kSuccess = 0;
 constexpr Result kOutOfMemory = 2;

@@ -13,10 +13,6 @@ constexpr size_t kLeastStaged = size_t{512} << 10;  // the driver is as fast bel
 constexpr size_t kPiece = size_t{8} << 20;
 constexpr double kBytesPerNs = 8;  // that one core copies
 
-Address to_address(const void* memory) {
-  return reinterpret_cast<Address>(memory);
-}
-
 // Whether the device reads and writes the memory directly. The calling thread has a context.
 bool is_pinned(const void* host) {
   int type = 0;  // of memory that the driver does not know

@@ -238,7 +238,7 @@ namespace {
 
 // What a loop has at most and an iteration at least to be expanded on cores. Iterations that read
 // other elements than they write do not stay in one kernel, and take longer to compile.
-constexpr double kMostExpandedNodes = 400, kMostNodesByElement = 600;
+constexpr double kMostNodesOnCores = 400, kMostNodesByElement = 600;
 constexpr double kLargeIteration = 1 << 16;
 
 // Whether what the iterations change is for the most part arrays that they write to in parts, and
@@ -298,7 +298,7 @@ bool expands_on_cores(const Graph& graph, const LoopTree& tree, const LoopTree::
     if (is_movement(node.kind()) || node.as<Carry>() || node.as<Update>()) continue;
     elements += static_cast<double>(max_elements(node.shape())) * reduced_elements(graph, node);
   }
-  const double most = is_by_element(graph, loop) ? kMostNodesByElement : kMostExpandedNodes;
+  const double most = is_by_element(graph, loop) ? kMostNodesByElement : kMostNodesOnCores;
   return elements >= kLargeIteration && expanded_nodes(graph, tree, loop) <= most &&
          !is_better_in_place(graph, tree, loop, caps);
 }

@@ -9,7 +9,7 @@ namespace rune::graph {
 namespace {
 
 // The least part of the elements that iterations must write of those that are computed.
-constexpr double kLeastUsed = 0.4;
+constexpr double kLeastWritten = 0.4;
 
 Value full_true(Builder& b, const Shape& shape) {
   return b.full(Scalar::of(DType::Bool, true), shape);
@@ -95,7 +95,7 @@ std::optional<Boxes> boxes_of_all(Builder& b, const Graph& graph, const Iteratio
     limits.push_back({1 + d, *first, *last});
     result.offsets[d] = least;
   }
-  if (used < kLeastUsed) return std::nullopt;
+  if (used < kLeastWritten) return std::nullopt;
   for (const Limits& each : limits) {
     if (!is_constant(b.shape(all))) return std::nullopt;
     const Ints shape = constants_of(b.shape(all));
@@ -142,7 +142,7 @@ std::optional<Value> write_last(Builder& b, std::vector<Boxes> writes, Value tar
   for (Boxes& boxes : writes) {
     if (boxes.size != 1 || !is_constant(b.shape(boxes.all))) return std::nullopt;
     const double part = static_cast<double>(max_elements(b.shape(boxes.all)));
-    if (part < kLeastUsed * static_cast<double>(num_elements(shape))) return std::nullopt;
+    if (part < kLeastWritten * static_cast<double>(num_elements(shape))) return std::nullopt;
     if (!boxes.written.valid()) boxes.written = full_true(b, b.shape(boxes.all));
     DimPairs around;
     for (size_t d = 0; d < shape.size(); ++d) {

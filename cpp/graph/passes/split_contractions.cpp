@@ -19,7 +19,7 @@ constexpr int64_t kLeastBytes = 512;
 constexpr int64_t kPartsOfBlock = 4;
 
 // Parts of a dot product for each core.
-constexpr int64_t kPartsPerCore = 4;
+constexpr int64_t kSharesPerCore = 4;
 
 // How many elements an operand has for each term of a sum.
 int64_t free_elements(const Contract& node, size_t operand, const Shape& shape) {
@@ -34,7 +34,7 @@ std::optional<int64_t> parts_on_cores(const Contract& node, const Shape& a, cons
   const bool is_dot =
       max_elements(a) == a[node.contract[0].first].constant() && max_elements(b) == max_elements(a);
   if (!is_dot || caps.num_cores == 1 || !is_long_reduction(a)) return std::nullopt;
-  return kPartsPerCore * caps.num_cores;
+  return kSharesPerCore * caps.num_cores;
 }
 
 std::optional<int64_t> choose_parts(const Contract& node, const Shape& a, const Shape& b,

@@ -24,7 +24,7 @@ struct TrigTable {
   std::vector<double> cos;  // of (cos(r) - 1 + r^2/2) / r^4, in r^2
 };
 
-const TrigTable& table_of(Value x) {
+const TrigTable& trig_table_of(Value x) {
   static const TrigTable kFloat32{
       131072.0,
       {1.5707963705062866, -4.371138828673793e-8, -1.7151245100058819e-15},
@@ -56,7 +56,7 @@ Value mulacc_error(Value a, double x, Value y, Value sum) {
 }
 
 Angle reduce_moderate(Value size) {
-  const TrigTable& t = table_of(size);
+  const TrigTable& t = trig_table_of(size);
   const Rounded n = round_product(size, 0.6366197723675814);
   // The first difference is exact.
   const Value first = mulacc(n.number, -t.pi_2[0], size);
@@ -157,7 +157,7 @@ Angle reduce_huge(Value size) {
         rest + (cast(next >> 62, f.dtype) + cast((next << 2) >> 1, f.dtype) * std::ldexp(1.0, -63));
   }
   const double unit = std::ldexp(1.0, -64);
-  const double pi_2 = table_of(size).pi_2[0], pi_2_low = table_of(size).pi_2[1];
+  const double pi_2 = trig_table_of(size).pi_2[0], pi_2_low = trig_table_of(size).pi_2[1];
   const Value first = cast(leading_bits, f.dtype) * unit;
   const Value second = rest * unit;
   const Value product = first * pi_2, second_product = second * pi_2;
@@ -176,7 +176,7 @@ struct SinCos {
 };
 
 SinCos sin_cos_of_rest(Value r) {
-  const TrigTable& t = table_of(r);
+  const TrigTable& t = trig_table_of(r);
   const Value z = r * r;
   const Value sin = mulacc(r * z, polynomial(z, t.sin), r);
   const Value cos = mulacc(z * z, polynomial(z, t.cos), mulacc(z, -0.5, 1.0));
@@ -187,7 +187,7 @@ SinCos sin_cos_of_rest(Value r) {
 // angle carried along.
 Value tan_of_rest(const Angle& angle, Value inverted) {
   const Value r = angle.rest;
-  const TrigTable& t = table_of(r);
+  const TrigTable& t = trig_table_of(r);
   const Value z = r * r;
   const Sum sin = add(r, mulacc(r * z, polynomial(z, t.sin), angle.low));
   const Value half = mulacc(z, -0.5, 1.0);
@@ -212,7 +212,7 @@ Value of_angle(Value x, Function function) {
   Emitter& e = *x.emitter;
   const Value size_bits = magnitude_bits(x);
   const Value size = from_bits(size_bits);
-  const uint64_t bound = Scalar::of(x.dtype(), table_of(x).moderate).bits();
+  const uint64_t bound = Scalar::of(x.dtype(), trig_table_of(x).moderate).bits();
   const Value result = e.acc(function(reduce_moderate(size)));
   e.if_(any_greater(size_bits, bound));
   const Value invalid = less_equal(format_of(x).infinity_bits(), size_bits);
