@@ -80,16 +80,16 @@ class MemoryEmitter {
   void take(std::vector<Value> values) { taken_ = std::move(values); }
   bool takes(Value v) const { return contains(taken_, v); }
 
-  // A thread's piece of a square of `pieces` pieces a side, in a workgroup whose threads have one
-  // each.
+  // The piece of a square that one thread of a workgroup computes. Each side of the square has
+  // `pieces` pieces.
   struct Piece {
     sym::Expr row, column;
     int64_t pieces;
   };
-  // Says that threads have such pieces, and shall exchange what they load transposed.
+  // Sets the thread's piece. Threads then exchange the vectors that they load transposed.
   void exchange(std::optional<Piece> piece);
   bool exchanges() const { return piece_.has_value(); }
-  // Loads what the threads will need of these elements of values in memory, and exchanges vectors.
+  // Loads the elements of these accesses that are in memory, and exchanges vectors of them.
   void fetch(const std::vector<Access>& accesses);
 
   // Makes all later loads prefetch elements, as the kernel's hints for the stage say.
@@ -126,7 +126,7 @@ class MemoryEmitter {
   // Loads elements of lanes that are far apart, for as many neighbouring points as there are lanes:
   // a vector for each lane, which has its elements of all points, and transposes these vectors.
   Var load_transposed(Var memory, const Access& access, const sym::Expr& position);
-  // What a load of a square would read first, and how far the rows of the square are apart.
+  // A square in memory: its first position, and the distance between its rows.
   struct Square {
     Var memory;
     sym::Expr start;
@@ -135,7 +135,7 @@ class MemoryEmitter {
       return memory.id == other.memory.id && start == other.start && stride == other.stride;
     }
   };
-  // A square that the workgroup's shared memory has, and the rows of it that were read from there.
+  // A square that has been copied to shared memory, and the rows that were read from there.
   struct Fetched {
     Square square;
     Var shared;
@@ -144,7 +144,7 @@ class MemoryEmitter {
   std::optional<Square> square_of(const Access& access) const;
   // The square's entry; null if it has not been fetched.
   Fetched* fetched(const Square& square);
-  // Where the row of this number is in shared memory, of the square of pieces in this row of them.
+  // The position in shared memory of row `row` of a square in the row `row_of_pieces` of pieces.
   Var place_in_square(const sym::Expr& row_of_pieces, int64_t row);
   std::vector<size_t> interleaved(const std::vector<Element>& elements, size_t first) const;
   void store_interleaved(const Location& location, const std::vector<Element>& elements,

@@ -49,10 +49,10 @@ class Uses {
   void dematerialize(uint32_t id, const std::vector<uint32_t>& users);
   const std::vector<bool>& materialized() const { return materialized_; }
   bool is_by_parts(uint32_t id) const { return by_parts_[id]; }
-  // Of a materialized value, in descending order.
+  // The uses by a materialized value, in descending order.
   const std::vector<Use>& of(uint32_t id) const { return uses_[id]; }
-  // What a materialized value adds to the text of its kernel: the nodes that are computed for it,
-  // each once for each of its demands.
+  // The number of nodes that are computed for a materialized value in its kernel. A node counts
+  // once for each of its demands.
   int64_t length(uint32_t id) const { return length_[id]; }
   // How many times all materialized values together compute an element of the node.
   double evaluated(uint32_t id) const { return evaluated_[id]; }

@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
+from rune_jit.capture.foreign import has_stand_in
 from rune_jit.capture.objects import is_library, methods_of, referred_to
 from rune_jit.errors import NumPyOnlyError
 
@@ -52,13 +53,13 @@ def refuse_class_test(code: types.CodeType) -> None:
 
 
 _answers: weakref.WeakKeyDictionary[type, str | None] = weakref.WeakKeyDictionary()
-# Of a container so many items are looked at, and of what methods refer to so many levels.
+# The items of a container, and the levels of references of methods, that are searched.
 _MOST, _LEVELS = 64, 3
 
 
 def class_test(x: Any) -> str | None:
-    """Why traced arrays must not reach the methods of x, which is a class, an object or a container
-    of some; None if they may."""
+    """The reason why the methods of x must not get traced arrays; None if there is none. x is a
+    class, an object, or a container of such."""
     if isinstance(x, (dict, list, tuple)):
         items = list(x.values() if isinstance(x, dict) else x)[:_MOST]
         return next((why for item in items if (why := _of_kind(_kind_of(item)))), None)
@@ -66,8 +67,8 @@ def class_test(x: Any) -> str | None:
 
 
 def class_test_behind(function: Any) -> str | None:
-    """The same of all that a function and the functions that it calls name: traced arrays may be in
-    containers when their code reads it."""
+    """The first class_test() of the objects that a function, and the functions that it calls, refer
+    to by name. (Their code may read traced arrays from containers.)"""
     function = getattr(function, "__func__", function)
     if not isinstance(function, types.FunctionType):
         return None
@@ -95,7 +96,7 @@ def _kind_of(x: Any) -> Any:
 
 
 def _of_kind(kind: Any) -> str | None:
-    if is_library(kind.__module__) or kind.__module__.startswith("numba."):
+    if is_library(kind.__module__) or has_stand_in(kind):
         return None
     if kind not in _answers:
         try:

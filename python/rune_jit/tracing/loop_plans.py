@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 
 class LoopRefused(BaseException):
-    """A loop turns out to be none of the program while its body is traced: the trace begins again
-    without it. (No Exception: the traced function must not handle it.)"""
+    """Ends a trace inside of a loop. The trace begins again, without this loop or with what it has
+    found out about it. (No Exception: the traced function must not handle it.)"""
 
 
 class LoopPeeled(LoopRefused):

@@ -1,7 +1,7 @@
-"""Lists whose length data decide: loops of the program append to them under conditions, or run as
-often as data decide. The program has arrays in the place of such a list, and how many rows of them
-are filled; the list gets its items when the program has run. A loop that is a function of its own
-(apart.py) has such lists:
+"""Lists whose final length depends on data: a compiled loop appends to them under a condition, or
+the number of its iterations depends on data. The program represents such a list, called a growing
+list, by arrays of a fixed number of rows and a count of the filled rows. After the run the rows
+become items of the list. A loop that is a function of its own (apart.py) uses such lists so:
 
     for i in range(n):                      out = growing(7, "out")
         if x[i] > 0:                        for i in range(n):
@@ -28,17 +28,17 @@ from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
-# How many bytes and rows the arrays of a list have at most before it is known how long it becomes.
+# The most bytes and rows of the arrays of a list whose final length is not known yet.
 _FIRST_BYTES, _FIRST_ROWS = 2**20, 2**16
 _MOST_BYTES = 2**30
-# How many rows those of a stack have at most. They become more if no program has run in more than
-# so many calls in a row (for a trial of NumPy, there are two).
+# The most rows of the arrays of a stack. They grow after more than _MOST_WITHOUT calls in a row
+# in which no program ran (a trial of NumPy makes two such calls).
 _MOST_ROWS = 2**22
 _MOST_WITHOUT = 3
 
 
 class Rows(NamedTuple):
-    """Arrays in the place of items, or of parts of items, that are alike."""
+    """An array of items, or of one part of each item; all have the same kind."""
 
     kind: str  # "Python's", "NumPy's", "unsure" or "array"
     values: Any
@@ -46,31 +46,31 @@ class Rows(NamedTuple):
 
 
 class Filled(NamedTuple):
-    """What a list gets."""
+    """The items that a program has put into a list: the rows from `first` to `count`."""
 
     count: Any
     items: Any  # Rows, or a tuple or list of such
-    first: Any = 0  # the rows before it have been taken off
+    first: Any = 0  # the loop has removed the rows before it
 
 
 class Capacity:
-    """How many rows a list has room for. `is_stack`: whether its loop reads it, too."""
+    """The number of rows that a list has room for. `is_stack`: the loop also reads the list."""
 
     def __init__(self, is_stack: bool = False) -> None:
         self.is_stack = is_stack
-        self.learned = 0  # what is known to be enough
-        self.last = 0  # what the last program has
-        self.before = 0  # how long the list is where no program runs
-        self.likely = _FIRST_ROWS  # how long a stack hardly becomes
-        self._without = 0  # how many calls in a row no program ran
+        self.learned = 0  # rows that earlier calls needed
+        self.last = 0  # rows in the last program
+        self.before = 0  # length of the list before a loop that runs without a program
+        self.likely = _FIRST_ROWS  # rows that few stacks exceed
+        self._without = 0  # number of calls in a row in which no program ran
 
     def note_program(self) -> None:
         self._without = 0
 
     def note(self, count: int, is_decided: bool) -> None:
-        """Notes by how many items a list has become longer when no program ran; `is_decided`:
-        because NumPy is faster."""
-        if self.is_stack:  # it may have been longer than in the end
+        """Records that a list grew by `count` items in a call without a program. `is_decided`: no
+        program ran because NumPy is faster."""
+        if self.is_stack:  # at times it may have been longer than at the end
             self._without += 1
             if self._without > _MOST_WITHOUT and self.last > 0 and not is_decided:
                 self.learned = max(self.learned, min(8 * self.last, _MOST_ROWS))
@@ -83,7 +83,7 @@ Lists = dict[str, tuple[Any, Capacity]]  # lists; stacks may be deques
 
 
 class _Given(threading.local):
-    """The lists of the loops that run."""
+    """The lists of the running loops, innermost loop last."""
 
     def __init__(self) -> None:
         self.lists: list[Lists] = []
@@ -94,7 +94,7 @@ running = _Given()
 
 @contextmanager
 def growing_lists(lists: Lists) -> Iterator[None]:
-    """A loop's function is called that makes these lists longer, by name."""
+    """Makes these lists, by name, available to the loop's function inside of the `with` block."""
     running.lists.append(lists)
     try:
         yield
@@ -103,13 +103,13 @@ def growing_lists(lists: Lists) -> Iterator[None]:
 
 
 def growing(name: str) -> Any:
-    """The list, if the loop's function runs as it is; while it is traced, another one."""
+    """The list `name` of the running loop; while the loop is traced, an empty list in its place."""
     return in_place_of(name, Growing)
 
 
 def in_place_of(name: str, make: Callable[..., Growing]) -> Any:
-    """What the loop makes longer, if its function runs as it is. While it is traced, an empty list,
-    for which make(trace, name, list, capacity) gives the arrays."""
+    """The container `name` of the running loop. While the loop is traced, a new empty list, which
+    make(trace, name, list, capacity) represents by arrays."""
     items, capacity = running.lists[-1][name]
     trace = current_trace()
     if trace is None or isinstance(trace, SegmentedTrace):
@@ -122,8 +122,8 @@ def in_place_of(name: str, make: Callable[..., Growing]) -> Any:
 
 
 def watch(trace: Trace, name: str, items: list[Any], least: int) -> None:
-    """Lets a list of a trace have arrays in its place if data decide how long it becomes, with
-    rows for at least so many items."""
+    """Lets arrays represent a list of the trace if its final length depends on data. The arrays
+    have at least `least` rows."""
     assert trace.loops is not None
     capacity = Capacity()
     capacity.learned = least
@@ -131,18 +131,18 @@ def watch(trace: Trace, name: str, items: list[Any], least: int) -> None:
 
 
 def result_of(trace: Trace, items: list[Any]) -> Filled | list[Any]:
-    """What such a list gets."""
+    """The items that the program puts into a list that was given to watch()."""
     assert trace.loops is not None
     return trace.loops.growing[id(items)].filled()  # type: ignore[no-any-return]
 
 
 def items_of(x: Filled) -> list[Any]:
-    """The items, after a run."""
+    """The items as Python objects, after a run."""
     return _items(x.items, slice(0, int(x.count)))
 
 
 def filled(name: str, items: list[Any]) -> Filled | list[Any] | int:
-    """What the list gets; how much longer it is if it has got that."""
+    """The items that the program puts into the list. Without a program: by how many it grew."""
     trace = current_trace()
     if trace is None or isinstance(trace, SegmentedTrace):
         return len(items) - running.lists[-1][name][1].before
@@ -151,8 +151,8 @@ def filled(name: str, items: list[Any]) -> Filled | list[Any] | int:
 
 
 def fill(lists: Lists, found: tuple[Any, ...], is_decided: bool) -> None:
-    """Makes the lists longer by what `filled` has returned, in their order; `is_decided` is that of
-    Capacity.note."""
+    """Appends to each list the items that filled() returned for it, in the order of the lists. For
+    `is_decided` see Capacity.note."""
     for (items, capacity), new in zip(lists.values(), found, strict=True):
         if type(new) is int:
             capacity.note(new, is_decided)
@@ -190,7 +190,7 @@ def _items(of: Any, filled: slice) -> list[Any]:
 
 
 class Leaf(NamedTuple):
-    """Of which kind a part of all items is."""
+    """The kind of one part of each item: numbers or arrays."""
 
     kinds: Kinds | None  # of numbers
     dtype: Any = None  # of arrays
@@ -198,18 +198,18 @@ class Leaf(NamedTuple):
 
 
 class Plan:
-    """What traces have found out about a list."""
+    """The facts about a list that earlier traces of the loop have found."""
 
     def __init__(self) -> None:
-        self.sites: dict[Any, int] = {}  # where code appends to it, and how often at most
+        self.sites: dict[Any, int] = {}  # by place that appends: the most times that it does so
         self.structure: Any = None  # of an item
         self.leaves: list[Leaf] | None = None
         self.is_refused = False
-        self.is_guess = False  # whether values of a dict are taken for integers until one is known
+        self.is_guess = False  # no value of a dict is known yet; they are assumed to be integers
 
 
 class Growing:
-    """Such a list in a trace."""
+    """A growing list in a trace."""
 
     def __init__(self, trace: Trace, name: str, items: list[Any], capacity: Capacity) -> None:
         assert trace.loops is not None
@@ -221,12 +221,12 @@ class Growing:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether arrays stand for the list."""
+        """Whether arrays represent the list."""
         return self._plan is not None and not self._plan.is_refused
 
     def want(self) -> None:
-        """Makes arrays stand for the list from now on, unless none can. Raises LoopRefused: the
-        trace begins again."""
+        """Makes the next trace represent the list by arrays, and raises LoopRefused to begin it.
+        Does nothing if the list has a plan already."""
         if self._plan is not None:
             return
         self._loops.plans.growing[self._name] = Plan()
@@ -242,7 +242,7 @@ class Growing:
         self._room = self._capacity.last = max(1, min(bound, first), self._capacity.learned)
         if self._room * width > _MOST_BYTES:
             self._refuse("it appends large arrays to a list under a condition")
-        # (The last row takes what there is no room for.)
+        # (Items for which there is no room are written to the last row.)
         self._arrays = [self._array([self._room + 1, *x.shape], _dtype(x)) for x in leaves]
         self._pythons = [
             self._array([self._room + 1], np.dtype(bool)) if _is_unsure(x) else None for x in leaves
@@ -276,8 +276,8 @@ class Growing:
         return array[at]._value_in(self._trace)
 
     def _learn(self, structure: Any, leaves: list[Leaf], site: Any) -> None:
-        """Notes of which kinds an item is, and where it is appended (None: it takes the place of
-        another one). If that is not known yet, the trace begins again. Raises LoopRefused."""
+        """Records the kinds of an item's parts and the place that appends it (None: the item
+        replaces another one). Raises LoopRefused, which restarts the trace, if this was news."""
         plan = self._plan
         assert plan is not None
         # (Iterations that run apart are not counted.)
@@ -341,7 +341,7 @@ class Growing:
         raise LoopRefused
 
     def filled(self) -> Filled | list[Any]:
-        """What the list gets."""
+        """The items that the program puts into the list."""
         plan, builder = self._plan, self._trace.builder
         if not self.is_wanted or plan is None or plan.leaves is None:
             return self._items
@@ -355,7 +355,7 @@ class Growing:
 
 
 def taken_apart(value: Any, leaves: list[Any]) -> Any:
-    """The structure of a value of tuples and lists; its parts are added to `leaves`."""
+    """Returns the structure of nested tuples and lists, and appends their leaves to `leaves`."""
     if type(value) in (tuple, list):
         return (type(value), *[taken_apart(x, leaves) for x in value])
     leaves.append(value)

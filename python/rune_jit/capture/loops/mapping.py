@@ -1,4 +1,4 @@
-"""Arrays in the place of a dict or set of integers that a loop makes longer (dicts.py)."""
+"""A hash table of arrays for a dict or set of integers that a loop adds items to (dicts.py)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FACTOR = 0x9E3779B97F4A7C15 - 2**64
 
 
 def stack_or_dict(name: str, initial: tuple[Any, ...], size: int) -> Any:
-    """As `stack`, of a list, queue, dict or set."""
+    """The same as `stack`, for a list, queue, dict or set."""
     items, _ = running.lists[-1][name]
     if not is_dict(items):
         return stack(name, initial, size)
@@ -41,7 +41,7 @@ def stack_or_dict(name: str, initial: tuple[Any, ...], size: int) -> Any:
 
 
 class Mapping(Stack):
-    """Such a dict or set in a trace. The leaves of an item are those of its key and its value."""
+    """A dict or set in a trace. An item's leaves are those of its key, then those of its value."""
 
     def __init__(
         self,
@@ -52,13 +52,13 @@ class Mapping(Stack):
         initial: tuple[Any, ...],
         of: Any,
     ) -> None:
-        """`of` is the dict or set itself, `initial` what it holds: keys, or pairs."""
+        """`of` is the dict or set. `initial` has its items: keys, or pairs of key and value."""
         assert trace.loops is not None
         plan = trace.loops.plans.growing.setdefault(name, Plan())
         plan.sites["called"] = 2**50
         Growing.__init__(self, trace, name, items, capacity)
         self._is_set, self.counts = type(of) is set, type(of) is Counter
-        # What a key gets that is read and is not there.
+        # The value of a missing key that is read.
         self.default = (of.default_factory or int)() if type(of) is defaultdict else None
         if self.is_wanted and plan.leaves is not None:
             self._leaves = plan.leaves
@@ -79,7 +79,7 @@ class Mapping(Stack):
         self._slots = Tracer(trace, slots, scalar=False)
 
     def _begin(self, key: Any, value: Any) -> None:
-        """Adds an item that is there before the loop."""
+        """Adds an item that the dict or set holds before the loop."""
         parts = self._known(key)
         if not self._is_set:
             self._known_value(value)
@@ -96,10 +96,10 @@ class Mapping(Stack):
 
     _initial = 0
 
-    # What is known of keys and values.
+    # The kinds of keys and values.
 
     def _known(self, key: Any) -> list[Any]:
-        """The numbers of a key, of which kinds are known from then on. Raises LoopRefused."""
+        """The numbers of a key, after recording their kinds. Raises LoopRefused."""
         self._require()
         structure, parts = self._parts(key)
         kinds = [self._kind(x) for x in parts]
@@ -116,8 +116,8 @@ class Mapping(Stack):
         return parts
 
     def _note(self, structure: Any, kinds: list[Leaf], which: int) -> None:
-        """Notes of which kinds a key (0) or value (1) is. If that is not known yet, the trace
-        begins again."""
+        """Records the kinds of a key (`which` 0) or value (1). Raises LoopRefused, which restarts
+        the trace, if this was news."""
         plan = self._plan
         assert plan is not None
         if plan.structure is None:  # (until a value is assigned)
@@ -142,7 +142,7 @@ class Mapping(Stack):
         plan.leaves = [*keys, *new] if which else [*new, *values]
         raise LoopRefused
 
-    # What the algorithms do.
+    # The operations that the algorithms of hashing.py use.
 
     def _hash(self, parts: list[Any]) -> Tracer:
         mixed: Any = 0
@@ -170,18 +170,18 @@ class Mapping(Stack):
         return self._integer(self._part(self._slots, (at,)))
 
     def _row_of_slot(self, at: Tracer) -> Tracer:
-        """The row in a slot, or the first one."""
+        """The row that a slot refers to; row 0 for a free slot."""
         return Tracer(self._trace, self._of("maximum", self._row_in(at), 0), scalar=True)
 
     def holds(self, at: Tracer, wanted: bool) -> Tracer:
-        """Whether a slot has a row, if that is wanted; whether it has none, otherwise."""
+        """Whether a slot is taken, if `wanted`; otherwise whether it is free."""
         builder = self._trace.builder
         found = self._of("greater_equal" if wanted else "less", self._row_in(at), 0)
         number = builder.python_number(found, False)
         return Tracer(self._trace, builder.operator("not_equal", [number, 0.0]), scalar=True)
 
     def is_other(self, at: Tracer, key: Any) -> Tracer:
-        """Whether a slot has the row of another key."""
+        """Whether another key has taken the slot."""
         _, parts = self._parts(key)
         row = self._row_of_slot(at)
         same: Any = None
@@ -194,7 +194,7 @@ class Mapping(Stack):
         return Tracer(self._trace, other, scalar=True)
 
     def insert(self, at: Tracer, key: Any) -> None:
-        """Gives a free slot to a key."""
+        """Puts a key into a free slot."""
         builder, count = self._trace.builder, self._now(self._count)
         fits = self._of("less", count, self._room)
         row = self._at(count, fits)
@@ -217,8 +217,8 @@ class Mapping(Stack):
             self._arrays, self._pythons = arrays, pythons
 
     def value_at(self, at: Tracer, is_there: bool) -> Any:
-        """The value of the key in a slot. If there is none, the loop fails, unless the value does
-        not matter."""
+        """The value of the key in a slot. With `is_there` the slot must be taken: else the loop
+        fails. Without it, a free slot gives any value."""
         assert self._plan is not None
         row = self._row_of_slot(at)
         if is_there:
@@ -261,7 +261,7 @@ def _is_integer(dtype: Any) -> bool:
 
 
 def on_dict(what: str, d: Any, *of: Any) -> Any:
-    """Does what a loop does with the dict or set itself."""
+    """Performs an operation of a loop on the dict or set itself."""
     if what == "contains":
         return (of[0] in d) is of[1]
     if what == "get":

@@ -1,4 +1,4 @@
-"""Arrays in the place of a list or queue that a loop reads, too (stacks.py)."""
+"""Arrays that represent a list or queue that a loop both reads and changes (stacks.py)."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _MOST = 2**31
 
 
 def stack(name: str, initial: tuple[Any, ...], size: int) -> Any:
-    """The list, if the loop's function runs as it is; while it is traced, another one. `initial` is
-    what it holds, `size` how many numbers an item is (0: it is no tuple)."""
+    """The list `name` of the running loop; while the loop is traced, an empty list in its place.
+    `initial` has its items, each a tuple of `size` numbers, or one number if `size` is 0."""
     return in_place_of(name, functools.partial(Stack, initial=initial, size=size))
 
 
 class Stack(Growing):
-    """Such a list in a trace: the rows from `_first` to `_count` are its items."""
+    """A list or queue in a trace. Its items are the rows from `_first` to `_count`."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Stack(Growing):
         return super()._kind(x)
 
     def _parts(self, value: Any) -> tuple[Any, list[Any]]:
-        """The structure of an item, and its numbers."""
+        """The structure of an item and its numbers. Refuses other values."""
         parts: list[Any] = []
         structure = taken_apart(value, parts)
         are_atoms = structure is None or structure == (tuple, *[None] * len(parts))
@@ -101,7 +101,7 @@ class Stack(Growing):
         return structure, parts
 
     def _small(self, x: Any) -> Any:
-        """A number that is no Python integer of unknown size."""
+        """The number x, with a guard that it is small if it is a traced Python integer."""
         limits = (x.low, x.high) if type(x) is Size else (x, x) if type(x) is int else (0, 0)
         if max(map(abs, limits)) > _MOST:
             self._refuse("it appends a large integer to a list that it reads")
@@ -115,7 +115,7 @@ class Stack(Growing):
         self._trace.guess()
         return Tracer(self._trace, builder.assume_small(operand), scalar=True)
 
-    # Numbers of the trace, of NumPy's types.
+    # Operations on traced numbers with NumPy's dtypes.
 
     def _of(self, name: str, *operands: Any) -> Any:
         return self._trace.builder.ufunc(name, list(operands))[0]
@@ -131,14 +131,14 @@ class Stack(Growing):
         return self._of("subtract", self._now(self._count), self._now(self._first))
 
     def _at(self, position: Any, holds: Any) -> Tracer:
-        """A row. If it is none, the list fails, and so does the loop: an index out of bounds ends
-        it."""
+        """The row at a position. Unless `holds`, the loop fails: the row is then out of bounds,
+        which ends the loop."""
         failed = self._of("logical_or", self._now(self._failed), self._of("logical_not", holds))
         self._set(self._failed, failed)
         made = self._trace.builder.select(holds, position, self._room + 1)
         return Tracer(self._trace, made, scalar=True)
 
-    # What the loop does.
+    # The operations of the loop on the list.
 
     def append(self, value: Any, site: Any) -> None:
         self._require()
@@ -150,7 +150,7 @@ class Stack(Growing):
         self._set(self._count, self._of("add", position, 1))
 
     def push(self, value: Any) -> None:
-        """Appends a value at a place that code may reach any number of times."""
+        """Appends a value. The code that calls it may do so any number of times."""
         assert self._plan is not None
         if "called" not in self._plan.sites:
             self._plan.sites["called"] = 2**50
@@ -158,7 +158,7 @@ class Stack(Growing):
         self.append(value, None)
 
     def less(self, a: Any, b: Any) -> Tracer:
-        """a < b. It fails for tuples that hold NaN: Python asks whether it is the same object."""
+        """a < b. Fails for tuples with NaN: Python compares their items by identity first."""
         operands = [[self._trace.operand(x) for x in self._parts(y)[1]] for y in (a, b)]
         pairs = [
             tuple(map(self._trace.builder.value, pair)) for pair in zip(*operands, strict=True)
@@ -251,7 +251,7 @@ class Stack(Growing):
 
 
 def stack_of(items: Any) -> Any:
-    """The Stack that stands for a list, if one does."""
+    """The Stack that represents a list; None if there is none."""
     trace = current_trace()
     loops = trace.loops if trace is not None else None
     return loops.growing.get(id(items)) if loops is not None else None
@@ -292,7 +292,7 @@ def put(items: Any, position: Any, value: Any) -> None:
 
 
 def are_items(items: Any) -> bool:
-    """Whether `items` is the list itself, for which no arrays stand."""
+    """Whether `items` is the list itself, which no arrays represent."""
     return stack_of(items) is None
 
 
