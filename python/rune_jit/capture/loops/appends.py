@@ -104,7 +104,7 @@ def appended(items: Any, value: Any) -> Any:
 
 
 def last(items: Any, kept: Any) -> Any:
-    """items[-1], which is `kept` where the iterations of a loop are what makes the list longer."""
+    """items[-1]; `kept` while a loop of the program that appends to the list is traced."""
     trace = current_trace()
     loops = trace.loops if trace is not None else None
     is_kept = loops is not None and loops.open and id(items) in loops.open[-1].lists
@@ -112,8 +112,8 @@ def last(items: Any, kept: Any) -> Any:
 
 
 def last_of(name: str) -> Any:
-    """The last item of the list that a local variable of the caller stands for; UNSET if there is
-    none."""
+    """The last item of the list in the caller's local variable `name`. UNSET if the variable is no
+    list or the list is empty."""
     items = sys._getframe(1).f_locals.get(name)
     return items[-1] if type(items) is list and items else UNSET
 
@@ -154,8 +154,8 @@ class Appends:
         reaches: Callable[[Any], bool],
         replaced: list[tuple[Any, Any]],
     ) -> None:
-        """`reaches`: whether the body reaches a list that is from outside of it; `replaced`: what
-        stands in the body for lists, dicts and objects that iterations replace, and what these are
+        """`reaches` tells whether the body reaches a list from outside of it. `replaced` has a pair
+        for each list, dict or object that iterations replace: its stand-in in the body, and the one
         before the loop."""
         self._trace, self._body, self._range, self._reaches = trace, body, numbers, reaches
         self._replaced = replaced
