@@ -117,6 +117,14 @@ TEST_F(Map, RowsOfAStencilShareTheirLoads) {
   EXPECT_EQ(k.iter.unroll(1), 3);  // vectors of one row, whose stores share lines
 }
 
+TEST_F(Map, RowsOfNarrowVectorsAreComputedVectorByVector) {
+  Capabilities narrow = cores();
+  narrow.vector_bits = 256;
+  const Kernel k = kernel_at(schedule_of(b, {blur(b, 301)}, narrow), 0);
+  EXPECT_GT(k.iter.unroll(0), 1);
+  EXPECT_EQ(k.iter.unroll(1), 1);
+}
+
 TEST_F(Map, RowsThatShareLittleStayApart) {
   const Value x = input(b, {301, 257});
   const auto at = [&](int64_t i, int64_t j) { return b.shrink(x, {{i, i + 300}, {j, j + 256}}); };
