@@ -39,7 +39,7 @@ from rune_jit.capture.objects import (
     refuse_stateful,
     refuse_streams,
 )
-from rune_jit.capture.state import Slot, Unbound, bound_members, watched_place
+from rune_jit.capture.state import Slot, Unbound, bound_members, refuse_other_order, watched_place
 from rune_jit.capture.told_apart import ToldApart
 from rune_jit.chunked.arrays import is_dask_array
 from rune_jit.errors import StateChangedError, UnsupportedOpError
@@ -405,6 +405,7 @@ class Watch:
                 slots += [Slot("item", held, key) for key in new]
                 what = what or next(iter(new), None)
         for copy, held, before, real in self._copies:
+            refuse_other_order(function, type(copy), before, held)
             if not _is_broken("items", held, None, before):
                 continue
             if held is copy:

@@ -374,9 +374,8 @@ class Rebinder:
         slots = {key[2]: x for key, x in self._state.items() if key[:2] == ("item", id(live))}
         if slots:
             self._attributes.append((live, now))
+        now.update({name: x for name, x in (held | slots).items() if x is not ABSENT})
         held = {name: x for name, x in held.items() if name not in slots}
-        now.update(held)
-        now.update({name: x for name, x in slots.items() if x is not ABSENT})
         refuse_identity_in_methods(type(holder), held.values())
         for base in type(copy).__mro__[:-1]:
             for name, raw in vars(base).items():
