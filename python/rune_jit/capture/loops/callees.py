@@ -71,6 +71,8 @@ class _Callee:
                 f"{trace.name}: cannot trace `is` between an argument and an array (it may be the"
                 " array in other calls)"
             )
+        if type(x) is Tracer and type(y) is Tracer and trace.loops is not None:
+            trace.loops.check_memory(x._storage, y._storage)
         return (rebind.outside(x) is rebind.outside(y)) is wanted
 
 
