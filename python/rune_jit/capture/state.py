@@ -11,6 +11,7 @@ import types
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
+from rune_jit import trees
 from rune_jit.errors import UnsupportedOpError
 
 
@@ -162,7 +163,8 @@ def containers(x: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
 
 def places(x: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     """The lists, dicts and dataclasses in x, with their paths."""
-    if is_record := dataclasses.is_dataclass(x) and not isinstance(x, type):
+    is_record = dataclasses.is_dataclass(x) and not (isinstance(x, type) or trees.is_endless(x))
+    if is_record:
         items: Any = getattr(x, "__dict__", {}).items()
     elif isinstance(x, (list, tuple)) or type(x) is dict:
         items = x.items() if type(x) is dict else enumerate(x)
