@@ -138,14 +138,15 @@ def take_apart(
 
 
 def _check_count(name: str, arguments: dict[str, Any]) -> None:
-    """Raises UnkeyedError for a list or tuple of many numbers: a program would take each of them as
-    an argument of its own."""
+    """Raises UnkeyedError for a list, tuple or dict of many numbers: a program would take each of
+    them as an argument of its own."""
     for argument, value in arguments.items():
         count, items = 1, value
         for _ in range(_MOST_DIMENSIONS):
-            if type(items) not in (list, tuple) or not items:
+            if type(items) not in (list, tuple, dict) or not items:
                 break
-            count, items = count * len(items), items[0]
+            first = next(iter(items.values() if type(items) is dict else items))
+            count, items = count * len(items), first
         if count > _MOST_NUMBERS and type(items) in (int, float, bool, complex):
             raise UnkeyedError(
                 f"{name}: cannot trace about {count:,} numbers as arguments (argument {argument},"

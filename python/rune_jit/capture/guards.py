@@ -34,6 +34,7 @@ from rune_jit.capture.matching import (
 from rune_jit.capture.names import Names, guards_on_absence, names_in
 from rune_jit.capture.objects import (
     INSTALLED,
+    PLAIN,
     is_foreign_array,
     is_library,
     refuse_stateful,
@@ -251,7 +252,8 @@ class Watch:
                 self.guard_content(x)
             if isinstance(x, (dict, list, deque, tuple)):
                 for item in x.values() if isinstance(x, dict) else x:
-                    self.look(item)
+                    if type(item) not in PLAIN:
+                        self.look(item)
             self.told_apart.note([x])
             self._look_at_instance(x)
 

@@ -175,9 +175,14 @@ def _is_plain(x: Any) -> bool:
     return x is None or isinstance(x, (int, float, complex, str, bytes, np.ndarray, np.generic))
 
 
+# What holds nothing.
+PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None)})
+
+
 def _held_by(x: Any) -> list[Any]:
-    """What x, which can be copied, holds."""
-    return list(x if isinstance(x, (list, tuple)) else (x if type(x) is dict else vars(x)).values())
+    """What x, which can be copied, holds, but for numbers and texts."""
+    held = x if isinstance(x, (list, tuple)) else (x if type(x) is dict else vars(x)).values()
+    return [item for item in held if type(item) not in PLAIN]
 
 
 def has_usual_tests(kind: type) -> bool:
