@@ -174,7 +174,7 @@ class ModuleView(types.ModuleType):
         read: Callable[[str], Any],
         assign: Callable[[str, Any], None] | None = None,
     ) -> None:
-        super().__init__(module.__name__, module.__doc__)
+        super().__init__(module.__name__, getattr(module, "__doc__", None))  # not of C libraries
         object.__setattr__(self, "_module", module)
         object.__setattr__(self, "_read", read)
         object.__setattr__(self, "_assign", assign or functools.partial(setattr, module))
