@@ -6,6 +6,7 @@ coordinates and attributes of xarray's arrays, too, whose elements are their chi
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import enum
 import functools
@@ -107,8 +108,8 @@ def _key_of(x: Any) -> Any:
     """As static_key, of containers that change, too: by their present content."""
     if isinstance(x, dict):
         return type(x), tuple((static_key(name), _key_of(value)) for name, value in x.items())
-    if isinstance(x, (list, tuple)):
-        return type(x), tuple(map(_key_of, x))
+    if isinstance(x, (list, tuple, collections.deque)):
+        return type(x), getattr(x, "maxlen", None), tuple(map(_key_of, x))
     if isinstance(x, np.ndarray):
         content = tuple(map(static_key, x.flat)) if x.dtype.hasobject else x.tobytes()
         return type(x), x.dtype, x.shape, content
@@ -164,7 +165,9 @@ def _unflatten_record(structure: _Structure, children: Any) -> Any:
 
 
 def _copied(x: Any) -> Any:
-    """x with copies of the lists, dicts and sets in it."""
+    """x with copies of the lists, dicts, sets and queues in it."""
+    if type(x) is collections.deque:
+        return collections.deque(map(_copied, x), x.maxlen)
     if type(x) in (list, tuple):
         return type(x)(map(_copied, x))
     if type(x) is dict:

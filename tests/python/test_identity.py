@@ -65,7 +65,7 @@ OF_GLOBALS = {
     "an attribute": lambda x: x * 2 if SETTINGS.op is np.add and SETTINGS.best is min else x,
     "an attribute of a class": lambda x: x * 2 if Settings.reduction is max else x,
     "a function of the user's": lambda x: TABLE[0](x) if TABLE[0] is _helper else x,
-    "an array": lambda x: x * 2 if WEIGHTS is WEIGHTS else x,  # noqa: PLR0124
+    "an array": lambda x: x * 2 if WEIGHTS is WEIGHTS else x,
     "equality": lambda x: x * (FUNCTIONS["min"] == min) * {max: 2, min: 3}[FUNCTIONS["max"]],
     "called by another name": lambda x: [f(x[0], x[1]) for f in (max, min)],
     "a class": lambda x: x * 2 if x.dtype.type is np.float64 else x,

@@ -4,6 +4,7 @@ share."""
 from __future__ import annotations
 
 import dataclasses
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -280,3 +281,16 @@ def test_a_list_of_linked_dataclasses() -> None:
     for i in range(5):
         ours, theirs = jitted(ours, i), append(theirs, i)
         assert ours == theirs
+
+
+def test_a_queue_in_a_dataclass() -> None:
+    def appends(layer: Any, x: Any) -> Any:
+        layer.rng.append(float(x.sum()))
+        return layer.weights * x * len(layer.rng)
+
+    ours, theirs = (_Layer(np.ones(3), 1, deque([0.0], 3)) for _ in range(2))
+    jitted = rune_jit.jit(appends, fallback="silent")
+    for i in range(4):
+        x = np.arange(3.0) + i
+        assert_matches(jitted(ours, x), appends(theirs, x))
+        assert ours.rng == theirs.rng

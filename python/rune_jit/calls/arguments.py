@@ -122,7 +122,10 @@ def take_apart(
     statics = {name: arguments.pop(name) for name in static_names if name in arguments}
     _check_count(name, arguments)
     receiver = arguments["self"] if next(iter(arguments), None) == "self" else None
-    leaves, treedef = trees.flatten(list(arguments.values()), receiver)
+    try:
+        leaves, treedef = trees.flatten(list(arguments.values()), receiver)
+    except TypeError as error:  # a record holds what has no hash
+        raise UnkeyedError(f"{name}: cannot trace its arguments ({error})") from None
     sizes = dynamic.of(arguments, leaves, receiver) if dynamic else ()
     static_leaves = _core.static_leaves(leaves)
     for position in static_leaves:

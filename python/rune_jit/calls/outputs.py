@@ -14,7 +14,6 @@ from rune_jit.rules.indexing.selection import Selection
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
-
 # Of which results are what they are.
 _PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None)})
 

@@ -55,10 +55,11 @@ def refuse_class_test(code: types.CodeType) -> None:
 
 
 def refuse_identity_in_methods(kind: type, held: Iterable[Any]) -> None:
-    """Raises UnsupportedOpError for an object that holds functions, if properties or special methods
-    of its class, which Python calls itself, compare by `is`: in a copy of the object others stand
-    for the functions."""
-    if not any(has_stand_in(type(x)) for x in held):
+    """Raises UnsupportedOpError for an object that holds functions, if properties or special
+    methods of its class, which Python calls itself, compare by `is`: in a copy of the object others
+    stand for the functions."""
+    kinds: list[Any] = [type(x) for x in held]
+    if not any(map(has_stand_in, kinds)):
         return
     for base in kind.__mro__[:-1]:
         for name, raw in vars(base).items():

@@ -49,6 +49,7 @@ from rune_jit.capture.objects import (
 from rune_jit.capture.outside import UNIQUE, of_numpy, outside_of
 from rune_jit.capture.random_methods import Outside
 from rune_jit.capture.shim import (
+    IMPURE,
     ModuleView,
     of_lists,
     original,
@@ -452,8 +453,7 @@ class Rebinder:
         return new
 
     def _view_of(self, module: types.ModuleType) -> Any:
-        impure = "numpy.random random os threading time warnings logging sys uuid".split()
-        if is_library(module.__name__) and module.__name__ not in impure:
+        if is_library(module.__name__) and module.__name__ not in IMPURE:
             return module
         if id(module) not in self._copies:
             names = vars(module)

@@ -151,9 +151,10 @@ def _impure() -> Iterator[tuple[Any, Any]]:
         ("time.sleep", time.sleep),
         ("warnings.warn_explicit", warnings.warn_explicit),
     ]
+    logs = [(name, getattr(logging, name)) for name in _LEVELS]
     reports = [
         ("warnings.warn", warnings.warn, warn),
-        *((f"logging.{name}", f, _of_caller(f)) for name in _LEVELS if (f := getattr(logging, name))),
+        *((f"logging.{name}", function, _of_caller(function)) for name, function in logs),
     ]
     for name, function in functions:
         yield function, _refusing(function, name)
@@ -163,6 +164,11 @@ def _impure() -> Iterator[tuple[Any, Any]]:
         yield function, _refusing(function, name, has_result=False)
     for name, function, of_caller in reports:
         yield function, _refusing(of_caller, name, has_result=False)
+
+
+# Modules that have such functions.
+IMPURE = frozenset({"random", "os", "threading", "time", "warnings", "logging", "sys", "uuid"})
+IMPURE |= {"numpy.random"}
 
 
 class ModuleView(types.ModuleType):

@@ -34,14 +34,14 @@ def is_of_xarray(frame: types.FrameType) -> bool:
     return "/xarray/" in frame.f_code.co_filename
 
 
-def namespace_for(frame: types.FrameType, api_version: str | None) -> Any:
+def namespace_for(frame: types.FrameType, api_version: Any) -> Any:
     """The namespace of the array API that a frame gets for NumPy's arrays: NumPy, or what the
     array_api_compat of the frame, perhaps a library's own one, has for it."""
     name: str = frame.f_globals.get("__name__", "")
     above, found, _ = name.partition("array_api_compat")
     if found:
         return importlib.import_module(f"{above}{found}.numpy")
-    return np.empty(0).__array_namespace__(api_version=api_version)  # type: ignore[attr-defined]
+    return np.empty(0).__array_namespace__(api_version=api_version)
 
 
 def is_shuffling(frame: types.FrameType | None) -> bool:

@@ -437,7 +437,6 @@ class Appends:
                     break
                 new = after[self._given[id(new._storage)]]
 
-
     def _appended_since(self, storage: Any, earlier: int) -> Iterator[tuple[Tracer, bool]]:
         """The rows that are, or may share memory with, the array of a storage in the iteration that
         was so many before the last one; whether they are the array itself. Names hand it on to the
@@ -448,7 +447,7 @@ class Appends:
                 like, rows = self._rows.get(at, (None, []))
                 if like is not None and ago < len(rows):
                     yield rows[-1 - ago], is_whole and not like._steps
-            held = ((at, self._after.get(name)) for at, name in self._given.items())
+            held: list[Any] = [(at, self._after.get(name)) for at, name in self._given.items()]
             known = {
                 at: known[id(x._storage)] and not x._steps
                 for at, x in held

@@ -17,6 +17,7 @@ import ast
 import builtins
 import dis
 import functools
+import itertools
 import math
 import types
 from typing import Any
@@ -162,17 +163,22 @@ def has_to_ask(function: types.FunctionType) -> bool:
     """Whether a function may call others than functions of modules and methods of arrays, as far as
     its names tell, or compares objects by `is`."""
     codes = list(all_codes(function.__code__))
-    return any(map(compares_objects, codes)) or any(_calls_others(x, function) for x in codes)
+    return any(map(_compared, codes)) or any(_calls_others(x, function) for x in codes)
 
 
 @functools.cache
-def compares_objects(code: types.CodeType) -> bool:
-    """Whether code compares by `is`, and not with None."""
+def _compared(code: types.CodeType) -> list[dis.Instruction]:
+    """The instructions that read what code compares with by `is`, but for None."""
     run = [x for x in dis.get_instructions(code) if x.opname not in ("CACHE", "EXTENDED_ARG")]
-    for before, x in zip(run, run[1:], strict=False):
-        if x.opname == "IS_OP" and (before.opname, before.argval) != ("LOAD_CONST", None):
-            return True
-    return False
+    found = [x for x, after in itertools.pairwise(run) if after.opname == "IS_OP"]
+    return [x for x in found if (x.opname, x.argval) != ("LOAD_CONST", None)]
+
+
+def _compares_with_named(code: types.CodeType) -> bool:
+    """Whether code compares by `is` with a global, an attribute or a variable of an outer
+    function."""
+    named = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "LOAD_DEREF")
+    return any(x.opname in named for x in _compared(code))
 
 
 def _calls_others(code: types.CodeType, function: types.FunctionType) -> bool:
@@ -192,7 +198,7 @@ def _calls_others(code: types.CodeType, function: types.FunctionType) -> bool:
 def refuse_identity(code: types.CodeType) -> None:
     """Raises UnsupportedOpError if code compares by `is`, and does not ask: of two objects one may
     be a copy, or a stand-in."""
-    if any(map(compares_objects, all_codes(code))):
+    if any(map(_compares_with_named, all_codes(code))):
         raise UnsupportedOpError(
             f"{code.co_name}: cannot trace `is` in a function that has no copy, or no source\n"
             "hint: write =="
