@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import importlib
 import sys
@@ -40,7 +41,8 @@ def namespace_for(frame: types.FrameType, api_version: Any) -> Any:
     name: str = frame.f_globals.get("__name__", "")
     above, found, _ = name.partition("array_api_compat")
     if found:
-        return importlib.import_module(f"{above}{found}.numpy")
+        with contextlib.suppress(ModuleNotFoundError):  # a module of another kind, as xarray's
+            return importlib.import_module(f"{above}{found}.numpy")
     return np.empty(0).__array_namespace__(api_version=api_version)
 
 
