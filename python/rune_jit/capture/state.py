@@ -4,6 +4,7 @@ to them."""
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import enum
 import operator
@@ -162,18 +163,24 @@ def containers(x: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
 
 
 def places(x: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """The lists, dicts and dataclasses in x, with their paths."""
+    """The lists, queues, dicts and dataclasses in x, with their paths."""
     is_record = dataclasses.is_dataclass(x) and not (isinstance(x, type) or trees.is_endless(x))
     if is_record:
         items: Any = getattr(x, "__dict__", {}).items()
-    elif isinstance(x, (list, tuple)) or type(x) is dict:
-        items = x.items() if type(x) is dict else enumerate(x)
+    elif type(x) in _DICTS:
+        items = x.items()
+    elif isinstance(x, (list, tuple, collections.deque)):
+        items = enumerate(x)
     else:
         return
-    if is_record or type(x) in (list, dict):
+    if is_record or type(x) in (list, collections.deque, *_DICTS):
         yield path, x
     for key, item in items:
         yield from places(item, (*path, key))
+
+
+# The classes of dicts whose items may be traced arrays.
+_DICTS = (dict, collections.OrderedDict, collections.defaultdict)
 
 
 def at(x: Any, path: Path) -> Any:
