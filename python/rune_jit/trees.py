@@ -1,11 +1,12 @@
 """Containers of arrays: those that optree knows; records: dataclasses, and tuples of classes
 that add attributes to those of a namedtuple; arrays and datasets of xarray. A record's fields with
-arrays and numbers are its children; its other fields are part of its structure. Dataclasses without
-arrays are no records. Part of the structure are the names, coordinates and attributes of xarray's
-arrays, too, whose elements are their children."""
+arrays, numbers and objects that may change are its children; its other fields are part of its
+structure. Dataclasses without arrays are no records. Part of the structure are the names,
+coordinates and attributes of xarray's arrays, too, whose elements are their children."""
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import enum
 import functools
@@ -27,6 +28,9 @@ _known: set[type] = set()
 
 
 PYTHON_CLASS = 1 << 9  # Py_TPFLAGS_HEAPTYPE, of __flags__: the class is written in Python
+
+# The modules of the classes of random generators.
+OF_GENERATORS = ("random", "numpy.random._generator", "numpy.random.mtrand")
 
 # Whose values are keys as they are.
 _PLAIN = frozenset({int, bool, str, type(None)})
@@ -104,8 +108,8 @@ def _key_of(x: Any) -> Any:
     """As static_key, of containers that change, too: by their present content."""
     if isinstance(x, dict):
         return type(x), tuple((static_key(name), _key_of(value)) for name, value in x.items())
-    if isinstance(x, (list, tuple)):
-        return type(x), tuple(map(_key_of, x))
+    if isinstance(x, (list, tuple, collections.deque)):
+        return type(x), getattr(x, "maxlen", None), tuple(map(_key_of, x))
     if isinstance(x, np.ndarray):
         content = tuple(map(static_key, x.flat)) if x.dtype.hasobject else x.tobytes()
         return type(x), x.dtype, x.shape, content
@@ -137,7 +141,9 @@ def _fields_of(x: Any) -> dict[Any, Any]:
 def _flatten_record(x: Any) -> tuple[tuple[Any, ...], _Structure]:
     fields = _fields_of(x)
     children = tuple(
-        name for name, value in fields.items() if type(value) in _NUMBERS or _holds_array(value)
+        name
+        for name, value in fields.items()
+        if type(value) in _NUMBERS or _holds_object(value) or _holds_array(value)
     )
     return tuple(fields[name] for name in children), _Structure(type(x), fields, children)
 
@@ -159,7 +165,9 @@ def _unflatten_record(structure: _Structure, children: Any) -> Any:
 
 
 def _copied(x: Any) -> Any:
-    """x with copies of the lists, dicts and sets in it."""
+    """x with copies of the lists, dicts, sets and queues in it."""
+    if type(x) is collections.deque:
+        return collections.deque(map(_copied, x), x.maxlen)
     if type(x) in (list, tuple):
         return type(x)(map(_copied, x))
     if type(x) is dict:
@@ -175,8 +183,46 @@ def _holds_array(x: Any) -> bool:
     )
 
 
+def _holds_object(x: Any) -> bool:
+    """Whether x is or holds an object that a function may change: of a class of the user's, or a
+    random generator."""
+    return any(map(_may_change, optree.tree_leaves(x)))
+
+
+def _may_change(x: Any) -> bool:
+    kind: Any = type(x)
+    if kind in _LEAVES or isinstance(x, (type, enum.Enum)):
+        return False
+    is_value = dataclasses.is_dataclass(kind) and kind.__hash__ not in (None, object.__hash__)
+    return kind.__module__ in OF_GENERATORS or (_is_users(kind) and not is_value)
+
+
 def _is_record(x: Any) -> bool:
-    return is_rich_tuple(x) or (dataclasses.is_dataclass(x) and not isinstance(x, type))
+    is_object = dataclasses.is_dataclass(x) and not isinstance(x, type)
+    return is_rich_tuple(x) or (is_object and not is_endless(x))
+
+
+# Dataclasses whose objects hold themselves, or one another in long chains: they are no records.
+_endless: set[type] = set()
+
+
+def is_endless(x: Any) -> bool:
+    """Whether x is of a class whose objects have been found to hold themselves."""
+    return type(x) in _endless
+
+
+def _find_endless(tree: Any) -> bool:
+    """Notes the dataclasses of the objects in a tree that is too deep; whether one is new."""
+    seen: dict[int, Any] = {}
+    open_ = [tree]
+    while open_:
+        x = open_.pop()
+        if type(x) not in _LEAVES and id(x) not in seen:
+            seen[id(x)] = x
+            open_ += _fields_of(x).values() if _is_record(x) else optree.tree_leaves(x)
+    found = {type(x) for x in seen.values() if _is_record(x) and not isinstance(x, tuple)}
+    _endless.update(found)
+    return bool(found)
 
 
 _ELEMENTS = object()  # the name of an array's elements in a dataset, which no coordinate has
@@ -267,15 +313,20 @@ def flatten(tree: Any, opaque: Any = None) -> tuple[list[Any], Any]:
         kind = type(x)
         if kind in _LEAVES:
             return False
-        if x is opaque:
+        if x is opaque or kind in _endless:
             return True
         is_other_tuple = kind is not tuple and issubclass(kind, tuple)
         return is_other_tuple and kind not in _known and is_rich_tuple(x)
 
     while True:
-        leaves, structure = optree.tree_flatten(tree, is_leaf, namespace=_NAMESPACE)
-        others = [x for x in leaves if type(x) not in _LEAVES and x is not opaque]
-        new = {type(x) for x in others if _is_record(x) and _holds_array(x)}
+        try:
+            leaves, structure = optree.tree_flatten(tree, is_leaf, namespace=_NAMESPACE)
+            others = [x for x in leaves if type(x) not in _LEAVES and x is not opaque]
+            new = {type(x) for x in others if _is_record(x) and _holds_array(x)}
+        except RecursionError:
+            if not _find_endless(tree):
+                raise
+            continue
         new |= {kind for kind in map(type, others) if _is_of_xarray(kind)}
         if not new - _known:
             return leaves, structure

@@ -331,3 +331,53 @@ def test_a_new_attribute_that_is_none() -> None:
         for _ in range(1 + i % 2):
             assert_matches(jitted(f, random(i, 3)), random(i, 3))
             assert vars(f)["last"] is None
+
+
+class _Ordered:
+    def __init__(self) -> None:
+        self.a, self.b, self.c = np.ones(3), 2.0, np.zeros(3)
+
+    def assigns_the_same(self, x: Any) -> Any:
+        a = self.a
+        del self.a
+        self.a = a
+        return x * 2
+
+    def pops(self, x: Any) -> Any:
+        b = self.__dict__.pop("b")
+        self.d = x
+        self.b = b + 1
+        return x
+
+    def tells(self, x: Any) -> Any:
+        del self.b
+        self.b = self.c + x
+        self.c = self.b * 2
+        return list(vars(self)), self.c + x
+
+
+_TABLES = [{"a": np.ones(3), "b": 1.0, "c": 2} for _ in range(2)]
+
+
+@pytest.mark.parametrize("name", ["assigns_the_same", "pops", "tells"])
+def test_the_order_of_attributes_that_are_deleted_and_assigned(name: str) -> None:
+    ours, theirs = _Ordered(), _Ordered()
+    jitted = rune_jit.jit(getattr(_Ordered, name))
+    for i in range(4):
+        x = random(i, 3)
+        assert_matches(jitted(ours, x), getattr(theirs, name)(x))
+        assert list(vars(ours)) == list(vars(theirs))
+        assert_matches(vars(ours), vars(theirs))
+
+
+def test_the_order_of_keys_that_are_deleted_and_assigned() -> None:
+    def move(x: Any, table: Any) -> Any:
+        a = table.pop("a")
+        table["a"] = a
+        return x * 2 + a
+
+    jitted = rune_jit.jit(lambda x: move(x, _TABLES[0]))
+    for i in range(3):
+        x = random(i, 3)
+        assert_matches(jitted(x), move(x, _TABLES[1]))
+        assert list(_TABLES[0]) == list(_TABLES[1])

@@ -274,3 +274,24 @@ def test_numbers_that_differ_at_each_call() -> None:
     for value in values:
         jitted(value + 7, 0.0, 1.0)
     assert jitted.cache_info().size <= size + 1
+
+
+def test_namespaces_of_numpys_arrays_in_traces() -> None:
+    compat = pytest.importorskip("array_api_compat")
+
+    def whole(x: Any) -> Any:
+        xp = compat.array_namespace(x, np.ones(3))
+        out = xp.zeros((3, 3))
+        out[0] = xp.concat([x[0, :1], x[1, :2]])
+        return out, xp.linalg.matrix_transpose(x), x.__array_namespace__() is np
+
+    def in_segments(x: Any) -> Any:
+        picked = x[x > 0.5] if x.sum() > 0 else x
+        xp = compat.array_namespace(picked, x, np.ones(3))
+        return xp.sum(picked), xp.linalg.eigh(x @ x.T)[0], xp is compat.array_namespace(np.ones(2))
+
+    x = np.random.default_rng(0).random((3, 3))
+    for f, options in ((whole, {"fallback": "error"}), (in_segments, {})):
+        jitted = rune_jit.jit(f, **options)
+        for _ in range(3):
+            assert_matches(jitted(x), f(x))

@@ -335,6 +335,23 @@ def test_dataclasses_among_the_arguments():
         assert ours.notes == theirs.notes
 
 
+def test_reports_in_segments_are_of_the_line_that_makes_them(caplog):
+    def f(x):
+        if x.sum() > 0:
+            warnings.warn("large", stacklevel=1)
+            logging.warning("large")
+        return x * 2
+
+    jitted = rune_jit.jit(f, fallback="silent")
+    for _ in range(4):
+        with pytest.warns(UserWarning, match="large") as found:
+            jitted(X)
+        line = f.__code__.co_firstlineno + 2
+        assert [(x.filename, x.lineno) for x in found] == [(__file__, line)]
+        assert [(x.filename, x.lineno) for x in caplog.records] == [("test_effects.py", line + 1)]
+        caplog.clear()
+
+
 def test_warnings_are_given_at_each_call():
     def f(x):
         warnings.warn("old", DeprecationWarning, stacklevel=1)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import array
 import math
+import types
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from compare import assert_matches
+from compare import assert_matches, check
 
 import rune_jit
 
@@ -286,3 +287,19 @@ def test_functions_that_numpy_calls_and_that_call_compiled_code() -> None:
     for i in range(3):
         x = RNG.random((4, 3)) + i
         assert_matches(jitted(x), f(x))
+
+
+class _Library(types.ModuleType):
+    """A module that has no docstring, as libraries of C that cffi loads."""
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        raise AttributeError("__doc__")
+
+
+_LIBRARY = _Library("library")
+_LIBRARY.scale = 3.0  # type: ignore[attr-defined]
+
+
+def test_modules_without_a_docstring() -> None:
+    check(lambda x: x * _LIBRARY.scale, np.ones(3))

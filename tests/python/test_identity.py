@@ -1,125 +1,106 @@
-"""Functions that ask which object they are given: by `is`, by equality, by what holds it, by its
-address."""
+"""`is` in traced functions: what stands for functions, classes and objects in a trace is the same
+object to the code as what it stands for."""
 
 from __future__ import annotations
 
-import weakref
+import functools
+import math
 from typing import Any
 
+import numpy as np
 import pytest
-from compare import assert_matches
-from new_objects import Layer, Settings, X, follow, scaled
+from compare import check
 
 import rune_jit
 
-CURRENT = Settings()
+X = np.arange(6.0) + 1
+FUNCTIONS = {"sum": np.sum, "max": max, "min": min, "ufunc": np.add, "class": np.float64}
+WEIGHTS = np.ones(6)
 
 
-def both(f: Any, g: Any, x: Any) -> Any:
-    return f(x) + g(x) * (2 if f is g else 3)
+def _helper(x: Any) -> Any:
+    return x + 1
 
 
-def test_identity_of_arguments() -> None:
-    a, b, c = Layer(1), Layer(2), Layer(3)
-    follow(both, [(a, b, X), (b, c, X), (a, a, X), (b, b, X), (c, a, X)])
+TABLE = [_helper, np.sin, max]
 
 
-def test_identity_of_globals(monkeypatch: pytest.MonkeyPatch) -> None:
-    def is_current(s: Any, x: Any) -> Any:
-        return x * 2 if s is CURRENT else x * 3
+class Settings:
+    reduction = max
 
-    for first in (True, False):
-        jitted = rune_jit.jit(is_current)
-        for same in (first, True, False, False, True):
-            given = CURRENT if same else Settings()
-            assert_matches(jitted(given, X), is_current(given, X))
-        monkeypatch.setitem(globals(), "CURRENT", given)
-        assert_matches(jitted(given, X), X * 2)
+    def __init__(self) -> None:
+        self.op, self.best, self.weights = np.add, min, np.ones(6)
 
 
-def test_identity_in_containers() -> None:
-    known: list[Any] = []
-    by_object: dict[Any, float] = {}
-    members: set[Any] = set()
+class Asking(Settings):
+    @property
+    def adds(self) -> bool:
+        return self.op is np.add
 
-    def looked_up(s: Any, x: Any) -> Any:
-        return x * by_object.get(s, 1.0) + (s in known) * 10 + (s in members) * 100
-
-    jitted = rune_jit.jit(looked_up)
-    for i in range(12):
-        s = Settings()
-        if i % 2:
-            by_object[s] = float(i)
-        if i % 3 == 0:
-            known.append(s)
-        if i % 5 == 0:
-            members.add(s)
-        for given in (s, Settings()):
-            assert_matches(jitted(given, X), looked_up(given, X))
+    def __len__(self) -> int:
+        return 3 if self.best is min else 4
 
 
-class Equal(Settings):
-    """Equal by a part of what it holds."""
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Equal) and self.name == other.name
-
-    def __hash__(self) -> int:
-        return hash(self.name)
+SETTINGS, ASKING = Settings(), Asking()
 
 
-class EqualSlots:
-    __slots__ = ("factor", "name")
-
-    def __init__(self, factor: Any, name: str = "") -> None:
-        self.factor, self.name = factor, name
-
-    __eq__ = lambda self, other: self.name == other.name  # noqa: E731
-    __hash__ = lambda self: hash(self.name)  # type: ignore[assignment]  # noqa: E731
+def _which(f: Any) -> int:
+    known = (max, min, np.sum, np.add, np.float64, math.sin, len, np, np.linalg, float, print)
+    return next((i for i, g in enumerate(known) if f is g), -1)
 
 
-@pytest.mark.parametrize("kind", [Equal, EqualSlots])
-def test_equality_of_users(kind: Any) -> None:
-    follow(scaled, [(kind(f, name), X) for f in (2.0, 3.0, X, X + 1) for name in ("a", "a", "b")])
-
-    def compared(s: Any, t: Any, x: Any) -> Any:
-        return x * (2 if s == t else 3)
-
-    pairs = [("a", "a"), ("a", "b"), ("b", "b"), ("b", "a"), ("c", "c")]
-    follow(compared, [(kind(1.0, a), kind(2.0, b), X) for a, b in pairs])
-
-
-def test_addresses() -> None:
-    def numbered(s: Any, x: Any) -> Any:
-        return x + id(s) % 1000
-
-    def hashed(s: Any, x: Any) -> Any:
-        return x + hash(s) % 1000
-
-    def named(s: Any, x: Any) -> Any:
-        return x, repr(s), f"{s}"
-
-    for function in (numbered, hashed, named):
-        jitted = rune_jit.jit(function)
-        kept = [Settings() for _ in range(5)]
-        for s in kept:
-            assert_matches(jitted(s, X), function(s, X))
+@pytest.mark.parametrize(
+    "f", [max, min, np.sum, np.add, np.float64, math.sin, len, np, np.linalg, float, print, abs]
+)
+def test_functions_given_and_named(f: Any) -> None:
+    outside = [f]
+    check(lambda x: x * _which(f), X)
+    check(lambda x: x * _which(outside[0]), X)
+    assert rune_jit.jit(lambda x, g: _which(g))(X, f) == _which(f)
 
 
-def test_weak_references() -> None:
-    of: Any = weakref.WeakKeyDictionary()
+OF_GLOBALS = {
+    "a dict": lambda x: x * 2 if FUNCTIONS["sum"] is np.sum else x,
+    "not": lambda x: x * 2 if FUNCTIONS["max"] is not max else x,
+    "an attribute": lambda x: x * 2 if SETTINGS.op is np.add and SETTINGS.best is min else x,
+    "an attribute of a class": lambda x: x * 2 if Settings.reduction is max else x,
+    "a function of the user's": lambda x: TABLE[0](x) if TABLE[0] is _helper else x,
+    "an array": lambda x: x * 2 if WEIGHTS is WEIGHTS else x,
+    "equality": lambda x: x * (FUNCTIONS["min"] == min) * {max: 2, min: 3}[FUNCTIONS["max"]],
+    "called by another name": lambda x: [f(x[0], x[1]) for f in (max, min)],
+    "a class": lambda x: x * 2 if x.dtype.type is np.float64 else x,
+    "reduce": lambda x: functools.reduce(max, [x[0], x[3], x[2]]),
+}
 
-    def looked_up(s: Any, x: Any) -> Any:
-        return x * of.get(s, 1.0)
 
-    def called(s: Any, x: Any) -> Any:
-        return x * s.factor().factor
+@pytest.mark.parametrize("name", OF_GLOBALS)
+def test_what_globals_hold(name: str) -> None:
+    check(OF_GLOBALS[name], X)
 
-    jitted, jitted_call = rune_jit.jit(looked_up), rune_jit.jit(called)
-    for i in range(5):
-        s = Settings()
-        if i % 2:
-            of[s] = float(i)
-        assert_matches(jitted(s, X), looked_up(s, X))
-        s = Settings(weakref.ref(of_value := Settings(float(i))))
-        assert_matches(jitted_call(s, X), X * of_value.factor)
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x * 2 * ASKING.weights if ASKING.adds else x,
+        lambda x: x * len(ASKING) * ASKING.weights,
+    ],
+)
+def test_methods_that_python_calls(f: Any) -> None:
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        np.testing.assert_array_equal(jitted(X), f(X))
+
+
+def test_an_argument_and_a_global() -> None:
+    def f(x: Any, w: Any) -> Any:
+        return x * 2 if w is WEIGHTS else x * w
+
+    jitted = rune_jit.jit(f)
+    for w in (WEIGHTS, WEIGHTS.copy(), WEIGHTS):
+        np.testing.assert_array_equal(jitted(X, w), f(X, w))
+
+
+def test_functions_without_source() -> None:
+    names: dict[str, Any] = {"OP": max, "np": np}
+    exec("def f(x):\n    return x * 2 if OP is max else x * 3", names)
+    np.testing.assert_array_equal(rune_jit.jit(names["f"])(X), X * 2)

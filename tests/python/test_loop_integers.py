@@ -1,6 +1,7 @@
 """Python integers that loops compute from iteration to iteration: loops of the program have 64 bits
 for them, Python has as many as it needs."""
 
+import bisect
 import math
 
 import numpy as np
@@ -384,3 +385,16 @@ def test_elements_of_fewer_bits(function, dtype):
     if dtype == "int32":
         assert jitted.explain().count("runs all iterations") == 0
         assert jitted.explain().count("is a loop of the program") == 4
+
+
+def test_bisect_in_a_loop() -> None:
+    def f(x, y, q):
+        out = np.zeros(len(q))
+        for i in range(len(q)):
+            k = min(max(bisect.bisect(x, q[i]) - 1, 0), len(x) - 2)
+            out[i] = y[k] + bisect.bisect_left(x, q[i], 2, k + 2) + bisect.bisect_left(x, x[k])
+        return out
+
+    rng = np.random.default_rng(3)
+    x = np.sort(rng.integers(0, 20, 30)).astype(float)
+    rolled(f, x, rng.random(30), rng.integers(-2, 23, 50).astype(float))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from loop_checks import refused, rolled
 
+import rune_jit
+
 
 def x(n: int = 9) -> np.ndarray:
     return np.random.default_rng(n).random((n, 3))
@@ -36,6 +38,38 @@ def test_variables_that_exchange_arrays() -> None:
 
     rolled(f, x(), True)
     rolled(f, x(), False)
+
+
+def test_an_item_that_a_variable_takes_over_later() -> None:
+    def f(x):
+        v, w, q = np.zeros(3), x[0].copy(), x[1].copy()
+        found = []
+        for _ in range(x.shape[0]):
+            v, w = w, v + w
+            found.append(v)
+            v, q = q, w
+        is_same = found[-1] is v, found[-1] is q
+        v[0] = 7
+        q[1] = 5
+        return found, v, w, q, is_same
+
+    rolled(f, x())
+
+
+def test_variables_that_end_as_one_array() -> None:
+    def f(x):
+        v, w, q, u = x[0].copy(), x[0] * 2, x[2].copy(), x[0].copy()
+        for _ in range(6):
+            u, w = u, v
+            u, v, q = v, u, w
+            u = w * 2
+        is_same = v is w, w is q, u is v
+        w[0] = 3
+        return v, w, q, u, is_same
+
+    rolled(f, x())
+    v, w, q, u, _ = rune_jit.jit(f)(x())
+    assert w is q and not np.shares_memory(w, v) and not np.shares_memory(u, v)
 
 
 def test_what_is_appended_before_it_changes() -> None:

@@ -3,6 +3,8 @@ share."""
 
 from __future__ import annotations
 
+import dataclasses
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -180,3 +182,115 @@ def test_shared_programs_are_compared_with_numpy(monkeypatch: pytest.MonkeyPatch
     for layer in layers:
         assert_matches(jitted(layer, X), layer(X))
     assert "on NumPy: NumPy is faster" in jitted.explain()
+
+
+class _Settings:
+    def __init__(self) -> None:
+        self.count, self.last = 0, None
+
+
+@dataclasses.dataclass
+class _PlainSettings:
+    count: int = 0
+    last: Any = None
+
+
+@dataclasses.dataclass
+class _Layer:
+    weights: np.ndarray
+    settings: Any
+    rng: Any
+
+
+def _counts(layer: _Layer, x: np.ndarray) -> Any:
+    layer.settings.count += 1
+    layer.settings.last = x
+    return layer.weights * x * layer.settings.count
+
+
+def _assigns(layer: _Layer, x: np.ndarray) -> Any:
+    layer.settings.last = x.sum()
+    return layer.weights * x
+
+
+def _draws(layer: _Layer, x: np.ndarray) -> Any:
+    return layer.weights * x + layer.rng.normal(size=3)
+
+
+@pytest.mark.parametrize("function", [_counts, _assigns, _draws])
+@pytest.mark.parametrize("kind", [_Settings, _PlainSettings])
+def test_objects_that_dataclasses_hold(function: Any, kind: Any) -> None:
+    ours, theirs = (_Layer(np.ones(3), kind(), np.random.default_rng(1)) for _ in range(2))
+    jitted = rune_jit.jit(function, fallback="silent")
+    for i in range(4):
+        x = np.arange(3.0) + i
+        assert_matches(jitted(ours, x), function(theirs, x))
+        assert_matches(vars(ours.settings), vars(theirs.settings))
+    assert ours.rng.bit_generator.state == theirs.rng.bit_generator.state
+
+
+@dataclasses.dataclass
+class _Node:
+    value: Any
+    parent: Any = None
+    children: list[Any] = dataclasses.field(default_factory=list)
+
+
+def _tree(value: Any) -> _Node:
+    root = node = _Node(value)
+    for i in range(6):
+        child = _Node(value + i, node)
+        node.children.append(child)
+        node = child if i % 2 else node
+    return root
+
+
+def _total(node: _Node) -> Any:
+    return node.value + sum(map(_total, node.children))
+
+
+def _grow(node: _Node) -> Any:
+    node.children.append(_Node(node.value * 2, node))
+    node.value = node.value + 1
+    return len(node.children)
+
+
+@pytest.mark.parametrize("function", [_total, _grow])
+@pytest.mark.parametrize("value", [1, np.ones(3)])
+def test_dataclasses_that_hold_one_another(function: Any, value: Any) -> None:
+    ours, theirs = _tree(value), _tree(value)
+    jitted = rune_jit.jit(function, fallback="silent")
+    for _ in range(4):
+        assert_matches(jitted(ours), function(theirs))
+        assert_matches(_total(ours), _total(theirs))
+
+
+def test_a_list_of_linked_dataclasses() -> None:
+    def append(head: Any, value: Any) -> Any:
+        new = _Node(value)
+        if head is None:
+            return new
+        last = head
+        while last.parent is not None:
+            last = last.parent
+        last.parent = new
+        return head
+
+    jitted = rune_jit.jit(append, fallback="silent")
+    ours = theirs = None
+    for i in range(5):
+        ours, theirs = jitted(ours, i), append(theirs, i)
+        assert ours == theirs
+
+
+def test_a_queue_in_a_dataclass() -> None:
+    def appends(layer: Any, x: Any) -> Any:
+        layer.rng.append(float(x.sum()))
+        return layer.weights * x * len(layer.rng)
+
+    ours, theirs = (_Layer(np.ones(3), 1, deque([0.0], 3)) for _ in range(2))
+    jitted = rune_jit.jit(appends, fallback="silent")
+    for i in range(4):
+        x = np.arange(3.0) + i
+        assert_matches(jitted(ours, x), appends(theirs, x))
+        assert ours.rng == theirs.rng

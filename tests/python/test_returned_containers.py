@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from collections.abc import Callable
 from typing import Any
@@ -145,3 +146,18 @@ def test_one_program() -> None:
         same, y = jitted(params, np.ones(3))
         assert same is params
         np.testing.assert_array_equal(y, [3.0] * 3)
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        collections.deque([1.0], 4),
+        collections.OrderedDict(a=np.ones(3)),
+        collections.defaultdict(list, a=[1.0]),
+    ],
+)
+def test_queues_and_dicts_that_are_arguments(held: Any) -> None:
+    jitted = rune_jit.jit(lambda held, x: (held, [held], x * 2))
+    for _ in range(3):
+        whole, (part,), _ = jitted(held, np.ones(3))
+        assert whole is held and part is held

@@ -27,9 +27,6 @@ constexpr double kMostSquareOperations = 25;
 // what a strip of a row would be a small part of.
 constexpr int64_t kCarriedRows = 8, kCarriedVectors = 4;
 constexpr int64_t kLongRowBytes = 4096;
-// Neighbouring vectors of each of the rows that are computed together: a core merges what is stored
-// to the line that two vectors share only if nothing else is stored between them.
-constexpr int64_t kJammedVectors = 4;
 // Outputs that fill the last level of cache bypass it; what a core has of a cache shared by many is
 // at most so much.
 constexpr int64_t kLeastNontemporalBytes = 16 << 20, kMostNontemporalBytes = 32 << 20;
@@ -138,7 +135,7 @@ class CoreMapper {
       const int64_t copies = unroll_factor(s_.kernel.stages().front()) / points;
       if (const std::optional<Block> block = points == 1 ? jammed_rows(axis) : std::nullopt) {
         s_.unroll(block->axis, block->count);
-        s_.unroll(axis, evenly(axis, std::max(copies / block->count, kJammedVectors)));
+        s_.unroll(axis, evenly(axis, std::max(copies / block->count, block->vectors)));
         continue;
       }
       s_.unroll(axis, fitting(axis, copies));

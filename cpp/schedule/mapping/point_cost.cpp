@@ -27,6 +27,11 @@ constexpr double kFewestLoads = 4;
 constexpr double kWorthJamming = 0.85;
 // In all copies; more code is not worth compiling.
 constexpr double kMostOperations = 1200;
+// A line of the cache; neighbouring vectors of a row that are computed together; and operations of
+// such a block, of which more do not stay in registers.
+constexpr int kLineBits = 512;
+constexpr int64_t kJammedVectors = 4;
+constexpr double kMostBlockOperations = 112;
 
 // A value's registers are taken from the operation that defines it (of a load: that first uses it)
 // to the last that uses it.
@@ -73,6 +78,15 @@ std::vector<Seed> block_seeds(const Graph& graph, const Kernel& kernel, const St
 double cycles_per_point(const PointCost& cost, const Capabilities& caps, int64_t points) {
   const double spilled = std::max(0.0, cost.registers - caps.num_vector_registers);
   return (cost.operations / kIssued + cost.loads + spilled) / static_cast<double>(points);
+}
+
+// Neighbouring vectors of each of a block's points. Where vectors are lines of the cache, almost
+// each store crosses two; a core merges the parts in one line only if nothing is stored between
+// them.
+int64_t jammed_vectors(const PointCost& cost, const Capabilities& caps) {
+  if (caps.vector_bits < kLineBits) return 1;
+  const auto compiled = static_cast<int64_t>(kMostBlockOperations / std::max(1.0, cost.operations));
+  return std::clamp<int64_t>(compiled, 1, kJammedVectors);
 }
 
 }  // namespace
@@ -159,7 +173,10 @@ std::optional<Block> jammed_block(const Graph& graph, const Kernel& kernel, cons
       const Block block{axis, count};
       const PointCost cost = point_cost(graph, kernel, stage, caps, lanes, block);
       const double cycles = cycles_per_point(cost, caps, count);
-      if (cycles < least) least = cycles, best = block;
+      if (cycles >= least) continue;
+      least = cycles;
+      best = block;
+      best->vectors = jammed_vectors(cost, caps);
     }
   return best;
 }

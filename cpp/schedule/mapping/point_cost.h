@@ -16,10 +16,12 @@ struct PointCost {
   double registers = 0;   // vector registers that hold values at once, with `lanes` a vector
 };
 
-// `count` adjacent points along an axis that are computed together.
+// `count` adjacent points along an axis that are computed together, and of each as many
+// neighbouring vectors.
 struct Block {
   int64_t axis = 0;
   int64_t count = 1;
+  int64_t vectors = 1;
 };
 
 // The cost of a point, or of all points of a block, which share common loads and operations.

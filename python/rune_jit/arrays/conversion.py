@@ -34,10 +34,22 @@ def wrap(x: Any, device: str | None) -> Any:
     return optree.tree_map(leaf, x, none_is_leaf=True)
 
 
+# What holds nothing.
+_ATOMIC = frozenset({int, float, complex, bool, str, bytes, type(None), np.ndarray, np.float64})
+
+
+def _is_opaque(x: Any) -> bool:
+    """Whether x is a list, tuple or dict of numbers, or something else without Arrays in it."""
+    kind = type(x)
+    if kind is dict:
+        return _ATOMIC.issuperset(map(type, x.values()))
+    return kind in _ATOMIC or (kind in (list, tuple) and _ATOMIC.issuperset(map(type, x)))
+
+
 def holds_array(args: Any, kwargs: dict[str, Any]) -> bool:
     """Whether call_numpy has Arrays to convert."""
     both: Any = (args, kwargs)
-    leaves: list[Any] = optree.tree_leaves(both, none_is_leaf=True)
+    leaves: list[Any] = optree.tree_leaves(both, _is_opaque, none_is_leaf=True)
     return any(isinstance(x, Array) for x in leaves)
 
 
@@ -46,7 +58,7 @@ def call_numpy(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) 
     results are Arrays on the first Array's device."""
     both: Any = (tuple(args), kwargs)
     leaves: list[Any]
-    leaves, tree = optree.tree_flatten(both, none_is_leaf=True)
+    leaves, tree = optree.tree_flatten(both, _is_opaque, none_is_leaf=True)
     arrays = {id(x): x for x in leaves if isinstance(x, Array)}
     if not arrays:
         return function(*args, **kwargs)

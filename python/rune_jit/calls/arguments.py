@@ -122,7 +122,10 @@ def take_apart(
     statics = {name: arguments.pop(name) for name in static_names if name in arguments}
     _check_count(name, arguments)
     receiver = arguments["self"] if next(iter(arguments), None) == "self" else None
-    leaves, treedef = trees.flatten(list(arguments.values()), receiver)
+    try:
+        leaves, treedef = trees.flatten(list(arguments.values()), receiver)
+    except TypeError as error:  # a record holds what has no hash
+        raise UnkeyedError(f"{name}: cannot trace its arguments ({error})") from None
     sizes = dynamic.of(arguments, leaves, receiver) if dynamic else ()
     static_leaves = _core.static_leaves(leaves)
     for position in static_leaves:
@@ -138,14 +141,15 @@ def take_apart(
 
 
 def _check_count(name: str, arguments: dict[str, Any]) -> None:
-    """Raises UnkeyedError for a list or tuple of many numbers: a program would take each of them as
-    an argument of its own."""
+    """Raises UnkeyedError for a list, tuple or dict of many numbers: a program would take each of
+    them as an argument of its own."""
     for argument, value in arguments.items():
         count, items = 1, value
         for _ in range(_MOST_DIMENSIONS):
-            if type(items) not in (list, tuple) or not items:
+            if type(items) not in (list, tuple, dict) or not items:
                 break
-            count, items = count * len(items), items[0]
+            first = next(iter(items.values() if type(items) is dict else items))
+            count, items = count * len(items), first
         if count > _MOST_NUMBERS and type(items) in (int, float, bool, complex):
             raise UnkeyedError(
                 f"{name}: cannot trace about {count:,} numbers as arguments (argument {argument},"

@@ -14,12 +14,17 @@ from rune_jit.rules.indexing.selection import Selection
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
+# Of which results are what they are.
+_PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None)})
+
 
 def plan_output(
     trace: Trace, leaf: Any, computed: list[Any], planned: dict[int, tuple[Any, ...]]
 ) -> tuple[Any, ...]:
     """Where a leaf of the result comes from at each call; values to compute are appended. `planned`
     holds the plans of storages, so that one array returned twice is one."""
+    if type(leaf) in _PLAIN:
+        return ("constant", leaf)
     if isinstance(leaf, Selection):
         raise leaf.refusal("getitem")
     if type(leaf) is Place and leaf.path is not None:

@@ -37,6 +37,7 @@ from rune_jit.tracing.tracer import are_atomic
 _LARGE = 2000
 # The same for what it has read outside of the function, which each call compares.
 _MANY_GUARDS = 200
+_MANY_ITEMS = 1000  # of containers, which each call compares
 # How many nodes it has at most if it is not worth compiling: on numbers of Python alone, for which
 # Python takes less time than a call of a program.
 _FEW_NODES = 32
@@ -364,7 +365,8 @@ class Signatures:
 
 def _may_be_slow(call: Call, traced: Traced) -> bool:
     """Whether calls of a program may take longer than NumPy for what is beside its kernels."""
-    if len(traced.guards) > _MANY_GUARDS:
+    watched = sum(len(held) for kind, *_, held in traced.guards if kind in ("items", "equal"))
+    if len(traced.guards) > _MANY_GUARDS or watched > _MANY_ITEMS:
         return True
     if traced.functions or call.slots or traced.numbers or traced.assigned is not None:
         return True

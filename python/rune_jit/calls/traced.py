@@ -195,6 +195,7 @@ def _trace_once(
         shape = trace.sizes.shape_of(leaf, position)
         traced_leaves.append(_input_tracer(trace, leaf, position, shape))
     trace.may_repeat = may_repeat(call)
+    trace.takes_arrays = any(isinstance(leaf, Array) for leaf in call.leaves)
     # What slots hold comes first: they may be attributes of objects among the other arguments.
     count = len((call.plain or call).leaves)
     state: list[Any] = []

@@ -7,10 +7,12 @@ import dis
 import functools
 import types
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rune_jit.capture.foreign import has_stand_in
+from rune_jit.capture.loops.callees import refuse_identity
+from rune_jit.capture.loops.members import NOT_CALLED
 from rune_jit.capture.objects import is_library, methods_of, referred_to
 from rune_jit.errors import NumPyOnlyError
 
@@ -50,6 +52,21 @@ def refuse_class_test(code: types.CodeType) -> None:
             f"{code.co_name}: cannot trace type(x) in a method of an object without arrays"
             "\nhint: write isinstance(x, numpy.ndarray)"
         )
+
+
+def refuse_identity_in_methods(kind: type, held: Iterable[Any]) -> None:
+    """Raises UnsupportedOpError for an object that holds functions, if properties or special
+    methods of its class, which Python calls itself, compare by `is`: in a copy of the object others
+    stand for the functions."""
+    kinds: list[Any] = [type(x) for x in held]
+    if not any(map(has_stand_in, kinds)):
+        return
+    for base in kind.__mro__[:-1]:
+        for name, raw in vars(base).items():
+            is_called = isinstance(raw, property) or (name[:2] == "__" and name not in NOT_CALLED)
+            function = getattr(raw, "fget", raw)
+            if is_called and isinstance(function, types.FunctionType):
+                refuse_identity(function.__code__)
 
 
 _answers: weakref.WeakKeyDictionary[type, str | None] = weakref.WeakKeyDictionary()

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit.capture.replacing import Place, Replacing
-from rune_jit.capture.shim import replacements
+from rune_jit.capture.shim import replacements, warn
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import current_trace, is_library_file, is_own
 from rune_jit.tracing.trace import Trace
@@ -78,15 +78,5 @@ def _for_users(real: Any, refusing: Callable[..., Any]) -> Callable[..., Any]:
             return refusing(*args, **kwargs)
         return call(*args, **kwargs)
 
-    call = _warn if real is warnings.warn else real
+    call = warn if real is warnings.warn else real
     return function
-
-
-def _warn(
-    message: Any, category: Any = None, stacklevel: int = 1, source: Any = None, **options: Any
-) -> None:
-    """warnings.warn, called by `function` above."""
-    _real_warn(message, category, stacklevel + 2, source, **options)
-
-
-_real_warn = warnings.warn

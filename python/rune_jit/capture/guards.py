@@ -34,12 +34,13 @@ from rune_jit.capture.matching import (
 from rune_jit.capture.names import Names, guards_on_absence, names_in
 from rune_jit.capture.objects import (
     INSTALLED,
+    PLAIN,
     is_foreign_array,
     is_library,
     refuse_stateful,
     refuse_streams,
 )
-from rune_jit.capture.state import Slot, Unbound, bound_members, watched_place
+from rune_jit.capture.state import Slot, Unbound, bound_members, refuse_other_order, watched_place
 from rune_jit.capture.told_apart import ToldApart
 from rune_jit.chunked.arrays import is_dask_array
 from rune_jit.errors import StateChangedError, UnsupportedOpError
@@ -251,7 +252,8 @@ class Watch:
                 self.guard_content(x)
             if isinstance(x, (dict, list, deque, tuple)):
                 for item in x.values() if isinstance(x, dict) else x:
-                    self.look(item)
+                    if type(item) not in PLAIN:
+                        self.look(item)
             self.told_apart.note([x])
             self._look_at_instance(x)
 
@@ -405,6 +407,7 @@ class Watch:
                 slots += [Slot("item", held, key) for key in new]
                 what = what or next(iter(new), None)
         for copy, held, before, real in self._copies:
+            refuse_other_order(function, type(copy), before, held)
             if not _is_broken("items", held, None, before):
                 continue
             if held is copy:

@@ -16,7 +16,7 @@ import numpy as np
 
 from rune_jit import _core, trees
 from rune_jit.capture.grown import Grown
-from rune_jit.capture.objects import OF_GENERATORS, is_library, is_replaceable
+from rune_jit.capture.objects import is_library, is_replaceable
 from rune_jit.capture.state import Unbound, bound_members
 from rune_jit.tracing.tracer import Tracer
 
@@ -142,7 +142,7 @@ class Match:
                 self._pair_items(a, b) if type(a) is dict else self.pair(a, b)
                 for a, b in zip(*parts, strict=True)
             )
-        if kind.__module__ in OF_GENERATORS:
+        if kind.__module__ in trees.OF_GENERATORS:
             return True
         if kind in (list, dict, set, deque, bytearray):
             if old is not new:
@@ -243,7 +243,7 @@ def likeness(x: Any) -> Any:
     if isinstance(x, functools.partial):
         return functools.partial, likeness(x.func)
     kind: Any = type(x)
-    if kind.__module__ in OF_GENERATORS and not isinstance(x, type):
+    if kind.__module__ in trees.OF_GENERATORS and not isinstance(x, type):
         return kind
     key = trees.static_key(x)
     is_object = isinstance(key, trees.ByIdentity) and _is_of_parts(kind)

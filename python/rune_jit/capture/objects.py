@@ -51,8 +51,6 @@ def is_replaceable(array: Any) -> bool:
     return plain and _core.is_supported_dtype(array.dtype)
 
 
-# The modules of the classes of random generators.
-OF_GENERATORS = ("random", "numpy.random._generator", "numpy.random.mtrand")
 _INTERFACES = ("__array__", "__array_interface__", "__array_struct__", "__dataframe__")
 
 
@@ -177,9 +175,14 @@ def _is_plain(x: Any) -> bool:
     return x is None or isinstance(x, (int, float, complex, str, bytes, np.ndarray, np.generic))
 
 
+# What holds nothing.
+PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None)})
+
+
 def _held_by(x: Any) -> list[Any]:
-    """What x, which can be copied, holds."""
-    return list(x if isinstance(x, (list, tuple)) else (x if type(x) is dict else vars(x)).values())
+    """What x, which can be copied, holds, but for numbers and texts."""
+    held = x if isinstance(x, (list, tuple)) else (x if type(x) is dict else vars(x)).values()
+    return [item for item in held if type(item) not in PLAIN]
 
 
 def has_usual_tests(kind: type) -> bool:
@@ -209,7 +212,7 @@ def _holds_arrays(x: Any, depth: int, seen: dict[int, Any], assigned: Container[
         return True  # the trace has copies of functions, which it looks up
     return any(
         is_replaceable(item)
-        or type(item).__module__ in OF_GENERATORS
+        or type(item).__module__ in trees.OF_GENERATORS
         or (
             can_be_copied(item)
             and (_identity(item) in assigned or _holds_arrays(item, depth - 1, seen, assigned))

@@ -14,7 +14,8 @@ from rune_jit.tracing.tracer import Tracer
 
 # Types whose objects no call makes, or of which each object can stand for an equal one.
 UNIQUE = (
-    *(type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, np.ufunc),
+    *(type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType),
+    *(np.ufunc, type(np.sum)),
     *(types.EllipsisType, types.NotImplementedType, type(None), slice),
     *(_core.ArrayBase, _core.Dispatcher),
 )

@@ -18,12 +18,15 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.capture.callees import Callees
+from rune_jit.capture.class_tests import refuse_identity_in_methods
 from rune_jit.capture.copied_globals import Globals
 from rune_jit.capture.creation import as_it_is, refuse_reports
 from rune_jit.capture.foreign import Compiled, OnHost, is_compiled, public_name
 from rune_jit.capture.grown import Grown
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.loops.appends import append
+from rune_jit.capture.loops.asking import asking
+from rune_jit.capture.loops.callees import refuse_identity
 from rune_jit.capture.loops.growing import result_of, watch
 from rune_jit.capture.loops.source import with_loops, with_loops_apart
 from rune_jit.capture.made_objects import MadeObjects
@@ -46,6 +49,7 @@ from rune_jit.capture.objects import (
 from rune_jit.capture.outside import UNIQUE, of_numpy, outside_of
 from rune_jit.capture.random_methods import Outside
 from rune_jit.capture.shim import (
+    IMPURE,
     ModuleView,
     of_lists,
     original,
@@ -164,12 +168,15 @@ class Rebinder:
                 return as_it_is(self._trace, function)  # objects' methods see what it assigns
             named = zip(function.__closure__ or (), code.co_freevars, strict=True)
             cells = [self._cell(cell, function, name) for cell, name in named]
+            traced_code = self._code_of(function)
+            if traced_code is code:
+                refuse_identity(code)
         except UnsupportedOpError:
             if self._trace.is_segmented and self._copies:
                 return as_it_is(self._trace, function)  # the call has begun
             raise
         copy = types.FunctionType(
-            self._code_of(function),
+            traced_code,
             self._copy_of(function.__globals__),
             function.__name__,
             None,
@@ -215,7 +222,7 @@ class Rebinder:
             return with_loops(function)
         trace: Any = self._trace
         if not trace.is_segmented or trace.gave_up:
-            return function.__code__
+            return asking(function)
         code = with_loops_apart(function)
         trace.note_read()
         return code
@@ -368,9 +375,9 @@ class Rebinder:
         slots = {key[2]: x for key, x in self._state.items() if key[:2] == ("item", id(live))}
         if slots:
             self._attributes.append((live, now))
+        now.update({name: x for name, x in (held | slots).items() if x is not ABSENT})
         held = {name: x for name, x in held.items() if name not in slots}
-        now.update(held)
-        now.update({name: x for name, x in slots.items() if x is not ABSENT})
+        refuse_identity_in_methods(type(holder), held.values())
         for base in type(copy).__mro__[:-1]:
             for name, raw in vars(base).items():
                 function = raw.__func__ if isinstance(raw, staticmethod) else raw
@@ -446,11 +453,7 @@ class Rebinder:
         return new
 
     def _view_of(self, module: types.ModuleType) -> Any:
-        impure = (
-            *("numpy.random", "random", "os", "threading", "time", "warnings", "logging", "sys"),
-            "uuid",
-        )
-        if is_library(module.__name__) and module.__name__ not in impure:
+        if is_library(module.__name__) and module.__name__ not in IMPURE:
             return module
         if id(module) not in self._copies:
             names = vars(module)

@@ -5,6 +5,7 @@ functions replace the numpy module and its functions there, so other threads see
 
 from __future__ import annotations
 
+import bisect
 import builtins
 import functools
 import math
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
-from rune_jit.capture import math_functions
+from rune_jit.capture import bisect_functions, math_functions
 from rune_jit.capture.creation import OF_WARNINGS, REPLACED, make_array
 from rune_jit.capture.stand_ins import OF_CLASSES, Function, Scalar, StandIn, Type
 from rune_jit.errors import UnsupportedOpError
@@ -95,6 +96,26 @@ def _refusing(function: Any, name: str, has_result: bool = True) -> Callable[...
     return refuse
 
 
+def warn(
+    message: Any, category: Any = None, stacklevel: int = 1, source: Any = None, **options: Any
+) -> None:
+    """warnings.warn, called by what stands for it: the warning is of the line that calls that."""
+    _warn(message, category, stacklevel + 2, source, **options)
+
+
+_warn = warnings.warn
+
+
+def _of_caller(log: Any) -> Callable[..., Any]:
+    """A function of logging, called by what stands for it."""
+
+    @functools.wraps(log)
+    def of_caller(*args: Any, stacklevel: int = 1, **kwargs: Any) -> Any:
+        return log(*args, stacklevel=stacklevel + 2, **kwargs)
+
+    return of_caller
+
+
 def _seeded(real: Any) -> Callable[..., Any]:
     """Stands for numpy.random.default_rng."""
     refuse = _refusing(real, "numpy.random.default_rng")
@@ -128,9 +149,12 @@ def _impure() -> Iterator[tuple[Any, Any]]:
     ]
     effects = [
         ("time.sleep", time.sleep),
-        ("warnings.warn", warnings.warn),
         ("warnings.warn_explicit", warnings.warn_explicit),
-        *((f"logging.{name}", getattr(logging, name)) for name in _LEVELS),
+    ]
+    logs = [(name, getattr(logging, name)) for name in _LEVELS]
+    reports = [
+        ("warnings.warn", warnings.warn, warn),
+        *((f"logging.{name}", function, _of_caller(function)) for name, function in logs),
     ]
     for name, function in functions:
         yield function, _refusing(function, name)
@@ -138,6 +162,13 @@ def _impure() -> Iterator[tuple[Any, Any]]:
     yield np.random.default_rng, _seeded(np.random.default_rng)
     for name, function in effects:
         yield function, _refusing(function, name, has_result=False)
+    for name, function, of_caller in reports:
+        yield function, _refusing(of_caller, name, has_result=False)
+
+
+# Modules that have such functions.
+IMPURE = frozenset({"random", "os", "threading", "time", "warnings", "logging", "sys", "uuid"})
+IMPURE |= {"numpy.random"}
 
 
 class ModuleView(types.ModuleType):
@@ -149,7 +180,7 @@ class ModuleView(types.ModuleType):
         read: Callable[[str], Any],
         assign: Callable[[str, Any], None] | None = None,
     ) -> None:
-        super().__init__(module.__name__, module.__doc__)
+        super().__init__(module.__name__, getattr(module, "__doc__", None))  # not of C libraries
         object.__setattr__(self, "_module", module)
         object.__setattr__(self, "_read", read)
         object.__setattr__(self, "_assign", assign or functools.partial(setattr, module))
@@ -209,7 +240,8 @@ def _pairs() -> list[tuple[Any, Any]]:
         *_scalar_classes(),
         *_impure(),
         *math_functions.functions(),
-        *((module, _view_of(module)) for module in (np.linalg, np.random, math)),
+        *bisect_functions.functions(),
+        *((module, _view_of(module)) for module in (np.linalg, np.random, math, bisect)),
         *((getattr(np, name), stand_in) for name, stand_in in REPLACED.items()),
         (np, SHIM),
         (type, BUILTINS["type"]),

@@ -128,11 +128,6 @@ def _parameters(function: Any) -> tuple[str, ...]:
     return tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
 
 
-# Classes.
-
-_CLASS_NAMES = {"ndarray", *(np.dtype(c).name for c in "?bhilqBHILQefd"), "bool_"}
-
-
 # Methods of random generators that take out=.
 _FILLING = {"permuted", "random", "standard_normal", "standard_exponential", "standard_gamma"}
 
@@ -144,7 +139,6 @@ def refuse_code(code: types.CodeType) -> None:
         raise UnsupportedOpError(f"{code.co_name}: cannot trace out= of a random generator")
     if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         raise NumPyOnlyError(f"{code.co_name}: cannot trace an async function")
-    _refuse_identity(code)
 
 
 def _last_names(code: types.CodeType) -> set[str]:
@@ -158,24 +152,6 @@ def _last_names(code: types.CodeType) -> set[str]:
             found.add(last)
         last = instruction.argval if is_attribute else None
     return found
-
-
-def _refuse_identity(code: types.CodeType) -> None:
-    """Raises UnsupportedOpError if code writes `x.dtype.type is np.float64` or `x.__class__ is
-    np.ndarray`: the right side is a stand-in, and unlike `==` nothing can make `is` true of it."""
-    if not {"type", "__class__"} & set(code.co_names) or not _CLASS_NAMES & set(code.co_names):
-        return
-    last: list[dis.Instruction] = []
-    for instruction in dis.get_instructions(code):
-        if instruction.opname == "IS_OP":
-            names = {x.argval for x in last[-5:] if isinstance(x.argval, str)}
-            read = {x.argval for x in last[-5:] if x.opname == "LOAD_ATTR"}
-            if read & {"type", "__class__"} and names & _CLASS_NAMES:
-                raise UnsupportedOpError(
-                    f"{code.co_name}: cannot trace `is` between a class and"
-                    f" {', '.join(sorted(names & _CLASS_NAMES))}\nhint: write =="
-                )
-        last.append(instruction)
 
 
 @functools.cache

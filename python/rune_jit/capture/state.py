@@ -4,12 +4,16 @@ to them."""
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import enum
 import operator
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
+
+from rune_jit import trees
+from rune_jit.errors import UnsupportedOpError
 
 
 class _Absent(enum.Enum):
@@ -159,17 +163,24 @@ def containers(x: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
 
 
 def places(x: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """The lists, dicts and dataclasses in x, with their paths."""
-    if is_record := dataclasses.is_dataclass(x) and not isinstance(x, type):
+    """The lists, queues, dicts and dataclasses in x, with their paths."""
+    is_record = dataclasses.is_dataclass(x) and not (isinstance(x, type) or trees.is_endless(x))
+    if is_record:
         items: Any = getattr(x, "__dict__", {}).items()
-    elif isinstance(x, (list, tuple)) or type(x) is dict:
-        items = x.items() if type(x) is dict else enumerate(x)
+    elif type(x) in _DICTS:
+        items = x.items()
+    elif isinstance(x, (list, tuple, collections.deque)):
+        items = enumerate(x)
     else:
         return
-    if is_record or type(x) in (list, dict):
+    if is_record or type(x) in (list, collections.deque, *_DICTS):
         yield path, x
     for key, item in items:
         yield from places(item, (*path, key))
+
+
+# The classes of dicts whose items may be traced arrays.
+_DICTS = (dict, collections.OrderedDict, collections.defaultdict)
 
 
 def at(x: Any, path: Path) -> Any:
@@ -208,6 +219,23 @@ class Change(NamedTuple):
             x.extend(self.appended)
 
 
+def is_in_order(before: Collection[Any], now: Collection[Any]) -> bool:
+    """Whether the keys of a dict have the order that assignments give: none has been deleted and
+    assigned again."""
+    kept, new = [key for key in before if key in now], [key for key in now if key not in before]
+    return [*kept, *new] == list(now)
+
+
+def refuse_other_order(function: str, kind: type, before: Any, now: Any) -> None:
+    """Raises UnsupportedOpError if a function has deleted what a dict, or an object with these
+    attributes, holds, and assigned it again: its program would leave the order as it is."""
+    if isinstance(now, dict) and not is_in_order(before, now):
+        raise UnsupportedOpError(
+            f"{function}: cannot trace a function that deletes what a {kind.__name__} holds and"
+            " assigns it again (the order of its names changes)\nhint: assign it without del"
+        )
+
+
 class Contents:
     """Lists and dicts as they were, to see what a function does to them."""
 
@@ -243,8 +271,7 @@ class Contents:
             assigned = {k: v for k, v in new.items() if k not in old or old[k] is not v}
             if not removed and not assigned and not appended:
                 continue
-            order = [key for key in old if key in new] + [key for key in new if key not in old]
-            if order != list(new):
+            if not is_in_order(old, new):
                 return None
             found.append(Change(path, removed, assigned, appended))
         return found

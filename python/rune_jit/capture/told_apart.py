@@ -13,6 +13,7 @@ from typing import Any
 
 from rune_jit import trees
 from rune_jit.capture.names import values_in
+from rune_jit.capture.objects import PLAIN
 from rune_jit.capture.state import places
 from rune_jit.errors import UnsupportedOpError
 
@@ -59,8 +60,8 @@ class ToldApart:
     def note(self, containers: Iterable[Any]) -> None:
         """Notes that code may find in containers what they hold, and no copy of it."""
         for x in containers:
-            items = [*x, *x.values()] if isinstance(x, dict) else x
             if isinstance(x, _CONTAINERS):
+                items = [*x, *x.values()] if isinstance(x, dict) else x
                 self._held.update((id(f), f) for f in items if type(f) is types.FunctionType)
             self._keys.update((id(key), key) for key in _keys_of(x))
 
@@ -107,7 +108,8 @@ def _keys_within(x: Any) -> Iterator[Any]:
 def _keys_of(x: Any) -> Iterator[Any]:
     if isinstance(x, (dict, set, frozenset)):
         for key in x:
-            yield from _parts(key)
+            if type(key) not in PLAIN:
+                yield from _parts(key)
 
 
 def _parts(key: Any) -> Iterator[Any]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import dis
+import importlib
 import sys
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
+
+import numpy as np
 
 from rune_jit import _core
 from rune_jit.tracing.context import is_own, may_handle_errors
@@ -29,6 +33,17 @@ def is_of_xarray(frame: types.FrameType) -> bool:
     """Whether a frame is one of xarray, which holds traced arrays. It takes 0-d ones out of a trace
     if they are numbers, and calls functions of NumPy that the array API standard has not."""
     return "/xarray/" in frame.f_code.co_filename
+
+
+def namespace_for(frame: types.FrameType, api_version: Any) -> Any:
+    """The namespace of the array API that a frame gets for NumPy's arrays: NumPy, or what the
+    array_api_compat of the frame, perhaps a library's own one, has for it."""
+    name: str = frame.f_globals.get("__name__", "")
+    above, found, _ = name.partition("array_api_compat")
+    if found:
+        with contextlib.suppress(ModuleNotFoundError):  # a module of another kind, as xarray's
+            return importlib.import_module(f"{above}{found}.numpy")
+    return np.empty(0).__array_namespace__(api_version=api_version)
 
 
 def is_shuffling(frame: types.FrameType | None) -> bool:

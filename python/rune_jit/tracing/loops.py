@@ -156,6 +156,8 @@ class Loops:
         them may be written to any more. `loop`: it is so because of one that the program need not
         have."""
         group = {id(x): x for x in (made, *others)}
+        if len(group) == 1:
+            return
         for storage in list(group.values()):
             group |= {id(x): x for x in self.sharing(storage)}
         together = list(group.values())

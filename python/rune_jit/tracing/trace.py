@@ -58,6 +58,7 @@ class Trace:
         self._guesses = guesses
         self._has_guessed = False
         self.in_chunks = False  # whether arrays may be larger than memory
+        self.takes_arrays = False  # whether an argument is a rune_jit.Array
         self.may_repeat = False  # whether two arguments may be one array
         self.decides = False  # whether it takes conditions for those of later calls: conditions.py
         self.conditions = 0  # how many it has taken

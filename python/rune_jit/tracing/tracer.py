@@ -18,7 +18,7 @@ from rune_jit.errors import ConcretizationError, TracerLeakError, UnsupportedOpE
 from rune_jit.methods import ArrayMethods
 from rune_jit.tracing.conditions import decide
 from rune_jit.tracing.context import is_own, user_site
-from rune_jit.tracing.frames import is_of_xarray, is_shuffling
+from rune_jit.tracing.frames import is_of_xarray, is_shuffling, namespace_for
 from rune_jit.tracing.storage import Step, Storage, refuse_write_to_numpy
 
 if TYPE_CHECKING:
@@ -153,8 +153,9 @@ class Tracer(ArrayMethods, _core.TracerBase):
         return _CLASSES[weak] if weak else self.dtype.type
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        if is_of_xarray(sys._getframe(1)):
-            return np
+        frame = sys._getframe(1)
+        if is_of_xarray(frame) or not self._trace.takes_arrays:
+            return namespace_for(frame, api_version)
         return super().__array_namespace__(api_version=api_version)  # type: ignore[misc]
 
     @property

@@ -114,7 +114,15 @@ TEST_F(Map, RowsOfAStencilShareTheirLoads) {
   EXPECT_EQ(k.iter.mapping.vec, Ints{1});
   EXPECT_EQ(k.iter.unroll(0), 4);
   EXPECT_EQ(k.iter.tiles[0].back(), 4);
-  EXPECT_EQ(k.iter.unroll(1), 4);  // vectors of one row, whose stores share lines
+  EXPECT_EQ(k.iter.unroll(1), 3);  // vectors of one row, whose stores share lines
+}
+
+TEST_F(Map, RowsOfNarrowVectorsAreComputedVectorByVector) {
+  Capabilities narrow = cores();
+  narrow.vector_bits = 256;
+  const Kernel k = kernel_at(schedule_of(b, {blur(b, 301)}, narrow), 0);
+  EXPECT_GT(k.iter.unroll(0), 1);
+  EXPECT_EQ(k.iter.unroll(1), 1);
 }
 
 TEST_F(Map, RowsThatShareLittleStayApart) {

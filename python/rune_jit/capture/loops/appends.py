@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -428,15 +428,31 @@ class Appends:
             new, is_whole = after[name], True
             for earlier in range(len(self._given) + 1):
                 is_whole &= not new._steps
-                like, rows = self._rows.get(id(new._storage), (new, []))
-                if earlier < len(rows) and is_whole and not like._steps:
-                    made[name] = rows[-1 - earlier]
-                elif earlier < len(rows):
-                    other = rows[-1 - earlier]._storage
-                    loops.share(array._storage, other, loop=self._body.loop)
+                for same, is_same in self._appended_since(new._storage, earlier):
+                    if is_whole and is_same:
+                        made[name] = same
+                    else:
+                        loops.share(array._storage, same._storage, loop=self._body.loop)
                 if id(new._storage) not in self._given:
                     break
                 new = after[self._given[id(new._storage)]]
+
+    def _appended_since(self, storage: Any, earlier: int) -> Iterator[tuple[Tracer, bool]]:
+        """The rows that are, or may share memory with, the array of a storage in the iteration that
+        was so many before the last one; whether they are the array itself. Names hand it on to the
+        iterations that follow, which may append it."""
+        known = {id(storage): True}  # by id of a storage: whether the array is all of it
+        for ago in range(earlier, -1, -1):
+            for at, is_whole in known.items():
+                like, rows = self._rows.get(at, (None, []))
+                if like is not None and ago < len(rows):
+                    yield rows[-1 - ago], is_whole and not like._steps
+            held: list[Any] = [(at, self._after.get(name)) for at, name in self._given.items()]
+            known = {
+                at: known[id(x._storage)] and not x._steps
+                for at, x in held
+                if is_array(x) and id(x._storage) in known
+            }
 
 
 class _Known(NamedTuple):

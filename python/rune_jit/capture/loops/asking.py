@@ -6,7 +6,7 @@ import ast
 import contextlib
 import types
 
-from rune_jit.capture.loops.callees import Callees, asked, calls_others, modules_of
+from rune_jit.capture.loops.callees import Callees, asked, has_to_ask, modules_of
 from rune_jit.capture.loops.code_objects import compiled
 from rune_jit.capture.loops.definitions import UNREADABLE, definition_of, lambda_of
 from rune_jit.capture.loops.nodes import copied
@@ -21,7 +21,7 @@ def asking(function: types.FunctionType) -> types.CodeType:
     code = made = function.__code__
     if code not in _asks:
         with contextlib.suppress(*UNREADABLE):
-            if not calls_others(function):
+            if not has_to_ask(function):
                 pass
             elif code.co_name == "<lambda>":
                 made = _lambda(function)

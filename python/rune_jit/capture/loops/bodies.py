@@ -326,6 +326,7 @@ class Attempt(Comparison):
                     self._loops.share(made._storage, after[name]._storage)
             elif is_flag(name):
                 made._storage.flag_of = self._loop.number
+        self._unite(values, after)
         for name, other in self._same_memory:
             if name in values and other in values:
                 self._loops.share(
@@ -346,6 +347,17 @@ class Attempt(Comparison):
         if same:
             identities.note(self._loop.number, same)
         return values, tuple(values[name] for name in self._loop.results)
+
+    def _unite(self, values: dict[str, Any], after: Any) -> None:
+        """Makes names that stand for one array after the loop stand for one array of the trace."""
+        if not self._runs:
+            return
+        known: dict[tuple[int, int], Any] = {}
+        for name in [*self._numbers, *values]:
+            if name in values and is_array(values[name]):
+                made = self._made_by(name, after)
+                if made is not None:
+                    values[name] = known.setdefault(made, values[name])
 
     def _last(self) -> Any:
         if (last := self._range.last) is None or not self._runs:

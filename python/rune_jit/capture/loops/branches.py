@@ -7,7 +7,6 @@ assigns are selected afterwards. The calls around an `if` that source.py adds co
 from __future__ import annotations
 
 import builtins
-import functools
 import operator
 import sys
 from collections import deque
@@ -30,6 +29,7 @@ from rune_jit.capture.loops.source import BRANCHES
 from rune_jit.capture.loops.structures import are_alike, is_mutable, made_like, parts_of
 from rune_jit.capture.loops.syntax import Branch
 from rune_jit.capture.shim import STANDING_FOR
+from rune_jit.capture.stand_ins import StandIn
 from rune_jit.rules.indexing.selection import length
 from rune_jit.tracing.conditions import decide
 from rune_jit.tracing.context import current_trace, require_trace
@@ -400,12 +400,16 @@ def _may_choose(trace: Trace) -> bool:
     return trace.choices[place] <= _MOST_OF_A_PLACE
 
 
-def _extreme(real: Any, is_better: Any) -> Any:
-    """What stands for Python's max or min: of numbers that are known only when the program runs,
-    one is selected."""
+class _Extreme(StandIn):
+    """Stands for Python's max or min: of numbers that are known only when the program runs, one is
+    selected."""
 
-    @functools.wraps(real)
-    def extreme(*args: Any, **kwargs: Any) -> Any:
+    def __init__(self, real: Any, is_better: Any) -> None:
+        super().__init__(real)
+        self._is_better = is_better
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        real, is_better = self._real, self._is_better
         trace, loops = current_trace(), loops_now()
         items: Any = args[0] if len(args) == 1 else args
         if trace is not None and not kwargs and is_row(items):
@@ -429,9 +433,6 @@ def _extreme(real: Any, is_better: Any) -> Any:
             elif better:
                 best = x
         return best
-
-    ALLOWED.append(extreme)
-    return extreme
 
 
 def convert(kind: Any, x: Any) -> Any:
@@ -485,5 +486,6 @@ CONDITIONS = {IF: Conditions(is_unknown), UNSET_NAME: UNSET, ".convert": convert
 CONDITIONS |= {IS_PYTHONS: _is_pythons, BETTER: _better, FOUND: _found}
 LENGTHS = {"len": length}
 ALLOWED.append(length)
-EXTREMES = {"max": _extreme(max, operator.gt), "min": _extreme(min, operator.lt)}
+EXTREMES = {"max": _Extreme(max, operator.gt), "min": _Extreme(min, operator.lt)}
+ALLOWED += EXTREMES.values()
 STANDING_FOR.update((id(f), getattr(builtins, n)) for n, f in (LENGTHS | EXTREMES).items())

@@ -5,6 +5,10 @@ y = layers[0](x)                    y = (CALLEE @ layers[0])(x)
 ys = map(ops["f"], xs)              ys = map(CALLEE @ ops["f"], xs)
 kind = type(x)                      kind = CALLEE.kind_of(type, x)
 
+In a trace others stand for functions, classes and objects from outside, so `is` asks, too:
+
+if f is max:                        if CALLEE.same(f, max, True):
+
 CALLEE is a constant of the code: functions that outlive the trace call it, too."""
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ import ast
 import builtins
 import dis
 import functools
+import itertools
 import math
 import types
 from typing import Any
@@ -23,7 +28,9 @@ from rune_jit.capture.loops.nodes import at
 from rune_jit.capture.loops.structures import class_of
 from rune_jit.capture.names import all_codes
 from rune_jit.capture.objects import is_library
+from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import current_trace
+from rune_jit.tracing.tracer import Tracer
 
 
 class _Callee:
@@ -53,6 +60,30 @@ class _Callee:
         """type(x); `kind_of` is what stands for `type`."""
         kind = kind_of(x)
         return class_of(x) if kind is type(x) else kind
+
+    def same(self, x: Any, y: Any, wanted: bool) -> bool:
+        """`x is y`, or `x is not y`, of what they stand for outside of the trace."""
+        trace = current_trace()
+        rebind = None if trace is None else trace.rebind
+        if x is y or trace is None or rebind is None:
+            return (x is y) is wanted
+        if not trace.is_segmented and _may_be_one(x, y):
+            raise UnsupportedOpError(
+                f"{trace.name}: cannot trace `is` between an argument and an array (it may be the"
+                " array in other calls)"
+            )
+        if type(x) is Tracer and type(y) is Tracer and trace.loops is not None:
+            trace.loops.check_memory(x._storage, y._storage)
+        return (rebind.outside(x) is rebind.outside(y)) is wanted
+
+
+def _may_be_one(x: Any, y: Any) -> bool:
+    """Whether one of these is an array that is an argument, and the other one an array from
+    outside."""
+    storages = [z._storage for z in (x, y) if type(z) is Tracer and not z._steps]
+    is_argument = any(storage.leaf is not None for storage in storages)
+    are_outside = sum(s.leaf is not None or s.captured is not None for s in storages)
+    return is_argument and are_outside + sum(type(z) is np.ndarray for z in (x, y)) == 2
 
 
 CALLEE = _Callee()
@@ -91,6 +122,17 @@ class Callees(ast.NodeTransformer):
                 keyword.value = _asked(keyword.value)
         return node
 
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        self.generic_visit(node)
+        operands = [node.left, *node.comparators]
+        if not isinstance(node.ops[0], (ast.Is, ast.IsNot)) or len(operands) > 2:
+            return node
+        if any(isinstance(x, ast.Constant) for x in operands):
+            return node
+        is_same = ast.Attribute(ast.Constant(_PLACE), "same", ast.Load())
+        wanted = ast.Constant(isinstance(node.ops[0], ast.Is))
+        return at(node, ast.Call(is_same, [*operands, wanted], []))
+
     def _is_asked(self, f: ast.expr) -> bool:
         if isinstance(f, ast.Name):
             return not f.id.startswith(".") and not hasattr(builtins, f.id)
@@ -117,10 +159,26 @@ def modules_of(names: dict[str, Any]) -> frozenset[str]:
     return frozenset(name for name, x in modules if is_library(x.__name__))
 
 
-def calls_others(function: types.FunctionType) -> bool:
+def has_to_ask(function: types.FunctionType) -> bool:
     """Whether a function may call others than functions of modules and methods of arrays, as far as
-    its names tell."""
-    return any(_calls_others(x, function) for x in all_codes(function.__code__))
+    its names tell, or compares objects by `is`."""
+    codes = list(all_codes(function.__code__))
+    return any(map(_compared, codes)) or any(_calls_others(x, function) for x in codes)
+
+
+@functools.cache
+def _compared(code: types.CodeType) -> list[dis.Instruction]:
+    """The instructions that read what code compares with by `is`, but for None."""
+    run = [x for x in dis.get_instructions(code) if x.opname not in ("CACHE", "EXTENDED_ARG")]
+    found = [x for x, after in itertools.pairwise(run) if after.opname == "IS_OP"]
+    return [x for x in found if (x.opname, x.argval) != ("LOAD_CONST", None)]
+
+
+def _compares_with_named(code: types.CodeType) -> bool:
+    """Whether code compares by `is` with a global, an attribute or a variable of an outer
+    function."""
+    named = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "LOAD_DEREF")
+    return any(x.opname in named for x in _compared(code))
 
 
 def _calls_others(code: types.CodeType, function: types.FunctionType) -> bool:
@@ -135,6 +193,16 @@ def _calls_others(code: types.CodeType, function: types.FunctionType) -> bool:
         if not isinstance(value, _AS_THEY_ARE) and not is_library(getattr(value, "__module__", "")):
             return True
     return False
+
+
+def refuse_identity(code: types.CodeType) -> None:
+    """Raises UnsupportedOpError if code compares by `is`, and does not ask: of two objects one may
+    be a copy, or a stand-in."""
+    if any(map(_compares_with_named, all_codes(code))):
+        raise UnsupportedOpError(
+            f"{code.co_name}: cannot trace `is` in a function that has no copy, or no source\n"
+            "hint: write =="
+        )
 
 
 # Operations by which code calls local variables, items and results of calls, or makes a class.

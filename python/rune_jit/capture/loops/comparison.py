@@ -152,6 +152,18 @@ class Comparison:
             met |= {id(x): x for x in nearby}
         return list(found.values())
 
+    def _made_by(self, name: str, after: Any) -> tuple[int, int] | None:
+        """Which array that the body makes, by its storage, and of how many iterations before the
+        last one, a name stands for when the loop ends; None if it is a part of one."""
+        givers, earlier, new = self._givers(), 0, after.get(name)
+        while is_array(new) and not new._steps:
+            giver = givers.get(id(new._storage))
+            if giver is None:
+                is_own = not self._body.is_older(new._storage)
+                return (id(new._storage), earlier) if is_own else None
+            new, earlier = after[giver], earlier + 1
+        return None
+
     def _check_exchanges(self, after: Any) -> None:
         """That names which take others' arrays over, as in `a, b = b, a + b`, stand for arrays that
         the body has made when the loop ends."""

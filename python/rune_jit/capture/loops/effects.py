@@ -4,6 +4,7 @@ and attributes of objects."""
 
 from __future__ import annotations
 
+import bisect
 import builtins
 import collections
 import contextlib
@@ -488,7 +489,7 @@ def _is_pure(x: Any) -> bool:
         return False
     if module == "builtins":
         return name in _BUILTINS and getattr(builtins, name, None) is x
-    if module in ("math", "cmath"):
+    if module in ("math", "cmath") or x in (bisect.bisect_left, bisect.bisect_right):
         return True
     in_numpy = isinstance(module, str) and module.split(".")[0] == "numpy"
     return in_numpy and "random" not in str(module) and name not in _NOT_OF_NUMPY

@@ -18,6 +18,7 @@ from rune_jit.rules.indexing.items import aligned_mask, basic_view, is_mask
 from rune_jit.rules.indexing.masks import compressed, spread
 from rune_jit.rules.known import of_data
 from rune_jit.tracing.context import current_trace, require_trace, user_site
+from rune_jit.tracing.frames import namespace_for
 from rune_jit.tracing.sizes import same_shape
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, is_class_asked
@@ -43,6 +44,10 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
     def __class__(self) -> Any:
         """As that of a traced array."""
         return np.ndarray if is_class_asked(sys._getframe(1)) else Selection
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """As that of NumPy's arrays."""
+        return namespace_for(sys._getframe(1), api_version)
 
     def refusal(self, what: str) -> DataDependentShapeError:
         if self.is_unique:
