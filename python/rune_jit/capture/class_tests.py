@@ -113,7 +113,7 @@ def _kind_of(x: Any) -> Any:
 
 
 def _of_kind(kind: Any) -> str | None:
-    if is_library(kind.__module__) or has_stand_in(kind):
+    if is_library(kind.__module__) or kind.__module__.startswith("numba."):
         return None
     if kind not in _answers:
         try:

@@ -84,7 +84,7 @@ def is_compiled(x: Any) -> bool:
 @functools.cache
 def has_stand_in(kind: type) -> bool:
     """Whether something may stand for a function or class of this type."""
-    return kind in _FUNCTIONS or kind.__name__ in (*_COMPILED, _OF_F2PY, "GUFunc")
+    return kind in _FUNCTIONS or kind.__name__ in (*_COMPILED, _OF_F2PY)
 
 
 # The types of functions that Cython and numba compile.
