@@ -458,7 +458,7 @@ class Watch:
             kind, held, _, before = kept
             if kind == "content":
                 held[...] = before
-            elif isinstance(held, dict) and held.keys() == before.keys():
+            elif isinstance(held, dict) and list(held) == list(before):
                 for key, value in before.items():
                     dict.__setitem__(held, key, value)
             else:
