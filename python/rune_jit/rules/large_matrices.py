@@ -3,6 +3,7 @@ NumPy takes most of its time for other things than LAPACK."""
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from typing import Any
 
@@ -23,8 +24,7 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     has_lapack = is_large and a.dtype in (np.float32, np.float64)
     if not has_lapack or importlib.util.find_spec("scipy") is None:
         return np.linalg.cholesky(a, upper=upper)
-    from scipy.linalg import lapack
-
+    lapack = importlib.import_module("scipy.linalg.lapack")
     factorize = lapack.spotrf if a.dtype == np.float32 else lapack.dpotrf
     factor, info = factorize(np.ascontiguousarray(a).T, lower=upper, clean=True)
     if info != 0:
