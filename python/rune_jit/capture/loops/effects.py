@@ -250,7 +250,8 @@ class Effects:
         inner = [x for items in lists for x in items if type(x) is list]
         known = {id(x) for x, _ in self._containers}
         more = {id(x): (x, "list") for x in (*lists, *inner) if id(x) not in known}
-        return Held([*self._containers, *more.values()])
+        arrays = {id(x): x for x in self._arrays if isinstance(x, np.ndarray)}
+        return Held([*self._containers, *more.values()], arrays.values())
 
     def reaches(self, x: Any) -> bool:
         """Whether the code reaches a container that was there before."""

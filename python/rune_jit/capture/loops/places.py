@@ -7,6 +7,10 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from rune_jit import _core
+
 
 class Changed(Exception):
     """A container is another one in a way that no assignment to an item makes."""
@@ -70,14 +74,19 @@ class Place(NamedTuple):
 
 
 class Held:
-    """Containers, and what they held."""
+    """Containers and arrays that are not traced, and what they held."""
 
-    def __init__(self, containers: Iterable[tuple[Any, str]]) -> None:
+    def __init__(
+        self, containers: Iterable[tuple[Any, str]], arrays: Iterable[np.ndarray] = ()
+    ) -> None:
         """`containers` come with what to call them."""
         self._before = [(x, of, x.copy()) for x, of in containers]
+        self._contents = [("content", x, None, x.copy()) for x in arrays if x.flags.writeable]
 
     def changed(self) -> list[Place]:
         """The places that hold something else. Raises Changed."""
+        if _core.broken_guards(self._contents):
+            raise Changed("it writes to an array that is not traced")
         found = []
         for i, (x, of, before) in enumerate(self._before):
             if isinstance(x, deque) and len(before) < len(x):
@@ -116,6 +125,9 @@ class Held:
 
     def restore(self) -> None:
         """Makes all hold what they held."""
+        for i in _core.broken_guards(self._contents):
+            _, array, _, before = self._contents[i]
+            array[...] = before
         for x, _, before in self._before:
             if isinstance(x, Variable):
                 x[0] = before[0]
