@@ -19,16 +19,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import devices
-from scenarios import (
-    Scenario,
-    X,
-    check_on_numpy,
-    check_traced,
-    collection,
-    eager,
-    needs_float64,
-)
+from scenarios import X, collection, contract_tests, eager, needs_float64
+from threads import in_threads
 
 import rune_jit
 
@@ -360,15 +352,7 @@ def exceptions_midway(jit: Any) -> Iterator[Any]:
     yield g(x, "go"), x
 
 
-@pytest.mark.parametrize("device", devices("cpu"))
-@pytest.mark.parametrize("scenario", TRACED, ids=lambda s: s.__name__)
-def test_traced(scenario: Scenario, device: str) -> None:
-    check_traced(scenario, device)
-
-
-@pytest.mark.parametrize("scenario", ON_NUMPY, ids=lambda s: s.__name__)
-def test_on_numpy(scenario: Scenario) -> None:
-    check_on_numpy(scenario)
+test_traced, test_on_numpy = contract_tests(TRACED, ON_NUMPY)
 
 
 def test_one_compilation_for_twenty_numbers() -> None:
@@ -464,17 +448,10 @@ def test_printing_happens_at_each_call(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_threads_get_their_own_results() -> None:
     f = rune_jit.jit(lambda x, k: np.sin(x * k).sum(), fallback="error")
-    wrong: list[Any] = []
 
     def work(k: int) -> None:
         x = np.arange(1000.0) + k
         for _ in range(50):
-            if not np.isclose(f(x, k), np.sin(x * k).sum(), rtol=1e-9, atol=1e-9):
-                wrong.append(k)
+            np.testing.assert_allclose(f(x, k), np.sin(x * k).sum(), rtol=1e-9, atol=1e-9)
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    in_threads(work, range(8))

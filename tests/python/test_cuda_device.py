@@ -10,14 +10,15 @@ import gc
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from compare import assert_matches
+from device_checks import check_indices_out_of_range, check_many_buffers
 from node_graphs import Graph
+from threads import in_threads
 
 import rune_jit
 from rune_jit import ir
@@ -117,45 +118,25 @@ def test_host_functions_within_a_program() -> None:
 
 @on_cuda
 def test_indices_out_of_range_raise() -> None:
-    x, i = np.arange(5, dtype=np.float32), np.array([0, 4, -5])
-    function = jit(lambda x, i: x[i] * 2)
-    np.testing.assert_array_equal(function(x, i), x[i] * 2)
-    with pytest.raises(IndexError):
-        function(x, np.array([0, 5, 1]))
-    np.testing.assert_array_equal(function(x, i), x[i] * 2)
+    check_indices_out_of_range(jit)
 
 
 @on_cuda
 def test_many_buffers() -> None:
-    arrays = [np.full(50, i, np.float32) for i in range(70)]
-    function = jit(lambda *a: (sum(x * (i + 1) for i, x in enumerate(a)), a[3] - a[69]))
-    got = function(*arrays)
-    np.testing.assert_array_equal(got[0], sum(x * (i + 1) for i, x in enumerate(arrays)))
-    np.testing.assert_array_equal(got[1], arrays[3] - arrays[69])
+    check_many_buffers(jit)
 
 
 @on_cuda
 def test_threads() -> None:
     function = jit(lambda x: np.sqrt(x * x + 1).sum(-1))
-    errors: list[BaseException] = []
 
     def work(seed: int) -> None:
         x = np.random.default_rng(seed).standard_normal((4, 200 + seed)).astype(np.float32)
-        try:
-            for _ in range(50):
-                a = rune_jit.asarray(x, device="cuda")
-                np.testing.assert_allclose(
-                    np.asarray(function(a)), np.sqrt(x * x + 1).sum(-1), rtol=1e-5
-                )
-        except BaseException as error:
-            errors.append(error)
+        for _ in range(50):
+            got = function(rune_jit.asarray(x, device="cuda"))
+            np.testing.assert_allclose(np.asarray(got), np.sqrt(x * x + 1).sum(-1), rtol=1e-5)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors
+    in_threads(work, range(8))
 
 
 @on_cuda

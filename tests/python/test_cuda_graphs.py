@@ -7,12 +7,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
 from test_cuda_device import on_cuda
 from test_cuda_sharing import FAKE
+from threads import in_threads
 
 import rune_jit
 
@@ -125,21 +125,14 @@ def test_arguments_that_change() -> None:
 def test_threads() -> None:
     f = rune_jit.jit(centred, device="cuda", fallback="error")
     x = np.random.default_rng(0).standard_normal((200, 300)).astype(np.float32)
-    wrong = []
 
     def work(scale: float) -> None:
         a = rune_jit.asarray(x * np.float32(scale), device="cuda")
         expected = centred(x.astype(np.float64) * scale)
         for _ in range(50):
-            if not np.allclose(np.asarray(f(a)), expected, rtol=1e-4, atol=1e-6):
-                wrong.append(scale)
+            np.testing.assert_allclose(np.asarray(f(a)), expected, rtol=1e-4, atol=1e-6)
 
-    threads = [threading.Thread(target=work, args=(scale,)) for scale in (1.0, 2.0, 3.0, 4.0)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    in_threads(work, (1.0, 2.0, 3.0, 4.0))
 
 
 _LOOPS_PROGRAM = """

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from threads import in_threads
 
 import rune_jit
 
@@ -339,11 +340,7 @@ def test_threads_share_one_compilation(jit: Any) -> None:
     def work(i: int) -> None:
         results[i] = f(X + i)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, range(8))
     for i, result in enumerate(results):
         np.testing.assert_allclose(result, np.sin(X + i).sum(axis=1), rtol=1e-5)
     assert len(traces) == 1

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from kernel_text import KERNEL, Text, call, elementwise
 from llvmlite import binding
+from threads import in_threads
 
 import rune_jit
 from rune_jit import _core
@@ -304,20 +305,13 @@ def test_many_kernels_live_and_die(tmp_path):
 
 
 def test_threads_compile_at_once():
-    results = {}
-
     def work(n):
         for i in range(5):
             (address,), keep = llvm.compile_module(add_constant(10 * n + i), ["k"], cache=False)
-            results[n, i] = result_of(address) == 10 * n + i
+            assert result_of(address) == 10 * n + i
             del keep
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(results) == 20 and all(results.values())
+    in_threads(work, range(4))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")

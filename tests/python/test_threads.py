@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from threads import in_threads
 
 import rune_jit
 from rune_jit import TracerLeakError, UnsupportedOpError
@@ -32,23 +33,14 @@ def test_threads_call_one_function(jit: Any) -> None:
         return np.sin(v) * 2, v.max(), (v * v).reshape(100, -1).sum(1)
 
     jitted, expected = jit(f), f(x)
-    failures: list[Any] = []
 
     def work(i: int) -> None:
-        try:
-            for _ in range(5 if small else 20):
-                for got, want in zip(jitted(x), expected, strict=True):
-                    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
-                jitted(x[: 100 * (i + 1)])  # a signature of its own
-        except BaseException as error:
-            failures.append(error)
+        for _ in range(5 if small else 20):
+            for got, want in zip(jitted(x), expected, strict=True):
+                np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
+            jitted(x[: 100 * (i + 1)])  # a signature of its own
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(10)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    in_threads(work, range(10))
     assert jitted.cache_info().misses == 11
 
 
