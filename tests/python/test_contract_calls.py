@@ -7,8 +7,6 @@ from __future__ import annotations
 import concurrent.futures
 import os
 import random
-import subprocess
-import sys
 import threading
 import time
 import types
@@ -19,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from processes import output_of
 from scenarios import X, collection, contract_tests, eager, needs_float64
 from threads import in_threads
 
@@ -433,10 +432,7 @@ leave.set()
 thread.join()
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
-    run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
-    )
-    assert run.stdout.strip() == "0"
+    assert output_of(code) == "0\n"
 
 
 def test_printing_happens_at_each_call(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import collections
 import functools
 import inspect
-import os
-import subprocess
 import sys
 import threading
 import time
@@ -14,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from processes import output_of
 from threads import in_threads
 
 import rune_jit
@@ -375,11 +374,7 @@ def test_disabled_by_the_environment() -> None:
         "f = rune_jit.jit(lambda x: type(x).__name__)\n"
         "print(f(np.ones(2)))"
     )
-    environment = {**os.environ, "RUNE_JIT_DISABLE": "1"}
-    out = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    assert out.stdout.strip() == "ndarray"
+    assert output_of(code, RUNE_JIT_DISABLE="1") == "ndarray\n"
 
 
 def test_show_config(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,9 +1,6 @@
 """Rendered kernels as machine code: the cache of objects, threads, forks, errors."""
 
 import os
-import subprocess
-import sys
-import textwrap
 import threading
 import warnings
 
@@ -11,6 +8,7 @@ import numpy as np
 import pytest
 from kernel_text import KERNEL, Text, call, elementwise
 from llvmlite import binding
+from processes import output_of, run_program
 from threads import in_threads
 
 import rune_jit
@@ -178,19 +176,8 @@ def test_second_process_compiles_nothing(tmp_path):
     """
     outputs = []
     for cache in "110":
-        run = subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(program)],
-            capture_output=True,
-            text=True,
-            env={
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join(sys.path),
-                "RUNE_JIT_CACHE": cache,
-                "RUNE_JIT_CACHE_DIR": str(tmp_path),
-            },
-            check=True,
-        )
-        outputs.append(run.stdout.split())
+        environment = {"RUNE_JIT_CACHE": cache, "RUNE_JIT_CACHE_DIR": str(tmp_path)}
+        outputs.append(output_of(program, **environment).split())
     assert len({result for result, _ in outputs}) == 1
     assert [compiled for _, compiled in outputs] == ["1", "0", "1"]
     assert len(entries(tmp_path)) == 1
@@ -349,13 +336,7 @@ def test_shutdown_with_live_code():
         cycle = Cycle(); cycle.self = cycle; cycle.code = kept[1]
         print("done")
     """
-    run = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        check=False,
-    )
+    run = run_program(program)
     assert (run.returncode, run.stdout, run.stderr) == (0, "done\n", "")
 
 

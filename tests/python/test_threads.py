@@ -6,13 +6,12 @@ import _thread
 import concurrent.futures
 import functools
 import os
-import subprocess
-import sys
 import threading
 from typing import Any
 
 import numpy as np
 import pytest
+from processes import output_of
 from threads import in_threads
 
 import rune_jit
@@ -70,21 +69,6 @@ def test_tracers_do_not_cross_threads(jit: Any) -> None:
         jit(unnoticed)(np.ones(3))
 
 
-def _run(code: str) -> str:
-    path = os.pathsep.join(p for p in sys.path if p)
-    environment = {**os.environ, "PYTHONPATH": path}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=environment,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout.strip()
-
-
 def test_the_first_call_of_a_process_from_many_threads() -> None:
     """What is made once a process is made without deadlock (imports hand the interpreter over)."""
     code = (
@@ -97,7 +81,7 @@ def test_the_first_call_of_a_process_from_many_threads() -> None:
         "print(results == [16.0] * 12)"
     )
     for _ in range(3):
-        assert _run(code) == "True"
+        assert output_of(code) == "True\n"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -114,7 +98,7 @@ def test_fork_after_use() -> None:
         "if pid == 0: os._exit(0 if ok() else 3)\n"
         "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), ok())"
     )
-    assert _run(code) == "0 True"
+    assert output_of(code) == "0 True\n"
 
 
 POOL = concurrent.futures.ThreadPoolExecutor(1)
