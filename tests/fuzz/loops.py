@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import linecache
 import random
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -68,21 +67,6 @@ class LoopProgram:
         namespace: dict[str, Any] = {"np": np}
         exec(compile(self.source, name, "exec"), namespace)
         return namespace["program"]  # type: ignore[no-any-return]
-
-
-_ERRORS = (
-    AttributeError, IndexError, OverflowError, TypeError, UnboundLocalError, ValueError,
-    ZeroDivisionError,
-)  # fmt: skip
-
-
-def outcome(function: Any, arguments: Sequence[Any]) -> Any:
-    """What it returns, or the type and the text of the exception that it raises."""
-    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
-        try:
-            return function(*arguments)
-        except _ERRORS as error:
-            return type(error), str(error)
 
 
 class _Counter(NamedTuple):

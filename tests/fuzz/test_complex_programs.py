@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from loops import outcome
+from outcomes import outcome
 
 import rune_jit
 

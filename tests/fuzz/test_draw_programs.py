@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from draws import draw_program
-from loops import outcome
+from outcomes import outcome
 
 import rune_jit
 from rune_jit.calls.segmented import Trial

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 from heaps import heap_program
-from loops import outcome
-from test_list_programs import difference_of
+from outcomes import explained
 
-import rune_jit
 from rune_jit.calls.segmented import Trial
 
 _CALLS = 3
@@ -15,16 +13,8 @@ _CALLS = 3
 
 def check(seed: int, device: str) -> str:
     """How the program of a seed ran. Raises AssertionError if its results differ from Python's."""
-    program = heap_program(seed)
-    function = program.function()
-    jitted = rune_jit.jit(function, device=device, fallback="silent")
-    for call in range(_CALLS):
-        wanted, found = program.arguments(call), program.arguments(call)
-        expected, actual = outcome(function, wanted), outcome(jitted, found)
-        differs = difference_of((actual, found), (expected, wanted))
-        text = f"seed {seed}, call {call}\n{program.source}\n{jitted.explain()}"
-        assert differs is None, f"{differs}\n{text}"
-    return jitted.explain()
+    options = {"device": device, "fallback": "silent"}
+    return explained(heap_program(seed), f"seed {seed}", _CALLS, **options)
 
 
 def test_heap_programs(full: bool, monkeypatch: pytest.MonkeyPatch) -> None:

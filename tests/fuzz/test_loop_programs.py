@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from loops import loop_program, outcome
+from loops import loop_program
+from outcomes import count_loops, outcome
 
 import rune_jit
 
@@ -52,9 +53,7 @@ def check(seed: int, device: str) -> tuple[int, int] | None:
             assert _is_same(a, e), f"{a!r} instead of {e!r}\n{text}"
     if not compared:
         return None
-    lines = jitted.explain().splitlines()
-    loops = [line for line in lines if line.startswith("  loop at")]
-    return len(loops), sum("is a loop of the program" in line for line in loops)
+    return count_loops(jitted.explain())
 
 
 @pytest.mark.parametrize("device", ("cpu", "interpreter"))

@@ -20,11 +20,11 @@ import numpy as np
 HEADING = "# NumPy's own tests"
 _HEAD = """{heading}
 
-These are the results of NumPy's own tests (NumPy {numpy}, Python {python}). While they run, each
-call of one of NumPy's functions that has an array among its arguments is a call of that function
-jitted with default settings, on the interpreter; so are operators, indexing and methods of arrays
-(tests/numpy_suite). This command runs the tests, all or those in the files named, and writes this
-part of the file:
+These are the results of NumPy's own tests (NumPy {numpy}, Python {python}). Each
+call of a NumPy function with an array among its arguments calls the jitted function instead, with
+default settings, on the interpreter. The same holds for operators, indexing and methods of arrays
+(tests/numpy_suite). This command runs all tests, or those in the given files, and writes this part
+of the file:
 
     scripts/numpy_tests.sh [FILE...]
 

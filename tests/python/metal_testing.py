@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
-import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -63,13 +61,3 @@ def chain(x: Any) -> Any:
     for _ in range(STEPS):
         x = np.tanh(x @ x)
     return x
-
-
-def run_program(program: str, **environment: str) -> str:
-    """Its output, in a process of its own."""
-    result = subprocess.run(
-        [sys.executable, "-c", program], env={**os.environ, **environment}, capture_output=True,
-        text=True, timeout=300,
-    )  # fmt: skip
-    assert result.returncode == 0, result.stderr
-    return result.stdout

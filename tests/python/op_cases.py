@@ -114,9 +114,7 @@ add("bitwise_count", np.bitwise_count, (7, 5), dtypes=("bool", *INTS), low=-128,
 add("python abs neg pos", lambda x: (abs(x), -x, +x), (5,), dtypes=NUMBERS)
 
 # Ufuncs of two.
-for _name in (
-    "add",
-    "multiply",
+_SELECTIONS_AND_COMPARISONS = (
     "maximum",
     "minimum",
     "fmax",
@@ -127,10 +125,10 @@ for _name in (
     "less_equal",
     "greater",
     "greater_equal",
-    "logical_and",
-    "logical_or",
-    "logical_xor",
-):
+)
+for _name in (
+    "add", "multiply", *_SELECTIONS_AND_COMPARISONS, "logical_and", "logical_or", "logical_xor",
+):  # fmt: skip
     add(_name, getattr(np, _name), (4, 5), (4, 5), dtypes=ALL)
 add("subtract", np.subtract, (4, 5), (4, 5), dtypes=NUMBERS)
 for _name in ("floor_divide", "remainder", "fmod", "divmod"):
@@ -450,16 +448,7 @@ SPECIAL_BINARY = (
     "subtract",
     "multiply",
     "divide",
-    "maximum",
-    "minimum",
-    "fmax",
-    "fmin",
-    "equal",
-    "not_equal",
-    "less",
-    "less_equal",
-    "greater",
-    "greater_equal",
+    *_SELECTIONS_AND_COMPARISONS,
     "arctan2",
     "hypot",
     "copysign",

@@ -11,7 +11,7 @@ import numpy as np
 import optree
 import pytest
 from compare import assert_same
-from devices import HAS_FLOAT64
+from devices import HAS_FLOAT64, devices
 
 import rune_jit
 from rune_jit import ConcretizationError, UnsupportedOpError
@@ -90,3 +90,18 @@ def check_on_numpy(scenario: Scenario) -> None:
     assert_same(steps(scenario, jit), steps(scenario, eager), ulps=64)
     with pytest.raises((UnsupportedOpError, ConcretizationError)):
         steps(scenario, functools.partial(rune_jit.jit, fallback="error"))
+
+
+def contract_tests(traced: list[Scenario], on_numpy: list[Scenario]) -> tuple[Any, Any]:
+    """The test of scenarios that must not fall back to NumPy, and the test of the others."""
+
+    @pytest.mark.parametrize("device", devices("cpu"))
+    @pytest.mark.parametrize("scenario", traced, ids=lambda s: s.__name__)
+    def test_traced(scenario: Scenario, device: str) -> None:
+        check_traced(scenario, device)
+
+    @pytest.mark.parametrize("scenario", on_numpy, ids=lambda s: s.__name__)
+    def test_on_numpy(scenario: Scenario) -> None:
+        check_on_numpy(scenario)
+
+    return test_traced, test_on_numpy

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import types
 
 import numpy as np
 import pytest
+from processes import output_of
 
 import rune_jit
 from rune_jit import _core
@@ -130,16 +128,8 @@ if len(sys.argv) > 1:
 
 def test_a_process_measures_before_its_first_program(tmp_path):
     def run(*arguments):
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAM, *arguments],
-            env={**os.environ, "RUNE_JIT_CALIBRATION": str(tmp_path / "here")},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout.splitlines()
+        figures = str(tmp_path / "here")
+        return output_of(PROGRAM, *arguments, RUNE_JIT_CALIBRATION=figures).splitlines()
 
     first = run()
     kept = (tmp_path / "here").read_text()

@@ -10,9 +10,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import pytest
-from devices import devices
-from scenarios import Scenario, X, check_on_numpy, check_traced, collection, eager
+from scenarios import X, collection, contract_tests, eager
 
 import rune_jit
 
@@ -479,12 +477,4 @@ def dataclasses_that_change(jit: Any) -> Iterator[Any]:
     yield f(state), f(state), state.name
 
 
-@pytest.mark.parametrize("device", devices("cpu"))
-@pytest.mark.parametrize("scenario", TRACED, ids=lambda s: s.__name__)
-def test_traced(scenario: Scenario, device: str) -> None:
-    check_traced(scenario, device)
-
-
-@pytest.mark.parametrize("scenario", ON_NUMPY, ids=lambda s: s.__name__)
-def test_on_numpy(scenario: Scenario) -> None:
-    check_on_numpy(scenario)
+test_traced, test_on_numpy = contract_tests(TRACED, ON_NUMPY)

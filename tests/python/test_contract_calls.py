@@ -7,8 +7,6 @@ from __future__ import annotations
 import concurrent.futures
 import os
 import random
-import subprocess
-import sys
 import threading
 import time
 import types
@@ -19,16 +17,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import devices
-from scenarios import (
-    Scenario,
-    X,
-    check_on_numpy,
-    check_traced,
-    collection,
-    eager,
-    needs_float64,
-)
+from processes import output_of
+from scenarios import X, collection, contract_tests, eager, needs_float64
+from threads import in_threads
 
 import rune_jit
 
@@ -360,15 +351,7 @@ def exceptions_midway(jit: Any) -> Iterator[Any]:
     yield g(x, "go"), x
 
 
-@pytest.mark.parametrize("device", devices("cpu"))
-@pytest.mark.parametrize("scenario", TRACED, ids=lambda s: s.__name__)
-def test_traced(scenario: Scenario, device: str) -> None:
-    check_traced(scenario, device)
-
-
-@pytest.mark.parametrize("scenario", ON_NUMPY, ids=lambda s: s.__name__)
-def test_on_numpy(scenario: Scenario) -> None:
-    check_on_numpy(scenario)
+test_traced, test_on_numpy = contract_tests(TRACED, ON_NUMPY)
 
 
 def test_one_compilation_for_twenty_numbers() -> None:
@@ -449,10 +432,7 @@ leave.set()
 thread.join()
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
-    run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
-    )
-    assert run.stdout.strip() == "0"
+    assert output_of(code) == "0\n"
 
 
 def test_printing_happens_at_each_call(capsys: pytest.CaptureFixture[str]) -> None:
@@ -464,17 +444,10 @@ def test_printing_happens_at_each_call(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_threads_get_their_own_results() -> None:
     f = rune_jit.jit(lambda x, k: np.sin(x * k).sum(), fallback="error")
-    wrong: list[Any] = []
 
     def work(k: int) -> None:
         x = np.arange(1000.0) + k
         for _ in range(50):
-            if not np.isclose(f(x, k), np.sin(x * k).sum(), rtol=1e-9, atol=1e-9):
-                wrong.append(k)
+            np.testing.assert_allclose(f(x, k), np.sin(x * k).sum(), rtol=1e-9, atol=1e-9)
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    in_threads(work, range(8))

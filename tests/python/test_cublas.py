@@ -6,15 +6,11 @@ launches compute nothing. With a card and cuBLAS, on these.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import ml_dtypes
 import numpy as np
 import pytest
 from test_cuda_device import on_cuda
-from test_cuda_sharing import FAKE
+from test_cuda_sharing import FAKE, run_on_fake
 
 import rune_jit
 
@@ -97,15 +93,7 @@ print("done")
 
 
 def _run(program: str, **environment: str) -> None:
-    if not FAKE.exists():
-        pytest.skip("the build has no tests (cuda_fake.so is beside RUNE_OPT)")
-    fake = {f"RUNE_JIT_{name}": str(FAKE) for name in ("CUDA_DRIVER", "NVRTC", "CUBLAS")}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env={**os.environ, **fake, **environment},
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith("done\n")
+    run_on_fake(program, **{"RUNE_JIT_CUBLAS": str(FAKE), **environment})
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])

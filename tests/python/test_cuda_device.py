@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import gc
 import os
-import subprocess
-import sys
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from compare import assert_matches
+from device_checks import check_indices_out_of_range, check_many_buffers
 from node_graphs import Graph
+from processes import output_of, run_program
+from threads import in_threads
 
 import rune_jit
 from rune_jit import ir
@@ -30,13 +30,6 @@ def jit(function: Callable[..., Any]) -> Any:
     return rune_jit.jit(function, device="cuda", fallback="error")
 
 
-def run_program(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", program], env={**os.environ, **environment}, capture_output=True,
-        text=True, timeout=300,
-    )  # fmt: skip
-
-
 def test_without_a_driver_the_error_says_what_to_install() -> None:
     program = """
 import numpy, rune_jit
@@ -47,18 +40,17 @@ except RuntimeError as error:
 print(rune_jit.devices())
 rune_jit.show_config()
 """
-    done = run_program(program, RUNE_JIT_CUDA_DRIVER="/nowhere/libcuda.so.1")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("cuda: cannot load NVIDIA's driver (/nowhere/libcuda.so.1:") == 2
-    assert "hint: install NVIDIA's driver" in done.stdout
-    assert "['cpu'" in done.stdout and "'cuda'" not in done.stdout.split("]")[0]
+    printed = output_of(program, RUNE_JIT_CUDA_DRIVER="/nowhere/libcuda.so.1")
+    assert printed.count("cuda: cannot load NVIDIA's driver (/nowhere/libcuda.so.1:") == 2
+    assert "hint: install NVIDIA's driver" in printed
+    assert "['cpu'" in printed and "'cuda'" not in printed.split("]")[0]
 
 
 def test_import_loads_no_driver() -> None:
     program = "import rune_jit; print('libcuda' in open('/proc/self/maps').read())"
     if not os.path.exists("/proc/self/maps"):
         pytest.skip("this system does not list a process's libraries")
-    assert run_program(program).stdout == "False\n"
+    assert output_of(program) == "False\n"
 
 
 @on_cuda
@@ -117,45 +109,25 @@ def test_host_functions_within_a_program() -> None:
 
 @on_cuda
 def test_indices_out_of_range_raise() -> None:
-    x, i = np.arange(5, dtype=np.float32), np.array([0, 4, -5])
-    function = jit(lambda x, i: x[i] * 2)
-    np.testing.assert_array_equal(function(x, i), x[i] * 2)
-    with pytest.raises(IndexError):
-        function(x, np.array([0, 5, 1]))
-    np.testing.assert_array_equal(function(x, i), x[i] * 2)
+    check_indices_out_of_range(jit)
 
 
 @on_cuda
 def test_many_buffers() -> None:
-    arrays = [np.full(50, i, np.float32) for i in range(70)]
-    function = jit(lambda *a: (sum(x * (i + 1) for i, x in enumerate(a)), a[3] - a[69]))
-    got = function(*arrays)
-    np.testing.assert_array_equal(got[0], sum(x * (i + 1) for i, x in enumerate(arrays)))
-    np.testing.assert_array_equal(got[1], arrays[3] - arrays[69])
+    check_many_buffers(jit)
 
 
 @on_cuda
 def test_threads() -> None:
     function = jit(lambda x: np.sqrt(x * x + 1).sum(-1))
-    errors: list[BaseException] = []
 
     def work(seed: int) -> None:
         x = np.random.default_rng(seed).standard_normal((4, 200 + seed)).astype(np.float32)
-        try:
-            for _ in range(50):
-                a = rune_jit.asarray(x, device="cuda")
-                np.testing.assert_allclose(
-                    np.asarray(function(a)), np.sqrt(x * x + 1).sum(-1), rtol=1e-5
-                )
-        except BaseException as error:
-            errors.append(error)
+        for _ in range(50):
+            got = function(rune_jit.asarray(x, device="cuda"))
+            np.testing.assert_allclose(np.asarray(got), np.sqrt(x * x + 1).sum(-1), rtol=1e-5)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors
+    in_threads(work, range(8))
 
 
 @on_cuda
@@ -169,8 +141,7 @@ def test_more_memory_than_there_is() -> None:
 @on_cuda
 def test_an_access_outside_of_memory_names_the_kernel() -> None:
     program = """
-import numpy as np, sys
-sys.path.insert(0, TESTS)
+import numpy as np
 from node_graphs import Graph
 from rune_jit import ir
 import rune_jit
@@ -185,12 +156,10 @@ for call in (lambda: program.run(x), lambda: rune_jit.asarray(x, device="cuda"))
     except RuntimeError as error:
         print(error)
 """
-    program = program.replace("TESTS", repr(os.path.dirname(__file__)))
-    done = run_program(program)
-    assert done.returncode == 0, done.stderr
-    assert "CUDA_ERROR_ILLEGAL_ADDRESS" in done.stdout and "kernel " in done.stdout
-    assert "cuda: cannot use the device any more" in done.stdout
-    assert "no error" not in done.stdout
+    printed = output_of(program)
+    assert "CUDA_ERROR_ILLEGAL_ADDRESS" in printed and "kernel " in printed
+    assert "cuda: cannot use the device any more" in printed
+    assert "no error" not in printed
 
 
 @on_cuda
@@ -210,10 +179,9 @@ if os.fork() == 0:
 os.wait()
 print(np.asarray(a).sum())
 """
-    done = run_program(program)
-    assert done.returncode == 0, done.stderr
-    assert "cannot use the device in a forked process" in done.stdout
-    assert done.stdout.endswith("4.0\n3.0\n")
+    printed = output_of(program)
+    assert "cannot use the device in a forked process" in printed
+    assert printed.endswith("4.0\n3.0\n")
 
 
 @on_cuda
@@ -223,16 +191,11 @@ import numpy as np, rune_jit
 print(rune_jit.jit(lambda x: np.exp(x) * 3, device="cuda")(np.zeros(5, np.float32)).sum())
 """
     for _ in range(2):
-        done = run_program(program, RUNE_JIT_CACHE_DIR=str(tmp_path))
-        assert done.stdout == "15.0\n", done.stderr
+        assert output_of(program, RUNE_JIT_CACHE_DIR=str(tmp_path)) == "15.0\n"
         assert len(list((tmp_path / "objects").iterdir())) == 1
     # Without NVRTC, too, the kept code would run; its version is part of the key.
-    assert (
-        "cannot compile without NVRTC"
-        in run_program(
-            program, RUNE_JIT_CACHE_DIR=str(tmp_path), RUNE_JIT_NVRTC="/nowhere/libnvrtc.so"
-        ).stderr
-    )
+    environment = {"RUNE_JIT_CACHE_DIR": str(tmp_path), "RUNE_JIT_NVRTC": "/nowhere/libnvrtc.so"}
+    assert "cannot compile without NVRTC" in run_program(program, **environment).stderr
 
 
 @on_cuda

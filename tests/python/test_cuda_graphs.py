@@ -4,15 +4,11 @@ driver of tests/cuda_fake, which counts launches, and on a card.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import threading
-
 import numpy as np
 import pytest
 from test_cuda_device import on_cuda
-from test_cuda_sharing import FAKE
+from test_cuda_sharing import run_on_fake
+from threads import in_threads
 
 import rune_jit
 
@@ -84,28 +80,17 @@ print("done")
 """
 
 
-def run_on_fake(
-    program: str, graphs: int, architecture: int = 90, **environment_of_fake: str
-) -> None:
-    if not FAKE.exists():
-        pytest.skip("the build has no tests (cuda_fake.so is beside RUNE_OPT)")
-    environment = {"RUNE_JIT_CUDA_DRIVER": str(FAKE), "RUNE_JIT_NVRTC": str(FAKE)}
-    environment["RUNE_JIT_CUDA_GRAPHS"] = str(graphs)
-    environment["RUNE_FAKE_ARCHITECTURE"] = str(architecture)
-    environment.update(environment_of_fake)
-    environment["PYTHONPATH"] = os.pathsep.join([os.path.dirname(__file__), *sys.path])
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(graphs), str(architecture)],
-        env={**os.environ, **environment}, capture_output=True, text=True, timeout=120,
+def run_with_graphs(program: str, graphs: int, architecture: int = 90, **environment: str) -> None:
+    run_on_fake(
+        program, str(graphs), str(architecture), RUNE_JIT_CUDA_GRAPHS=str(graphs),
+        RUNE_FAKE_ARCHITECTURE=str(architecture), **environment,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith("done\n")
 
 
 @pytest.mark.parametrize("architecture", [80, 90])
 @pytest.mark.parametrize("graphs", [0, 1])
 def test_on_the_fake_driver(graphs: int, architecture: int) -> None:
-    run_on_fake(_FAKE_PROGRAM, graphs, architecture)
+    run_with_graphs(_FAKE_PROGRAM, graphs, architecture)
 
 
 @on_cuda
@@ -125,21 +110,14 @@ def test_arguments_that_change() -> None:
 def test_threads() -> None:
     f = rune_jit.jit(centred, device="cuda", fallback="error")
     x = np.random.default_rng(0).standard_normal((200, 300)).astype(np.float32)
-    wrong = []
 
     def work(scale: float) -> None:
         a = rune_jit.asarray(x * np.float32(scale), device="cuda")
         expected = centred(x.astype(np.float64) * scale)
         for _ in range(50):
-            if not np.allclose(np.asarray(f(a)), expected, rtol=1e-4, atol=1e-6):
-                wrong.append(scale)
+            np.testing.assert_allclose(np.asarray(f(a)), expected, rtol=1e-4, atol=1e-6)
 
-    threads = [threading.Thread(target=work, args=(scale,)) for scale in (1.0, 2.0, 3.0, 4.0)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    in_threads(work, (1.0, 2.0, 3.0, 4.0))
 
 
 _LOOPS_PROGRAM = """
@@ -197,7 +175,7 @@ def sweeps(x: np.ndarray, n: int) -> np.ndarray:
 def test_loops_on_the_fake_driver(graphs: int) -> None:
     """All iterations are one graph, or some of them if these are too many, or the loops in an
     iteration. Constants lie on the card between calls."""
-    run_on_fake(_LOOPS_PROGRAM, graphs)
+    run_with_graphs(_LOOPS_PROGRAM, graphs)
 
 
 _ENDLESS_PROGRAM = """
@@ -301,12 +279,12 @@ ENDLESS = [
 
 def test_loops_that_data_end() -> None:
     """The card decides about the next iteration."""
-    run_on_fake(_ENDLESS_PROGRAM, 1, RUNE_FAKE_EMULATE="1")
+    run_with_graphs(_ENDLESS_PROGRAM, 1, RUNE_FAKE_EMULATE="1")
 
 
 def test_an_old_driver_runs_loops_that_data_end() -> None:
     """It has no conditional nodes: the host decides."""
-    run_on_fake(
+    run_with_graphs(
         _ENDLESS_PROGRAM.replace("sys.argv[1]", "0"), 1, RUNE_FAKE_EMULATE="1",
         RUNE_FAKE_DRIVER_VERSION="12030", RUNE_FAKE_NVRTC_VERSION="12030",
     )  # fmt: skip

@@ -7,13 +7,12 @@ of tests/cuda_fake, which finds uses of freed memory.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from processes import output_of
 from test_cuda_device import on_cuda
 
 import rune_jit
@@ -113,18 +112,20 @@ print("done")
 """
 
 
-def test_on_the_fake_driver() -> None:
+def run_on_fake(program: str, *arguments: str, **environment: str) -> str:
+    """What the code prints, on a fake driver. Its last line must be "done"."""
     if not FAKE.exists():
         pytest.skip("the build has no tests (cuda_fake.so is beside RUNE_OPT)")
-    environment = {"RUNE_JIT_CUDA_DRIVER": str(FAKE), "RUNE_JIT_NVRTC": str(FAKE)}
-    done = subprocess.run(
-        [sys.executable, "-c", _FAKE_PROGRAM], env={**os.environ, **environment},
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "cannot use a capsule that was used before" in done.stdout
-    assert "the elements are on cpu, not on a CUDA device" in done.stdout
-    assert done.stdout.endswith("done\n")
+    fake = {"RUNE_JIT_CUDA_DRIVER": str(FAKE), "RUNE_JIT_NVRTC": str(FAKE)}
+    printed = output_of(program, *arguments, **fake, **environment)
+    assert printed.endswith("done\n"), printed
+    return printed
+
+
+def test_on_the_fake_driver() -> None:
+    printed = run_on_fake(_FAKE_PROGRAM)
+    assert "cannot use a capsule that was used before" in printed
+    assert "the elements are on cpu, not on a CUDA device" in printed
 
 
 LAYOUTS: dict[str, Any] = {

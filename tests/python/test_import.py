@@ -3,14 +3,13 @@ compiler."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
+from processes import run_program
 
 from rune_jit import _core
 
@@ -46,19 +45,8 @@ PROGRAM = """
 
 
 def test_import_has_no_side_effects(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(PROGRAM)],
-        capture_output=True,
-        text=True,
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-            "RUNE_JIT_CACHE_DIR": str(tmp_path / "cache"),
-            "RUNE_JIT_CALIBRATION": "",
-        },
-        timeout=60,
-        check=False,
-    )
+    cache = str(tmp_path / "cache")
+    done = run_program(PROGRAM, RUNE_JIT_CACHE_DIR=cache, RUNE_JIT_CALIBRATION="")
     assert (done.stdout, done.stderr) == ("[] []\n", "")
     assert list(tmp_path.iterdir()) == []
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import collections
 import functools
 import inspect
-import os
-import subprocess
 import sys
 import threading
 import time
@@ -14,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from processes import output_of
+from threads import in_threads
 
 import rune_jit
 
@@ -339,11 +339,7 @@ def test_threads_share_one_compilation(jit: Any) -> None:
     def work(i: int) -> None:
         results[i] = f(X + i)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, range(8))
     for i, result in enumerate(results):
         np.testing.assert_allclose(result, np.sin(X + i).sum(axis=1), rtol=1e-5)
     assert len(traces) == 1
@@ -378,11 +374,7 @@ def test_disabled_by_the_environment() -> None:
         "f = rune_jit.jit(lambda x: type(x).__name__)\n"
         "print(f(np.ones(2)))"
     )
-    environment = {**os.environ, "RUNE_JIT_DISABLE": "1"}
-    out = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    assert out.stdout.strip() == "ndarray"
+    assert output_of(code, RUNE_JIT_DISABLE="1") == "ndarray\n"
 
 
 def test_show_config(capsys: pytest.CaptureFixture[str]) -> None:

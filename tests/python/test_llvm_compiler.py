@@ -1,9 +1,6 @@
 """Rendered kernels as machine code: the cache of objects, threads, forks, errors."""
 
 import os
-import subprocess
-import sys
-import textwrap
 import threading
 import warnings
 
@@ -11,6 +8,8 @@ import numpy as np
 import pytest
 from kernel_text import KERNEL, Text, call, elementwise
 from llvmlite import binding
+from processes import output_of, run_program
+from threads import in_threads
 
 import rune_jit
 from rune_jit import _core
@@ -177,19 +176,8 @@ def test_second_process_compiles_nothing(tmp_path):
     """
     outputs = []
     for cache in "110":
-        run = subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(program)],
-            capture_output=True,
-            text=True,
-            env={
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join(sys.path),
-                "RUNE_JIT_CACHE": cache,
-                "RUNE_JIT_CACHE_DIR": str(tmp_path),
-            },
-            check=True,
-        )
-        outputs.append(run.stdout.split())
+        environment = {"RUNE_JIT_CACHE": cache, "RUNE_JIT_CACHE_DIR": str(tmp_path)}
+        outputs.append(output_of(program, **environment).split())
     assert len({result for result, _ in outputs}) == 1
     assert [compiled for _, compiled in outputs] == ["1", "0", "1"]
     assert len(entries(tmp_path)) == 1
@@ -304,20 +292,13 @@ def test_many_kernels_live_and_die(tmp_path):
 
 
 def test_threads_compile_at_once():
-    results = {}
-
     def work(n):
         for i in range(5):
             (address,), keep = llvm.compile_module(add_constant(10 * n + i), ["k"], cache=False)
-            results[n, i] = result_of(address) == 10 * n + i
+            assert result_of(address) == 10 * n + i
             del keep
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(results) == 20 and all(results.values())
+    in_threads(work, range(4))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
@@ -355,13 +336,7 @@ def test_shutdown_with_live_code():
         cycle = Cycle(); cycle.self = cycle; cycle.code = kept[1]
         print("done")
     """
-    run = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        check=False,
-    )
+    run = run_program(program)
     assert (run.returncode, run.stdout, run.stderr) == (0, "done\n", "")
 
 

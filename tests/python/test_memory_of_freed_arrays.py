@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 
 import pytest
+from processes import output_of
 
 PROGRAM = """
 import time, numpy, rune_jit
@@ -26,11 +25,7 @@ assert megabytes() > before + 60  # kept for the next call
 
 
 def run(then: str, **environment: str) -> None:
-    result = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(then=then)], env={**os.environ, **environment},
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    assert result.returncode == 0, result.stderr
+    output_of(PROGRAM.format(then=then), **environment)
 
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

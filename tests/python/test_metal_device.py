@@ -7,12 +7,12 @@ operations and of nodes run on it with RUNE_TEST_DEVICE=metal (tests/python/devi
 from __future__ import annotations
 
 import mmap
-import threading
 from typing import Any
 
 import numpy as np
 import pytest
 from compare import assert_matches
+from device_checks import check_indices_out_of_range, check_many_buffers
 from metal_testing import (
     AVAILABLE,
     EMULATED,
@@ -25,6 +25,7 @@ from metal_testing import (
     on_metal,
 )
 from op_cases import SPECIAL, SPECIAL_BINARY, SPECIAL_UNARY
+from threads import in_threads
 
 import rune_jit
 
@@ -87,22 +88,12 @@ def test_constants() -> None:
 
 @on_metal
 def test_indices_out_of_range_raise() -> None:
-    x, i = np.arange(5, dtype=np.float32), np.array([0, 4, -5])
-    function = jit(lambda x, i: x[i] * 2)
-    np.testing.assert_array_equal(function(x, i), x[i] * 2)
-    with pytest.raises(IndexError):
-        function(x, np.array([0, 5, 1]))
-    np.testing.assert_array_equal(function(x, i), x[i] * 2)
+    check_indices_out_of_range(jit)
 
 
 @on_metal
 def test_more_buffers_than_slots() -> None:
-    arrays = [np.full(50, i, np.float32) for i in range(70)]
-    function = jit(lambda *a: (sum(x * (i + 1) for i, x in enumerate(a)), a[3] - a[69]))
-    assert len(function.lower(*arrays).kernels) == 1
-    got = function(*arrays)
-    np.testing.assert_array_equal(got[0], sum(x * (i + 1) for i, x in enumerate(arrays)))
-    np.testing.assert_array_equal(got[1], arrays[3] - arrays[69])
+    check_many_buffers(jit)
 
 
 @on_metal
@@ -124,22 +115,13 @@ def test_memory_of_whole_pages_is_used_in_place() -> None:
 @on_metal
 def test_threads() -> None:
     function = jit(lambda x: np.sqrt(x * x + 1).sum(-1))
-    errors: list[BaseException] = []
 
     def work(seed: int) -> None:
         x = np.random.default_rng(seed).standard_normal((4, 200)).astype(np.float32)
-        try:
-            for _ in range(10):
-                assert_matches(function(x), np.sqrt(x * x + 1).sum(-1), 64)
-        except BaseException as error:
-            errors.append(error)
+        for _ in range(10):
+            assert_matches(function(x), np.sqrt(x * x + 1).sum(-1), 64)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors, errors[0]
+    in_threads(work, range(4))
 
 
 @on_metal

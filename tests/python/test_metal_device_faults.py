@@ -8,7 +8,8 @@ import threading
 import numpy as np
 import pytest
 from compare import assert_matches
-from metal_testing import count, inject, jit, on_emulator, run_program
+from metal_testing import count, inject, jit, on_emulator
+from processes import output_of
 
 import rune_jit
 
@@ -151,7 +152,7 @@ x = numpy.arange(20 * 100, dtype=numpy.float32).reshape(20, 100) % 7
 assert "simd" in function.lower(x).source("metal")
 numpy.testing.assert_array_equal(function(x), (x @ x.T).sum(-1) - x.max())
 """
-    run_program(program)
+    output_of(program)
 
 
 @on_emulator
@@ -171,4 +172,4 @@ else:
 library.rune_metal_emulator_inject(b"no_device", 0)
 assert (function(x) == 2).all()
 """
-    run_program(program)
+    output_of(program)

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 from compare import assert_matches
-from metal_testing import STEPS, chain, count, inject, jit, on_emulator, run_program
+from metal_testing import STEPS, chain, count, inject, jit, on_emulator
+from processes import output_of
 
 import rune_jit
 
@@ -68,10 +69,10 @@ except RuntimeError as error:
     print(error)
 """
     file = tmp_path / "run.gputrace"
-    refused = run_program(program, RUNE_JIT_METAL_CAPTURE=str(file))
+    refused = output_of(program, RUNE_JIT_METAL_CAPTURE=str(file))
     assert "cannot record commands" in refused and "MTL_CAPTURE_ENABLED=1" in refused
     assert not file.exists()
-    run_program(program, RUNE_JIT_METAL_CAPTURE=str(file), MTL_CAPTURE_ENABLED="1")
+    output_of(program, RUNE_JIT_METAL_CAPTURE=str(file), MTL_CAPTURE_ENABLED="1")
     assert "contract_0" in file.read_text()
 
 
@@ -136,7 +137,7 @@ print(count(b"pipelines"), count(b"archived"), count(b"from_archives"))
 """
 
     def run(**environment: str) -> list[int]:
-        output = run_program(program, RUNE_JIT_CACHE_DIR=str(tmp_path), **environment)
+        output = output_of(program, RUNE_JIT_CACHE_DIR=str(tmp_path), **environment)
         return [int(n) for n in output.split()]
 
     assert run(RUNE_JIT_CACHE="0") == [2, 0, 0]
@@ -162,12 +163,12 @@ def test_few_pipelines_are_kept_on_disk(tmp_path: Path) -> None:
         with file.open("wb") as out:
             out.truncate(120 << 20)
         os.utime(file, (time.time() - 100 + age,) * 2)
-    run_program(ONE_CALL, RUNE_JIT_CACHE_DIR=str(tmp_path))
+    output_of(ONE_CALL, RUNE_JIT_CACHE_DIR=str(tmp_path))
     assert [file.exists() for file in files] == [False, True, True]
     assert len(list(folder.iterdir())) == 3
-    run_program("import rune_jit; rune_jit.clear_cache()", RUNE_JIT_CACHE_DIR=str(tmp_path))
+    output_of("import rune_jit; rune_jit.clear_cache()", RUNE_JIT_CACHE_DIR=str(tmp_path))
     assert not list(folder.iterdir())
-    run_program(ONE_CALL, RUNE_JIT_CACHE_DIR=str(tmp_path),
+    output_of(ONE_CALL, RUNE_JIT_CACHE_DIR=str(tmp_path),
                 FAULT="fail_archives")  # fmt: skip
     assert not list(folder.iterdir())
 
@@ -206,7 +207,7 @@ def test_buffers_of_similar_sizes_are_reused() -> None:
 
 @on_emulator
 def test_the_cache_leaves_room_for_what_is_in_use() -> None:
-    run_program("""
+    output_of("""
 import ctypes, gc, numpy, rune_jit
 library = ctypes.CDLL(rune_jit._core.__file__)
 library.rune_metal_emulator_count.restype = ctypes.c_long
@@ -231,7 +232,7 @@ assert buffers() == 3
 @on_emulator
 def test_calls_wait_for_memory() -> None:
     """Results that nobody reads die while the GPU still writes them. Their memory counts."""
-    run_program("""
+    output_of("""
 import ctypes, numpy, rune_jit
 library = ctypes.CDLL(rune_jit._core.__file__)
 library.rune_metal_emulator_count.restype = ctypes.c_long
@@ -258,9 +259,9 @@ for result in kept:
 def test_a_gpu_of_a_virtual_machine(tmp_path: Path) -> None:
     """Its archives end the process; its buffers of host memory may have no bytes."""
     cache = {"RUNE_JIT_CACHE_DIR": str(tmp_path)}
-    assert run_program(ONE_CALL, **cache).split() == ["1", "1", "0"]
-    assert run_program(ONE_CALL, FAULT="paravirtual", **cache).split() == ["0", "0", "0"]
-    assert run_program(ONE_CALL, FAULT="old_gpu", **cache).split() == ["1", "0", "0"]
+    assert output_of(ONE_CALL, **cache).split() == ["1", "1", "0"]
+    assert output_of(ONE_CALL, FAULT="paravirtual", **cache).split() == ["0", "0", "0"]
+    assert output_of(ONE_CALL, FAULT="old_gpu", **cache).split() == ["1", "0", "0"]
     function = jit(lambda x: x * 43)
     x = np.frombuffer(mmap.mmap(-1, 1 << 18), np.float32)
     inject("empty_adoptions", 1)
@@ -299,7 +300,7 @@ if child == 0:
 assert os.waitpid(child, 0)[1] == 0
 assert (numpy.asarray(y) == 2).all()
 """
-    run_program(program)
+    output_of(program)
 
 
 @on_emulator
@@ -326,13 +327,13 @@ numpy.testing.assert_array_equal(function(x), x.sum(-1))
 print(library.rune_metal_emulator_count(b"launched") - before)
 """
     # Many cores share the sums of a row; what the system does not tell is taken to be 10 cores.
-    launches = [int(run_program(program, CORES=cores)) for cores in ("0", "10", "80")]
+    launches = [int(output_of(program, CORES=cores)) for cores in ("0", "10", "80")]
     assert launches == [1, 1, 2]
 
 
 @on_emulator
 def test_memory_is_released_on_request() -> None:
-    run_program("""
+    output_of("""
 import ctypes, gc, numpy, rune_jit
 library = ctypes.CDLL(rune_jit._core.__file__)
 library.rune_metal_emulator_count.restype = ctypes.c_long

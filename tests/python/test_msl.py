@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
@@ -99,31 +100,23 @@ def test_every_operation(lanes: int) -> None:
     check_many(sources)
 
 
+def conversion(operation: str, source: str, target: str, lanes: str) -> str:
+    k = Text(f"{operation}_{source}_{target}")
+    out, given = k.memory(target, 0, writable=True), k.memory(source, 1)
+    at = k.task()
+    x = k(f"load {given} {at} : {source}{lanes}")
+    k.store(out, at, k(f"{operation} {x} : {target}{lanes}"))
+    return k.render()
+
+
 def test_every_conversion() -> None:
-    sources = []
-    for source in ALL:
-        for target in ALL:
-            k = Text(f"cast_{source}_{target}")
-            out, given = k.memory(target, 0, writable=True), k.memory(source, 1)
-            at = k.task()
-            x = k(f"load {given} {at} : {source}x4")
-            k.store(out, at, k(f"cast {x} : {target}x4"))
-            sources.append(k.render())
-    check_many(sources)
+    check_many([conversion("cast", source, target, "x4") for source in ALL for target in ALL])
 
 
 def test_bitcasts() -> None:
-    sources = []
-    for group in (["bool", "i8", "u8"], ["i16", "u16", "f16", "bf16"], ["i32", "u32", "f32"]):
-        for source in group:
-            for target in group:
-                k = Text(f"bits_{source}_{target}")
-                out, given = k.memory(target, 0, writable=True), k.memory(source, 1)
-                at = k.task()
-                x = k(f"load {given} {at} : {source}")
-                k.store(out, at, k(f"bitcast {x} : {target}"))
-                sources.append(k.render())
-    check_many(sources)
+    groups = ["bool", "i8", "u8"], ["i16", "u16", "f16", "bf16"], ["i32", "u32", "f32"]
+    pairs = [pair for group in groups for pair in itertools.product(group, group)]
+    check_many([conversion("bitcast", source, target, "") for source, target in pairs])
 
 
 @pytest.mark.parametrize("dtype", ALL)

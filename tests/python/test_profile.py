@@ -15,6 +15,7 @@ import numpy as np
 import profiled_programs as programs
 import pytest
 from page_checks import check_page
+from threads import in_threads
 
 import rune_jit
 from rune_jit import _core
@@ -211,17 +212,13 @@ def test_all_threads_are_recorded() -> None:
     f(x)
     all_run = threading.Barrier(4)  # the number of one that has ended may be given again
 
-    def work() -> None:
+    def work(_: int) -> None:
         all_run.wait()
         for _ in range(200):
             np.testing.assert_array_equal(f(x), 3)
 
     with rune_jit.profile() as p:
-        threads = [threading.Thread(target=work, name=f"worker {i}") for i in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(work, range(4))
     (kernel,) = p.kernels
     assert kernel.calls == p.calls["elementwise"][0] == 800
     assert len({i.thread for i in p.intervals}) == 4

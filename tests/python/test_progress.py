@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from threads import in_threads
 
 import rune_jit
 from rune_jit.backends import llvm, object_cache, progress
@@ -109,9 +110,5 @@ def test_ctrl_c_takes_the_line_away(terminal: Terminal) -> None:
 
 def test_two_threads_share_the_line(terminal: Terminal) -> None:
     functions = [rune_jit.jit(slow_to_trace, device="cpu") for _ in range(3)]
-    threads = [threading.Thread(target=f, args=(np.ones(i + 1),)) for i, f in enumerate(functions)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(lambda i: functions[i](np.ones(i + 1)), range(3))
     assert after(terminal.getvalue()) == ""

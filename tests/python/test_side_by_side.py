@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 import time
 
 import numpy as np
 import pytest
+from processes import output_of
 
 from rune_jit.rules.side_by_side import call_side_by_side
 
@@ -87,12 +86,4 @@ print("together")
 
 def test_two_calls_run_at_the_same_time() -> None:
     """They wait for each other."""
-    environment = {"RUNE_JIT_NUM_THREADS": "2", "PYTHONPATH": ":".join(filter(None, sys.path))}
-    done = subprocess.run(
-        [sys.executable, "-c", _TOGETHER],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=environment,
-    )
-    assert done.stdout == "together\n", done.stderr
+    assert output_of(_TOGETHER, RUNE_JIT_NUM_THREADS="2") == "together\n"

@@ -6,13 +6,13 @@ import _thread
 import concurrent.futures
 import functools
 import os
-import subprocess
-import sys
 import threading
 from typing import Any
 
 import numpy as np
 import pytest
+from processes import output_of
+from threads import in_threads
 
 import rune_jit
 from rune_jit import TracerLeakError, UnsupportedOpError
@@ -32,23 +32,14 @@ def test_threads_call_one_function(jit: Any) -> None:
         return np.sin(v) * 2, v.max(), (v * v).reshape(100, -1).sum(1)
 
     jitted, expected = jit(f), f(x)
-    failures: list[Any] = []
 
     def work(i: int) -> None:
-        try:
-            for _ in range(5 if small else 20):
-                for got, want in zip(jitted(x), expected, strict=True):
-                    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
-                jitted(x[: 100 * (i + 1)])  # a signature of its own
-        except BaseException as error:
-            failures.append(error)
+        for _ in range(5 if small else 20):
+            for got, want in zip(jitted(x), expected, strict=True):
+                np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
+            jitted(x[: 100 * (i + 1)])  # a signature of its own
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(10)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    in_threads(work, range(10))
     assert jitted.cache_info().misses == 11
 
 
@@ -78,21 +69,6 @@ def test_tracers_do_not_cross_threads(jit: Any) -> None:
         jit(unnoticed)(np.ones(3))
 
 
-def _run(code: str) -> str:
-    path = os.pathsep.join(p for p in sys.path if p)
-    environment = {**os.environ, "PYTHONPATH": path}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=environment,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout.strip()
-
-
 def test_the_first_call_of_a_process_from_many_threads() -> None:
     """What is made once a process is made without deadlock (imports hand the interpreter over)."""
     code = (
@@ -105,7 +81,7 @@ def test_the_first_call_of_a_process_from_many_threads() -> None:
         "print(results == [16.0] * 12)"
     )
     for _ in range(3):
-        assert _run(code) == "True"
+        assert output_of(code) == "True\n"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -122,7 +98,7 @@ def test_fork_after_use() -> None:
         "if pid == 0: os._exit(0 if ok() else 3)\n"
         "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), ok())"
     )
-    assert _run(code) == "0 True"
+    assert output_of(code) == "0 True\n"
 
 
 POOL = concurrent.futures.ThreadPoolExecutor(1)

@@ -14,6 +14,8 @@ _NARROW, _ASPECT = 1100.0, 1.5
 _LANE = 10.0  # the width of an edge that crosses a layer
 _CHARACTER, _LINE = 6.7, 15  # of a fixed font of 11 pixels
 
+_Point = tuple[float, float]
+
 
 class Box(NamedTuple):
     title: str
@@ -196,6 +198,16 @@ def _label(points: list[tuple[float, float]], text: str) -> str:
     )
 
 
+def _grid_line(start: _Point, end: _Point, power: int, anchor: str, label: _Point) -> str:
+    """A line of a picture's grid, and the label of its power of ten."""
+    return (
+        f'<line class="axis" x1="{start[0]:.1f}" y1="{start[1]:.1f}" '
+        f'x2="{end[0]:.1f}" y2="{end[1]:.1f}"/>'
+        f'<text class="dim" text-anchor="{anchor}" x="{label[0]:.1f}" y="{label[1]:.1f}">'
+        f"{10.0**power:g}</text>"
+    )
+
+
 def roofline(points: list[tuple[str, float, float, str]], peak: float, bandwidth: float) -> str:
     """A device's limits, and kernels by what they do for each byte and in each ns: (name, flops per
     byte, flops per ns, classes). `peak` is in flops per ns, `bandwidth` in bytes per ns."""
@@ -215,18 +227,11 @@ def roofline(points: list[tuple[str, float, float, str]], peak: float, bandwidth
     parts = []
     for power in range(low_x, high_x + 1):
         x, _ = place(10.0**power, 10.0**low_y)
-        parts.append(
-            f'<line class="axis" x1="{x:.1f}" y1="14" x2="{x:.1f}" y2="{height - bottom}"/>'
-            f'<text class="dim" text-anchor="middle" x="{x:.1f}" y="{height - bottom + 15}">'
-            f"{10.0**power:g}</text>"
-        )
+        foot = height - bottom
+        parts.append(_grid_line((x, 14), (x, foot), power, "middle", (x, foot + 15)))
     for power in range(low_y, high_y + 1):
         _, y = place(10.0**low_x, 10.0**power)
-        parts.append(
-            f'<line class="axis" x1="{left}" y1="{y:.1f}" x2="{width - 14}" y2="{y:.1f}"/>'
-            f'<text class="dim" text-anchor="end" x="{left - 5}" y="{y + 4:.1f}">'
-            f"{10.0**power:g}</text>"
-        )
+        parts.append(_grid_line((left, y), (width - 14, y), power, "end", (left - 5, y + 4)))
     # Where the slope enters the picture: at its left side, or at its lower one.
     start_x = max(10.0**low_x, 10.0**low_y / bandwidth)
     corners = [(start_x, start_x * bandwidth), (ridge, peak), (10.0**high_x, peak)]
