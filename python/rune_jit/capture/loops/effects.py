@@ -405,12 +405,12 @@ class Effects:
                     raise Refused(f"it uses a {kind.__name__}, which has a method {name}")
                 value = value.member if isinstance(value, Copied) else value
                 is_called = name[:2] == "__" and name not in NOT_CALLED
-                # (Methods that dataclasses are given have no source.)
+                # (The methods that `dataclass` adds have no source.)
                 if is_called and inspect.isfunction(value) and not is_made(value):
                     self._look_at(value)
 
     def _name_attributes(self, names: set[str]) -> None:
-        """The code names these attributes: of any object, for all that is known."""
+        """Adds attributes that the code names. They may be those of any object that it reaches."""
         new = names - self._attributes
         self._attributes |= new
         for x in list(self._objects):
@@ -444,7 +444,7 @@ class Effects:
 
 
 def _found(names: Iterable[str], find: Callable[[str], Any]) -> Iterator[tuple[str, Any]]:
-    """The names that are bound, with what they stand for. `find` raises KeyError for the others."""
+    """The names that are bound, with their values. `find` raises KeyError for the others."""
     for name in names:
         with contextlib.suppress(KeyError):
             yield name, find(name)
