@@ -1,6 +1,6 @@
-"""Rewrites expressions that a trace cannot follow. Conditional expressions and comprehensions become
-statements. Conversions, appends, comparisons and accesses to lists become calls of functions of
-rune_jit."""
+"""Rewrites expressions that a trace cannot follow. Conditional expressions and comprehensions are
+turned into statements. Conversions, appends, comparisons and accesses to lists are turned into
+calls of functions of rune_jit."""
 
 from __future__ import annotations
 
