@@ -103,7 +103,7 @@ def asked(code: types.CodeType) -> types.CodeType:
 
 
 class Callees(ast.NodeTransformer):
-    """Redirects calls, except those of functions of `modules`, the names of NumPy's and Python's."""
+    """Redirects calls, except those of functions of `modules` (see `modules_of`)."""
 
     def __init__(self, modules: frozenset[str] = frozenset()) -> None:
         self._modules = modules

@@ -1,4 +1,4 @@
-"""Random numbers that a compiled loop makes itself, from the words of a bit generator. The generator
+"""Random numbers that a compiled loop makes itself, from words of a bit generator. The generator
 makes many words before such a loop runs. The loop takes as many as it needs, also under conditions
 (samplers.py):
 
