@@ -39,7 +39,11 @@ def test_every_promise_names_tests_that_exist() -> None:
         names = re.findall(r"`([\w.]+\.py)(?:::(\w+))?`", shown)
         assert names, promise
         for file, test in names:
-            assert f"def {test}" in (HERE / file).read_text(), (file, test)
+            if not test:
+                assert (HERE / file).exists(), file
+                continue
+            defined = rf"^(def {test}\b|.*\b{test}\b.* = contract_tests\()"
+            assert re.search(defined, (HERE / file).read_text(), re.MULTILINE), (file, test)
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -119,18 +119,21 @@ Var ValueEmitter::compute_constant(Value v) {
   return builder_.constant(value);
 }
 
-// Of a vector, the lanes' differences from the first are constants of the dtype, which may be
-// narrower than an index.
+// Of a vector, what is constant in the index is added to the lanes' numbers, as constants of the
+// dtype, which may be narrower than an index. So the vectors of one iteration share the rest.
 Var ValueEmitter::compute_counted(const graph::Node& node, const Expr& index) {
   const DType dtype = node.dtype();
   const std::optional<int64_t> stride = lane_stride(index);
   if (!depends_on_lane(index) || !stride) return builder_.cast(index_.emit(index), dtype);
-  const Var first = builder_.cast(index_.emit(with_lane(index, Expr(0))), dtype);
-  std::vector<Scalar> differences;
+  const Expr first = with_lane(index, Expr(0));
+  std::vector<Scalar> numbers;
   for (int64_t lane = 0; lane < index_.lanes(); ++lane)
-    differences.push_back(Scalar::of(dtype, *stride * lane));
-  const Var rest = builder_.vconst(std::move(differences));
-  return builder_.alu(AluOp::Add, {builder_.splat(first, index_.lanes()), rest});
+    numbers.push_back(Scalar::of(dtype, first.constant() + *stride * lane));
+  const Var constants = builder_.vconst(std::move(numbers));
+  const Expr rest = first - Expr(first.constant());
+  if (rest == Expr(0)) return constants;
+  const Var shared = builder_.splat(builder_.cast(index_.emit(rest), dtype), index_.lanes());
+  return builder_.alu(AluOp::Add, {shared, constants});
 }
 
 Var ValueEmitter::compute_alu(const graph::Node& node, const Access& access) {

@@ -73,6 +73,21 @@ std::vector<Seed> block_seeds(const Graph& graph, const Kernel& kernel, const St
   return seeds;
 }
 
+// Whether a value is the same at all points of the stage's own axes: it is computed before their
+// loops.
+bool is_hoisted(const Stage& stage, const std::vector<Demand>& demands) {
+  const auto changes = [&](const sym::Expr& position) {
+    const std::vector<uint32_t> variables = position.variables();
+    return std::any_of(variables.begin(), variables.end(), [&](uint32_t variable) {
+      return variable >= kFirstInnerVariable || contains(stage.axes, int64_t{variable});
+    });
+  };
+  return !stage.axes.empty() &&
+         std::none_of(demands.begin(), demands.end(), [&](const Demand& demand) {
+           return std::any_of(demand.index.begin(), demand.index.end(), changes);
+         });
+}
+
 // Cycles that each of a block's points takes: most loads cross cache lines and are begun one a
 // cycle; what does not fit the registers is loaded again.
 double cycles_per_point(const PointCost& cost, const Capabilities& caps, int64_t points) {
@@ -104,6 +119,7 @@ PointCost point_cost(const Graph& graph, const Kernel& kernel, const Stage& stag
   const std::vector<Seed> seeds = block_seeds(graph, kernel, stage, block.value_or(Block{}));
   for (const Seed& seed : seeds) copies[seed.value.id] += 1;
   walk(graph, seeds, [&](Value v, const std::vector<Demand>& demands) {
+    if (!loaded.count(v.id) && is_hoisted(stage, demands)) return true;
     copies[v.id] += static_cast<double>(demands.size());
     return loaded.count(v.id) > 0;
   });
