@@ -1,6 +1,6 @@
-"""Random numbers of generators from outside of the traced function. A trace draws from copies of the
-generators, and records the draws. The program reads the numbers from arrays. Before each run, the
-generators themselves fill these arrays (Numbers):
+"""Random numbers of generators from outside of the traced function. A trace draws from copies of
+the generators, and records the draws. The program reads the numbers from arrays. Before each run,
+the generators themselves fill these arrays (Numbers):
 
     noise = self.rng.normal(size=8)             noise = arrays[0]
     for epoch in range(50):                     for epoch in range(50):
@@ -34,7 +34,7 @@ from rune_jit.tracing.tracer import Tracer
 
 # The most draws of a program, and the most bytes of their numbers.
 _MOST_SITES, _MOST_BYTES = 500, 2**26
-# If a loop makes more than _MANY draws, of at most _FEW numbers each, the program makes the numbers.
+# If a loop makes more than _MANY draws of at most _FEW numbers, the program makes the numbers.
 _MANY, _FEW = 1000, 16
 # The assumed number of iterations of a loop if it is not known.
 _LIKELY = 64

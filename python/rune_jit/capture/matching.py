@@ -303,9 +303,9 @@ def owner_of(x: Any, name: str) -> Any:
 
 
 def members_of(klass: type) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a class itself holds: functions, and what else code can read."""
+    """The functions of a class itself, and its other members that code can read."""
     functions, others = {}, {}
-    for name, raw in dict(vars(klass)).items():  # reading an attribute may make others
+    for name, raw in dict(vars(klass)).items():  # (a copy: reading may add attributes)
         if function_of(raw):
             functions[name] = raw
         elif isinstance(raw, types.MemberDescriptorType) or not hasattr(type(raw), "__get__"):
