@@ -58,8 +58,8 @@ class _Method(Copied):
         vars(self).pop("member", None)
 
     def __get__(self, x: Any, kind: Any = None) -> Any:
-        # (Python reads reflected methods, for example `__rsub__`, from the subclass itself. If these
-        # differed from the class's, the right operand's would run first.)
+        # (Python reads reflected methods, as `__rsub__`, from the subclass itself. If they differed
+        # from the class's, the method of the right operand would run first.)
         return (self._member if x is None else self.member).__get__(x, kind)
 
 
