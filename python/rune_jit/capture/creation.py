@@ -200,7 +200,7 @@ def _stacked(trace: Trace, items: Any, dtype: Any) -> Tracer:
         return host.run_now(trace, np.array, (items, dtype), {})  # type: ignore[no-any-return]
     short = [x.items[0] if type(x) is Run else x for x in runs_of(items)]
     try:
-        result = np.array(_stand_ins(trace, short), dtype)  # (gives NumPy's dtype, shape and errors)
+        result = np.array(_stand_ins(trace, short), dtype)  # (NumPy's dtype, shape, errors)
     except ValueError:
         result = np.array(_stand_ins(trace, items), dtype)  # (errors name the number of items)
     value = _stack(trace, items, result.dtype)

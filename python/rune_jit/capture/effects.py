@@ -1,5 +1,5 @@
-"""Guards against effects in code that a trace does not copy: special methods, properties, methods of
-objects without arrays. Such code calls Python's own functions with effects, and clocks. While a
+"""Guards against effects in code that a trace does not copy: special methods, properties, methods
+of objects without arrays. Such code calls Python's own functions with effects, and clocks. While a
 trace runs, these functions are replaced by ones that refuse calls in the trace's thread."""
 
 from __future__ import annotations

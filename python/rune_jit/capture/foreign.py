@@ -103,7 +103,8 @@ class Compiled(StandIn):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         is_traced = bool(tracers_in(args) or tracers_in(kwargs))
-        if not is_traced and current_trace() is None:  # (NumPy calls a function that outlives the trace)
+        # (NumPy may call a function that outlives its trace.)
+        if not is_traced and current_trace() is None:
             return self._real(*args, **kwargs)
         trace = require_trace()
         if is_traced and not isinstance(trace, SegmentedTrace):

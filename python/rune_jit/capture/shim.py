@@ -183,7 +183,8 @@ class ModuleView(types.ModuleType):
         read: Callable[[str], Any],
         assign: Callable[[str, Any], None] | None = None,
     ) -> None:
-        super().__init__(module.__name__, getattr(module, "__doc__", None))  # (modules in C may have none)
+        # (Modules of C libraries may have no `__doc__`.)
+        super().__init__(module.__name__, getattr(module, "__doc__", None))
         object.__setattr__(self, "_module", module)
         object.__setattr__(self, "_read", read)
         object.__setattr__(self, "_assign", assign or functools.partial(setattr, module))

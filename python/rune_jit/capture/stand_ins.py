@@ -270,7 +270,8 @@ def _isinstance(x: Any, kinds: Any) -> bool:
     if type(x) not in (Tracer, Selection):
         return isinstance(x, kinds)
     kind = _class_of(x)
-    of_x = isinstance(_ARRAY if kind is np.ndarray else kind(0), kinds)  # (a protocol looks for attributes)
+    # (The classes in `kinds` may be protocols, which look for attributes.)
+    of_x = isinstance(_ARRAY if kind is np.ndarray else kind(0), kinds)
     if kind is not np.ndarray and x._value is not None:
         unsure = x._trace.builder.unsure_kind(x._value)
         if unsure and isinstance(SAMPLES[unsure], kinds) != of_x:
