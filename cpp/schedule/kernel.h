@@ -76,7 +76,7 @@ struct Combination {
 // of the next step are loaded before the products of this step are computed.
 struct MatrixPlan {
   int64_t m = 0, n = 0, k = 0;
-  DType operands = DType::Float32;  // the multiplied dtype, which the graph may widen
+  DType operands = DType::Float32;             // the multiplied dtype, which the graph may widen
   int64_t rows = 0, columns = 0, reduced = 0;  // axes
   int64_t row_operand = 0;                     // the number of the operand that has the rows
   Ints tiles, groups;
