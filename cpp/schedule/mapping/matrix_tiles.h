@@ -17,8 +17,8 @@ namespace rune::schedule {
 bool map_matrix_contraction(const Graph& graph, const Capabilities& caps, Kernel& kernel);
 
 // The part of an operand that a workgroup has in shared memory: a matrix whose rows (columns if it
-// is `turned`) are `stride` elements apart. The stride is their length plus one tile or 8 elements,
-// so that they begin in different memory banks.
+// is `turned`) are `stride` elements apart. The stride is their length plus one tile, at most 8
+// elements along the reduced axis, so that they begin in different memory banks.
 struct Panel {
   int64_t rows = 0, columns = 0, stride = 0;
   bool turned = false;
