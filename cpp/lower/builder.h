@@ -5,18 +5,18 @@
 
 namespace rune::lower {
 
-// Makes instructions and infers their types; the derived class says where they go. The verifier
-// checks operands. A cast or splat that would change nothing gives its operand.
+// Makes instructions and infers their types. The derived class decides where they go. The verifier
+// checks operands. A cast or splat that would change nothing returns its operand.
 class InstrBuilder {
  public:
   virtual ~InstrBuilder() = default;
-  // By value: it outlives the next instruction.
+  // Returned by value, so that it outlives the next instruction.
   virtual Type type(Var v) const = 0;
 
   Var define_global(DType dtype, int64_t index, int64_t size, bool writable);
   Var local(DType dtype, int64_t size);
   Var private_memory(DType dtype, int64_t size);
-  // The value in every lane.
+  // A constant with the value in every lane.
   Var constant(Scalar value, int lanes = 1);
   Var vconst(std::vector<Scalar> values);
   Var define_var(SymVar var, DType dtype = DType::Int64);
@@ -31,12 +31,12 @@ class InstrBuilder {
   Var alu(AluOp op, std::vector<Var> args);
   Var cast(Var x, DType dtype);
   Var bitcast(Var x, DType dtype);
-  // A scalar in every lane; x itself if it has these lanes.
+  // A vector with the scalar in every lane; x itself if it has these lanes.
   Var splat(Var x, int lanes);
-  // Lanes of vectors of one type, one after the other.
+  // Lanes of vectors of one type, numbered from the first vector's to the last one's.
   Var shuffle(std::vector<Var> xs, Ints indices);
   Var shuffle(Var x, Ints indices) { return shuffle(std::vector{x}, std::move(indices)); }
-  // a and b have one dtype, the result that of c.
+  // a and b have one dtype. The result has the dtype of c.
   Var wmma(Wmma shape, Var a, Var b, Var c);
   Var simd_reduce(AluOp op, int64_t width, Var x);
   Var simd_shuffle(int64_t width, Var x, Var lane);
@@ -52,11 +52,11 @@ class Builder : public InstrBuilder {
   Builder() = default;
   explicit Builder(Kernel kernel) : kernel_(std::move(kernel)) {}
 
-  // Appends an instruction as it is.
+  // Appends an instruction unchanged.
   Var add(Payload payload, std::vector<Var> args, Type type);
   Var range(Var bound);
   void end_range() { add(EndRange{}, {}, {}); }
-  // Ends the innermost loop where the condition is true.
+  // Ends the innermost loop if the condition is true.
   void break_if(Var condition) { add(Break{}, {condition}, {}); }
   void if_(Var condition);
   void end_if() { add(EndIf{}, {}, {}); }

@@ -8,8 +8,8 @@
 
 namespace rune::lower {
 
-// The lanes of a value that is computed from constants only. Returns nothing for other values, and
-// if the computation takes more than a few instructions.
+// The lanes of a value that is computed from constants only, by a few instructions. Returns nothing
+// for other values.
 std::optional<std::vector<Scalar>> constant_lanes(const Kernel& kernel, Var v);
 
 }  // namespace rune::lower

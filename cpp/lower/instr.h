@@ -26,19 +26,19 @@ struct Var {
 struct Type {
   DType dtype = DType::Float32;
   int lanes = 1;
-  bool pointer = false;  // of Local, Private, Define_Global: memory that holds the dtype
+  bool pointer = false;  // memory of this dtype: Local, Private, Define_Global
   bool operator==(const Type&) const = default;
 };
 
 enum class SpecialKind : uint8_t { Global_task_idx, Local_thread_idx, Workgroup_idx };
 const char* name_of(SpecialKind kind);
 
-// Memory of a workgroup, which its threads share; contents undefined at the start.
+// Memory that the threads of a workgroup share. Its contents are undefined at the start.
 struct Local {
   int64_t size = 0;
   RUNE_FIELDS(Local, f("size", size))
 };
-// Memory of one thread alone; contents undefined at the start.
+// Memory of one thread alone. Its contents are undefined at the start.
 struct Private {
   int64_t size = 0;
   RUNE_FIELDS(Private, f("size", size))
@@ -61,8 +61,8 @@ struct Vconst {
   std::vector<Scalar> values;
   RUNE_FIELDS(Vconst, f("", values))
 };
-// A position in the launch, an integer in [0, bound): Workgroup_idx is the group, Local_thread_idx
-// the thread in it, Global_task_idx group * local + thread.
+// A position in the launch, an integer in [0, bound). Workgroup_idx is the number of the workgroup,
+// Local_thread_idx is that of the thread in it, and Global_task_idx is group * local + thread.
 struct Special {
   SpecialKind kind = SpecialKind::Workgroup_idx;
   int64_t bound = 1;
@@ -73,39 +73,38 @@ struct Define_Var {
   SymVar var;
   RUNE_FIELDS(Define_Var, f("", var))
 };
-// Args: (bound). Runs the body, up to the matching EndRange, once for each integer from 0 to bound
-// - 1, in order; not at all for bound <= 0. The value of the instruction is that integer.
+// Args: (bound). Runs the body, up to the matching EndRange, once for each integer in [0, bound),
+// in order. The value of the instruction is that integer.
 struct Range : text::NoFields {};
 struct EndRange : text::NoFields {};
-// Args: (condition), a scalar bool. It stands directly in a Range, not in an If within it. Where
-// the condition is true, it ends the Range: neither what follows in the body runs nor another
-// iteration.
+// Args: (condition), a scalar bool. If the condition is true, ends the Range: neither the rest of
+// the body runs nor another iteration. It stands directly in a Range, not in an If within it.
 struct Break : text::NoFields {};
 // Args: (condition), a scalar bool. The body ends at the matching EndIf.
 struct If : text::NoFields {};
 struct EndIf : text::NoFields {};
-// Waits until all threads of the workgroup have reached it. What they have written to Local and
-// global memory is visible to the whole workgroup afterwards.
+// Waits until all threads of the workgroup have reached it. Afterwards, the whole workgroup sees
+// what they have written to Local and global memory.
 struct Barrier : text::NoFields {};
 // A Range of `iterations` that the target's compiler should unroll. Ends at EndRange.
 struct Unroll {
   int64_t iterations = 0;
   RUNE_FIELDS(Unroll, f("iterations", iterations))
 };
-// Args: (memory, index[, valid]). A scalar index and a result of n lanes: reads the elements index
-// to index+n-1. An index of n lanes: reads one element for each lane. `valid` has n lanes, or one
-// for all of them. A lane for which it is false reads nothing and gives 0.
+// Args: (memory, index[, valid]). With a scalar index and a result of n lanes, reads the elements
+// index to index+n-1. With an index of n lanes, reads one element for each lane. `valid` has n
+// lanes, or one for all of them. A lane for which it is false reads nothing and gives 0.
 struct Load : text::NoFields {};
-// Args: (memory, index, value[, valid]), which select elements as those of Load do. `nontemporal`:
-// the data is not read again soon. `atomic`: an operation; the element becomes `element op value`
-// in one step, also if other threads store to it atomically at the same time.
+// Args: (memory, index, value[, valid]), which select elements as those of Load do. `nontemporal`
+// says that the data is not read again soon. With the operation `atomic`, the element becomes
+// `element op value` in one step, also if other threads store to it atomically at the same time.
 struct Store {
   bool nontemporal = false;
   std::optional<AluOp> atomic = std::nullopt;
   RUNE_FIELDS(Store, f("nontemporal", nontemporal), f("atomic", atomic))
 };
-// Args: (memory, index), which select elements as those of Load do: these may be loaded soon. A
-// hint, which changes no value and does nothing where the index is outside of the memory.
+// Args: (memory, index), which select elements as those of Load do. A hint that these elements may
+// be loaded soon. It changes no value, and does nothing if the index is outside of the memory.
 struct Prefetch : text::NoFields {};
 // A scalar operation, lane by lane.
 struct Alu {
@@ -113,7 +112,7 @@ struct Alu {
   RUNE_FIELDS(Alu, f("", op))
 };
 // Args: vectors of one type, whose lanes are numbered from the first vector's to the last one's.
-// The result has the lanes `indices`, in this order. It is a scalar if that is one lane.
+// The result consists of the lanes `indices`, in this order. A single lane gives a scalar.
 struct Shuffle {
   Ints indices;
   RUNE_FIELDS(Shuffle, f("indices", indices))
@@ -121,10 +120,10 @@ struct Shuffle {
 // A scalar in all lanes of the type.
 struct Splat : text::NoFields {};
 // Args: (a, b, c), tiles a[m,k], b[k,n], c[m,n]. The result is a @ b + c. The T threads of a
-// SIMD-group share each tile, and each thread holds some lanes of it. `spread` says which, by a
-// list of strides for each tile: lane l of thread t holds the element whose row-major position is
-// the sum of strides[i] over the bits i that are set in t + T * l. All threads of the workgroup
-// execute the instruction together, as they do Simd_reduce.
+// SIMD-group share each tile, and each thread holds some lanes of it. `spread` has a list of
+// strides for each tile: lane l of thread t holds the element whose row-major position is the sum
+// of strides[i] over the bits i that are set in t + T * l. All threads of the workgroup execute the
+// instruction together, as they do Simd_reduce.
 struct Wmma {
   int64_t m = 0, n = 0, k = 0;
   std::vector<Ints> spread;
@@ -143,22 +142,22 @@ struct Simd_reduce {
   int64_t width = 32;
   RUNE_FIELDS(Simd_reduce, f("", op), f("width", width))
 };
-// Args: (x, lane), scalars. SIMD-groups are those of Simd_reduce. Each thread gets the x of the
-// thread of its SIMD-group that has the number `lane`, which lies in [0, width). All threads of the
-// workgroup execute it together, as they do a Barrier, but it orders no accesses to memory.
+// Args: (x, lane), scalars. SIMD-groups are those of Simd_reduce. Each thread gets the x of thread
+// number `lane` of its SIMD-group; `lane` is in [0, width). All threads of the workgroup execute it
+// together, as they do a Barrier, but it orders no accesses to memory.
 struct Simd_shuffle {
   int64_t width = 32;
   RUNE_FIELDS(Simd_shuffle, f("width", width))
 };
-// The operand as the type's dtype: NumPy's astype, see Scalar::cast.
+// Converts the operand to the type's dtype, as NumPy's astype does; see Scalar::cast.
 struct Cast : text::NoFields {};
-// The operand's bits as the type's dtype, of equal size.
+// Reinterprets the operand's bits as the type's dtype, which has the same size.
 struct Bitcast : text::NoFields {};
 // Args: (acc, value). Gives the Acc a new value.
 struct Assign : text::NoFields {};
-// User-supplied source, lane by lane: `text` is an expression of the target's language, for LLVM an
-// instruction without `%name =`. $0 $1 ... are operands, $T is the type, $T0 $T1 ... are theirs, $M
-// is the type as LLVM's intrinsics name it.
+// User-supplied source, lane by lane. `text` is an expression of the target's language; for LLVM it
+// is an instruction without `%name =`. In it, $0 $1 ... are the operands and $T0 $T1 ... their
+// types, $T is the result's type, and $M is that type in the names of LLVM's intrinsics.
 struct Custom {
   std::string op_name;
   std::string text;
@@ -215,7 +214,7 @@ using AnyInstr = detail::Variant<void
 // clang-format on
 inline constexpr int kNumInstrKinds = std::variant_size_v<AnyInstr>;
 
-// The fields of an instruction's kind. A class, so that instr.cpp alone instantiates the copies,
+// The fields of an instruction. It is a class, so that only instr.cpp instantiates the copies,
 // moves and comparisons of all kinds.
 struct Payload : AnyInstr {
   using AnyInstr::AnyInstr;
@@ -228,7 +227,7 @@ struct Payload : AnyInstr {
   bool operator==(const Payload& o) const;
 };
 
-// A row of the table.
+// A row of the table RUNE_LOWERED_INSTRS.
 struct InstrInfo {
   const char* text;
   int fewest_args, most_args;  // -1: any number
@@ -256,7 +255,7 @@ struct Instr {
   }
 };
 
-// Whether the instruction opens a scope, Range, Unroll or If; whether it closes one.
+// Whether the instruction opens a scope (Range, Unroll or If), and whether it closes one.
 inline bool opens_scope(InstrKind kind) {
   return kind == InstrKind::Range || kind == InstrKind::Unroll || kind == InstrKind::If;
 }
@@ -264,7 +263,7 @@ inline bool closes_scope(InstrKind kind) {
   return kind == InstrKind::EndRange || kind == InstrKind::EndIf;
 }
 
-// The elements of what a Local, Private or Define_Global defines.
+// The number of elements in the memory that a Local, Private or Define_Global defines.
 int64_t size_of_memory(const Instr& memory);
 
 // Whether all threads of a workgroup execute the instruction together.
@@ -277,19 +276,19 @@ struct Kernel {
   int64_t grid = 1;   // workgroups
   int64_t local = 1;  // threads of a workgroup
   Instrs body;
-  std::vector<int64_t> arguments{};  // of one launch, if known: values of the last Define_Vars
+  std::vector<int64_t> arguments{};  // the values of the last Define_Vars in one launch, if known
   bool operator==(const Kernel&) const = default;
   const Instr& operator[](Var v) const { return body[v.id]; }
   // The Define_Global instructions, ordered by index.
   std::vector<Var> globals() const;
-  // Where each Local lies in the memory that a workgroup needs for all of them, by the order of
-  // the body, and last that memory's size: bytes, in multiples of 64.
+  // The offset of each Local, in the order of the body, in the memory that a workgroup needs for
+  // all of them. Last comes the size of that memory. All are bytes, in multiples of 64.
   std::vector<int64_t> local_offsets() const;
   // Whether threads use only their number among all threads. A launch may then divide them into
   // workgroups of any size.
   bool has_independent_threads() const;
-  // Whether loops store, in so few threads that others do not hide how long loads take: loads
-  // should move in front of stores.
+  // Whether loads should move in front of stores: loops store, and there are too few threads to
+  // hide the latency of loads.
   bool needs_early_loads() const;
 };
 

@@ -18,7 +18,7 @@ struct Memory {
 
 struct InterpreterOptions {
   bool check_races = true;
-  // Run groups, and threads between barriers, from the last to the first.
+  // Runs groups, and threads between barriers, from the last to the first.
   bool reverse_order = false;
 };
 
@@ -34,8 +34,8 @@ class Interpreter {
   explicit Interpreter(Kernel kernel);
   // Runs all workgroups. `globals` has one memory for each Define_Global, by index; at most the
   // Define_Global's size is accessible. `vars` has the values of the kernel's symbolic variables
-  // within their bounds, in the order of their first definitions. Local and Buffer memory of each
-  // group is NaN (floats) or bytes 0xa5 at first.
+  // within their bounds, in the order of their first definitions. The Local and Private memory of
+  // each group is NaN (floats) or bytes 0xa5 at first.
   //
   // Throws UserError(Runtime) that names the kernel and the instruction for
   //  - an access out of bounds,

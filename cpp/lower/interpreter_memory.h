@@ -10,10 +10,10 @@
 
 namespace rune::lower::interpreter {
 
-// The accesses to an element, by interval. An interval is the time between two barriers. Intervals
-// are numbered from 1 over the whole run, so that an interval also identifies the workgroup.
+// The accesses to an element. An interval is the time between two barriers. Intervals are numbered
+// from 1 over the whole run, so that an interval also identifies the workgroup.
 struct Shadow {
-  uint32_t written = 0;     // interval of the last write; 0: none
+  uint32_t written = 0;     // interval of the last write; 0 if there is none
   uint32_t read = 0;        // interval of the last read
   uint32_t first_read = 0;  // interval of the first read
   uint32_t writer = 0;      // thread of the last write
@@ -29,11 +29,12 @@ struct Moment {
   uint32_t thread = 0;       // in its group
 };
 
-// A conflicting access: none, by another thread of the group, or by another workgroup.
+// Whether an access conflicts with an earlier one: not at all, with one by another thread of the
+// group, or with one by another workgroup.
 struct Conflict {
   enum class Kind : uint8_t { None, Thread, Group } kind = Kind::None;
-  bool other_writes = false;
-  uint32_t thread = 0;  // of the other access, of Kind::Thread; may be kSeveral
+  bool other_writes = false;  // whether the earlier access is a write
+  uint32_t thread = 0;        // of the earlier access, if Kind::Thread; may be kSeveral
 };
 
 struct Region {
@@ -43,7 +44,7 @@ struct Region {
   DType dtype = DType::Float32;
   bool global = false;       // visible to all workgroups
   bool is_private = false;   // each thread has `size` elements
-  Shadow* shadow = nullptr;  // by element; nullptr: not checked
+  Shadow* shadow = nullptr;  // by element; null if accesses are not checked
   uint32_t source = 0;       // the instruction that defines it
   std::byte* at(int64_t index, uint32_t thread) const {
     return data + (index + (is_private ? thread * size : 0)) * element_bytes;

@@ -1,5 +1,5 @@
-// Builds a kernel with nested loops, placing each pure instruction in the outermost scope in which
-// its operands exist, and never computing the same twice while the first result is in scope.
+// Builds a kernel with nested loops. Places each pure instruction in the outermost scope in which
+// its operands exist, and reuses its result while that scope is open.
 #pragma once
 
 #include <string>
@@ -13,16 +13,16 @@ class ScopedBuilder : public InstrBuilder {
  public:
   ScopedBuilder() : scopes_(1) {}
 
-  // Opens a loop and returns its index. Instructions of a scope come after everything that has been
-  // emitted into the enclosing scope. Loads do not leave a loop that may have no iterations,
-  // because their elements may not exist.
+  // Opens a loop and returns its index. The instructions of the loop come after all that have been
+  // emitted into the enclosing scope. Loads are not hoisted out of a loop that may have no
+  // iterations, because their elements may not exist.
   Var open_range(Var bound, bool may_be_empty = false);
   // Opens a loop that the target's compiler should unroll.
   Var open_unroll(int64_t iterations, DType index);
   void close_range() { close(EndRange{}); }
   void open_if(Var condition);
   void close_if() { close(EndIf{}); }
-  // Number of open scopes around the innermost; 0 is the kernel's body.
+  // The number of open scopes around the innermost; 0 in the kernel's body.
   int depth() const { return static_cast<int>(scopes_.size()) - 1; }
   // The depth of the scope that holds the value.
   int depth_of(Var v) const { return depths_[v.id]; }
@@ -37,9 +37,9 @@ class ScopedBuilder : public InstrBuilder {
     return scope.depth <= depth() && scopes_[scope.depth].id == scope.id;
   }
 
-  // An instruction without effects is hoisted, and emitted once while its scope is open. Memory is
-  // defined in the kernel's body. Other instructions, and those of functions named `_here`, are
-  // always emitted in the innermost scope.
+  // Instructions without effects are hoisted, and emitted once while their scope is open. Memory is
+  // defined in the kernel's body. All other instructions, and those of the functions named `_here`,
+  // are emitted in the innermost scope.
   Var constant(Scalar value, int lanes = 1) { return splat(InstrBuilder::constant(value), lanes); }
   // Loads from memory that the kernel does not write in scopes at `least_depth` or deeper. The load
   // stays inside the innermost If, and the innermost Range that may be empty.
@@ -62,13 +62,13 @@ class ScopedBuilder : public InstrBuilder {
     std::vector<Pending> instrs;
     std::vector<std::string> numbered;  // keys to forget when the scope closes
     std::optional<Pending> opener;      // the Range, Unroll or If; hoisted instructions precede it
-    int fence = 0;                      // loads stay at this depth or deeper
+    int fence = 0;                      // loads are not hoisted above this depth
     uint64_t id = 0;
   };
 
   Var emit(int depth, Payload payload, std::vector<Var> args, Type type);
   Var place(Payload payload, std::vector<Var> args, Type type) override;
-  // What f() makes, in the innermost scope.
+  // Emits what f() makes in the innermost scope.
   template <class F>
   Var here(F f);
   void close(Payload end);
@@ -78,7 +78,7 @@ class ScopedBuilder : public InstrBuilder {
 
   std::vector<Scope> scopes_;
   uint64_t num_scopes_ = 0;
-  bool stays_here_ = false;  // the next instruction
+  bool stays_here_ = false;  // whether the next instruction stays in the innermost scope
   int least_depth_ = 0;      // of the next instruction, if it is hoisted
   std::vector<Type> types_;  // by id
   std::vector<int> depths_;

@@ -9,7 +9,7 @@
 //     store nontemporal=false %0 %3 %4
 //   }
 //
-// Ids are positions in the body. Instructions without a value have one too.
+// Ids are positions in the body. Instructions without a value also have ids.
 #pragma once
 
 #include <string>

@@ -8,7 +8,8 @@
 
 namespace rune::lower {
 
-// Returns all violations, each with the instruction's text; none if the kernel is valid:
+// Returns all violations, each with the instruction's text. There are none if the kernel is valid.
+// It finds
 //  - operands that do not dominate their use, or have the wrong number, types or lanes,
 //  - a Range or If that is not nested or not closed,
 //  - stores to read-only memory,

@@ -38,7 +38,7 @@ struct Scratch {
 // Announces accesses to `from` before they happen:
 // - of an input without an axis, loads of single elements that are gathered, `ahead` elements of
 //   the gather's last dimension earlier;
-// - of an input with an axis, what the stage over this axis loads, `ahead` elements further on in
+// - of an input with an axis, loads of the stage over this axis, `ahead` elements further on in
 //   memory;
 // - of an output, which has no axis, stores, `ahead` elements further on in memory.
 struct Prefetch {
@@ -63,22 +63,22 @@ struct Combination {
 };
 
 // How a kernel's contraction, its only reduction, runs on tiles of m x n x k. A device's matrix
-// operation (one of Capabilities::matrix_ops) computes a tile. If m and k are 1, multiply-adds of a
-// single thread do, which counts as a SIMD-group of one.
+// operation (one of Capabilities::matrix_ops) computes a tile. If m and k are 1, a single thread
+// computes it by multiply-adds, and counts as a SIMD-group of one thread.
 //
 // A workgroup's block of the result is a rectangle of `groups` SIMD-groups, each of which computes
 // `tiles` tiles. Both are numbers along the axis of the rows and that of the columns, which are the
 // kernel's thread axes. Neighbouring tiles, or runs of `adjacent_tiles` of them, belong to
 // neighbouring SIMD-groups. Blocks and tiles may reach beyond the axes' sizes.
 //
-// With a `depth`, the workgroup brings panels of the operands, with `depth` elements of the reduced
-// axis, into shared memory, step by step (matrix_tiles.h). With two `copies` of the panels, those
-// of the next step are loaded before the products of this step.
+// With a `depth`, the workgroup copies panels of the operands into shared memory, step by step
+// (matrix_tiles.h). A panel has `depth` elements of the reduced axis. With two `copies`, the panels
+// of the next step are loaded before the products of this step are computed.
 struct MatrixPlan {
   int64_t m = 0, n = 0, k = 0;
-  DType operands = DType::Float32;  // as multiplied; they may be widened from it in the graph
+  DType operands = DType::Float32;             // the multiplied dtype, which the graph may widen
   int64_t rows = 0, columns = 0, reduced = 0;  // axes
-  int64_t row_operand = 0;                     // which of the contraction's operands has the rows
+  int64_t row_operand = 0;                     // the number of the operand that has the rows
   Ints tiles, groups;
   int64_t depth = 0;
   int64_t copies = 1;
@@ -102,12 +102,12 @@ struct MatrixPlan {
   bool divides(int64_t axis) const { return axis == rows || axis == columns || axis == reduced; }
 };
 
-// Stages: what a kernel does at each point of its outer axes, in order.
+// Stages: the steps of a kernel at each point of its outer axes, in order.
 
 enum class StageKind : uint8_t { Reduce, Map, Scan, Scatter };
 const char* name_of(StageKind kind);
 
-// A value, and the position of its elements: the row-major position is `offset` plus the sum of
+// A value, and the positions of its elements. A row-major position is `offset` plus the sum of
 // strides[a] * axis a. There is an offset if the kernel stores a part of the value and other
 // kernels store the rest. The strides of a stage's inner axes have another meaning in two kinds of
 // stages:
@@ -124,18 +124,18 @@ struct StageValue {
 
 // A stage runs at each point of the outer axes, which are the axes that belong to no stage.
 // - Reduce: computes reductions that share one loop nest over `axes`.
-// - Map: computes and stores values at every point of `axes`. Of a Scatter node it stores the first
-//   operand. Of a reduction that no stage of the kernel reduces it stores the identity, for a
-//   kernel whose workgroups combine atomically.
+// - Map: computes and stores values at every point of `axes`. For a Scatter node, it stores the
+//   first operand. For a reduction that no stage of the kernel computes, it stores the identity,
+//   which a later kernel with atomic combination needs.
 // - Scan: carries an accumulator along its axis, in order, and stores it at every point.
 // - Scatter: combines updates with a buffer that an earlier stage or kernel has begun, at positions
 //   that are data. Its axis numbers the updates. Updates of one element are applied in order,
 //   unless they are combined atomically.
 //
-// A stage may keep a value that it computes in one of the kernel's scratch buffers, and take values
+// A stage may keep a value that it computes in a scratch buffer of the kernel. It may take values
 // that earlier stages have kept. A Map stage with a `depth` runs inside the first `depth` serial
-// loops, before the next one, and covers the tiles of the axes that those loops have not brought
-// down to a point. Other stages run inside all loops over outer axes.
+// loops, before the next one. It covers the tiles of the axes that those loops have not reduced to
+// a point. Other stages run inside all loops over outer axes.
 struct Stage {
   StageKind kind = StageKind::Map;
   Ints axes;
@@ -149,7 +149,8 @@ struct Stage {
 
 // Kernels.
 
-// Moves the accesses of a launch to a buffer by `scale` times the launch's argument of this number.
+// Moves a launch's accesses to a buffer by `scale` times one of the launch's arguments, which
+// `argument` numbers.
 struct Shift {
   Value buffer;
   int64_t argument = 0;
@@ -157,7 +158,7 @@ struct Shift {
   RUNE_FIELDS(Shift, f("", buffer), f("argument", argument), f("scale", scale))
 };
 
-// A Const_Scalar node. In a launch its value has the bits of the launch's argument of this number.
+// A Const_Scalar node whose bits are one of a launch's arguments, which `argument` numbers.
 struct ConstantArgument {
   Value constant;
   int64_t argument = 0;
@@ -166,9 +167,9 @@ struct ConstantArgument {
 
 struct Kernel;
 
-// Two outer axes of equal size in which a kernel's one output is symmetric. Only register tiles
-// that have points with row >= column are computed. They are stored at their place and at the
-// mirror images of their points.
+// Two outer axes of equal size in which the only output of a kernel is symmetric. Only register
+// tiles that have points with row >= column are computed. Each point is stored at its place and at
+// its mirror image.
 struct Mirror {
   int64_t rows = 0, columns = 0;
   RUNE_FIELDS(Mirror, f("rows", rows), f("columns", columns))
@@ -182,11 +183,10 @@ struct Staged {
   RUNE_FIELDS(Staged, f("stages", stages), f("combine", combine), f("mirror", mirror))
 };
 
-// Runs the phases in order, for each tile of the kernel's axes, inside its serial loops. The
-// phases' first axes, block mapping and first serial loops are the kernel's, and each phase
-// continues with its own loops over the tile. (An axis whose innermost tile is 1 is at a point
-// there.) A value that a phase stores for later phases only lies in the kernel's scratch buffers,
-// one tile at a time.
+// Runs the phases in order, for each tile of the kernel's axes, inside its serial loops. A phase
+// begins with the kernel's axes, block mapping and serial loops, and continues with its own loops
+// over the tile. (An axis whose innermost tile is 1 is at a point there.) A value that a phase
+// stores only for later phases lies in the kernel's scratch buffers, one tile at a time.
 struct Phased {
   std::vector<Kernel> phases;
   bool operator==(const Phased&) const;
@@ -196,7 +196,7 @@ struct Phased {
   }
 };
 
-// Runs its first stage, a contraction, by the plan, and the other stages at each point of the
+// Runs its first stage, a contraction, as the plan says. Runs the other stages at each point of the
 // result.
 struct MatrixTiled {
   MatrixPlan plan;
@@ -204,12 +204,11 @@ struct MatrixTiled {
   RUNE_FIELDS(MatrixTiled, f("matrix", plan), f("stages", stages))
 };
 
-// The code of launches of equal structure. It is written in terms of the values of its first
-// launch.
+// The code of one or more launches of equal structure. It refers to the values of its first launch.
 struct Kernel {
   using Body = std::variant<Staged, Phased, MatrixTiled>;
 
-  std::string name;        // what it does, or which phase it is
+  std::string name;        // says what it computes, or which phase it is
   std::string device;      // of its launches; phases have none
   std::vector<Value> ops;  // the graph's nodes that this kernel computes, ascending
   std::vector<Value> inputs, outputs;
@@ -217,8 +216,7 @@ struct Kernel {
   std::vector<Scratch> scratch;  // a workgroup's own
   std::vector<Prefetch> prefetches;
   std::vector<Value> nontemporal;  // outputs that are written past the caches
-  // The arguments of its launches: their names and ranges, and what they stand for. Phases have
-  // none.
+  // The arguments of its launches: their names and ranges, and their uses. Phases have none.
   std::vector<SymVar> arguments;
   std::vector<Shift> shifts;
   std::vector<ConstantArgument> constants;
@@ -237,9 +235,9 @@ struct Kernel {
   const Combination* combination() const;
   bool is_atomic() const { return combination() && combination()->atomic; }
 
-  // The number of elements of a vector that a thread holds, by the mapping or of a matrix tile.
+  // The number of elements in a thread's vectors, from the mapping or from the matrix tile.
   int64_t lanes() const;
-  // The number of points of the iteration space, or of vectors of them, that a thread computes at
+  // The number of points (or vectors of points) of the iteration space that a thread computes at
   // once.
   int64_t points_at_once() const;
   // The number of points of a block axis that one workgroup covers.
@@ -252,10 +250,10 @@ struct Kernel {
   bool deals_points_to_threads() const;
   // Whether, in that case, a workgroup covers a square of two of the block axes.
   bool deals_squares() const;
-  // The number of a value's elements that its Map stages store. Nothing if all of them.
+  // The number of a value's elements that its Map stages store; nothing if they store all.
   std::optional<int64_t> part_stored(Value v) const;
   const Scratch* scratch_of(Value v) const;  // null if the value is not kept
-  const StageValue* stored(Value v) const;   // by a stage, or a phase's; null if by none
+  const StageValue* stored(Value v) const;   // null if no stage, or stage of a phase, stores it
 };
 
 inline bool Phased::operator==(const Phased& other) const {

@@ -1,7 +1,7 @@
 // The Scheduled IR: which kernels run, in what order, over which iteration spaces and buffers.
 //
-// A schedule owns its graph; kernels name the graph's values. Strides and sizes are in elements,
-// `*_bytes` in bytes, `est_ns` in nanoseconds. Items are numbered by position.
+// A schedule owns its graph, and kernels refer to the graph's values. Strides and sizes are in
+// elements, `*_bytes` in bytes, `est_ns` in nanoseconds. Items are numbered by position.
 #pragma once
 
 #include <optional>
@@ -13,9 +13,10 @@
 
 namespace rune::schedule {
 
-// Buffers of values hold all of the value, row-major.
+// A value's buffer holds all of the value, row-major.
 
-// The items that use a value's buffer, and its place in the arena if it is a temporary.
+// The first and the last item that use a value's buffer, and the buffer's place in the arena if the
+// value is a temporary.
 struct Allocation {
   Value value;
   int64_t first = 0, last = 0;
@@ -25,8 +26,8 @@ struct Allocation {
 
 // Items.
 
-// Runs a kernel: `ops`, `inputs` and `outputs` stand for the kernel's, by position, and
-// `arguments` are the values of the kernel's arguments.
+// Runs a kernel. `ops`, `inputs` and `outputs` replace the kernel's, by position. `arguments` are
+// the values of the kernel's arguments.
 struct Launch {
   int64_t kernel = 0;  // position in Schedule::kernels
   std::vector<Value> ops, inputs, outputs;
@@ -35,7 +36,7 @@ struct Launch {
               f("outputs", outputs), f("arguments", arguments))
 };
 
-// Copies a value, whose buffer is on another device.
+// Copies the value `src` to the value `dst`, whose buffer is on another device.
 struct Memory_Transfer {
   Value src, dst;
   std::string src_device, dst_device;
@@ -43,23 +44,23 @@ struct Memory_Transfer {
               f("dst_device", dst_device))
 };
 
-// Waits until the devices have run all that was launched before.
+// Waits until the devices have run everything that was launched before.
 struct Synchronization {
   std::vector<std::string> devices;
   RUNE_FIELDS(Synchronization, f("devices", devices))
 };
 
-// A call to a function of the host, after all that its operands need.
+// A host call. It runs after all items that its operands need.
 struct Host_Callback {
   std::string name;
-  int64_t call = 0;  // number of the function among the program's
-  // One for each operand, in order, and one for each result that is used.
+  int64_t call = 0;  // the number of the function in the program
+  // One input for each operand, in order, and one output for each result that is used.
   std::vector<Value> inputs, outputs;
   RUNE_FIELDS(Host_Callback, f("name", name), f("call", call), f("inputs", inputs),
               f("outputs", outputs))
 };
 
-// Runs the loops that `outputs`, nodes of one graph::Loop_Nest, are results of.
+// Runs a graph::Loop_Nest. `outputs` are the nodes of its results.
 struct Loop_Nest {
   std::vector<Value> inputs, outputs;  // one input for each operand, in order
   RUNE_FIELDS(Loop_Nest, f("inputs", inputs), f("outputs", outputs))
@@ -84,8 +85,8 @@ struct ItemAccesses {
 };
 ItemAccesses accesses_of(const ScheduleItem& item);
 
-// Item `to` waits for item `from`: for the values that it reads of those that `from` writes, or
-// because one of them is a synchronization, for nothing but its end.
+// Item `to` waits for item `from`. `values` are the values that `from` writes and `to` reads. If
+// one of the two is a synchronization, there may be none.
 struct Dependency {
   int64_t from = 0, to = 0;
   std::vector<Value> values;
@@ -108,13 +109,13 @@ struct FusionOpportunity {
               f("memory_saved", memory_saved), f("reason", reason))
 };
 
-// What an item costs.
+// The cost of an item.
 struct ItemAnalysis {
   int64_t flops = 0;
   int64_t bytes_read = 0;  // each element of each input once
   int64_t bytes_written = 0;
-  int64_t accumulators = 0;  // of a thread
-  double occupancy = 1;      // share of the device's cores or threads that have work
+  int64_t accumulators = 0;  // of one thread
+  double occupancy = 1;      // the share of the device's cores or threads that have work
   int64_t work_ns = 0;       // on one core or compute unit
   int64_t est_ns = 0;        // on the device, launch included
   RUNE_FIELDS(ItemAnalysis, f("flops", flops), f("bytes_read", bytes_read),
@@ -132,12 +133,12 @@ struct Schedule {
   std::vector<Allocation> allocations;  // of all buffers, by ascending value
   std::vector<FusionOpportunity> fusion_opportunities;
   std::vector<ItemAnalysis> analysis;  // by item
-  Ints critical_path;                  // items
-  int64_t arena_bytes = 0;             // temporaries
+  Ints critical_path;                  // the items on it
+  int64_t arena_bytes = 0;             // of temporaries
   int64_t total_memory_usage = 0;      // peak bytes: inputs, outputs and temporaries
   int64_t estimated_runtime_ns = 0;    // along the critical path
 
-  // The kernel that an item launches; null of other items.
+  // The kernel that an item launches; null for other items.
   const Kernel* kernel_of(const ScheduleItem& item) const {
     return item.launch() ? &kernels[item.launch()->kernel] : nullptr;
   }

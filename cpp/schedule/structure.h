@@ -17,10 +17,10 @@ struct SharedKernels {
 // - their names, and the values that they compute and read,
 // - the offset at which they read an input, if they read it through Shrink nodes only,
 // - the offset of the part of a Cat that they store,
-// - scalar constants. Constants that make an integer operation cheaper, or that select an element
-//   of an array, must be equal. The differences become arguments of the launches. A kernel has few
-//   arguments (kMostArguments, kMostIntegerArguments). Launches that would need more get several
-//   kernels.
+// - scalar constants, except those that make an integer operation cheaper or select an element of
+//   an array.
+// The differences become arguments of the launches. A kernel has few arguments (kMostArguments,
+// kMostIntegerArguments). Launches that would need more of them get several kernels.
 SharedKernels share_kernels(const Graph& graph, const std::vector<Kernel>& formed);
 
 // The kernel with the values and offsets of one launch, and without arguments.

@@ -1,4 +1,4 @@
-// Combines the accumulators of a reduction to one result.
+// Combines the accumulators of a reduction into one result.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@ namespace rune::lower {
 struct Partials {
   std::vector<Var> copies;  // accumulators of one thread
   bool in_lanes = false;    // each accumulator is a vector of partial results
-  bool in_threads = false;  // each thread of the workgroup has some; all get the result
+  bool in_threads = false;  // each thread of the workgroup has partial results; all get the result
 };
 
 // Emits trees that combine the copies, then the lanes, then the threads.

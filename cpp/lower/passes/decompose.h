@@ -8,7 +8,7 @@ namespace rune::lower {
 
 // Replaces every Alu instruction that is not native for its operands' dtype by native instructions,
 // lane by lane. It runs once, after widen_narrow_floats. For rare operands of some functions, such
-// as the sine of huge angles, it adds If, Range and Acc, which run only if a lane needs them.
+// as the sine of huge angles, it adds Ifs, Ranges and Accs that run only if a lane needs them.
 //
 // Results follow the float contract: NumPy's results for NaN, infinities, -0.0 and denormals;
 // float32 and float64 functions that have a rule are within 2 ulp (tan of float32: 2.1). Integers

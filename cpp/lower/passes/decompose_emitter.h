@@ -29,8 +29,8 @@ struct Value {
   int lanes() const;
 };
 
-// A number that takes dtype and lanes from the value it is combined with. Floats are rounded to the
-// dtype; integers wrap.
+// A number. It takes its dtype and lanes from the value that it is combined with. Floats are
+// rounded to the dtype; integers wrap.
 struct Literal {
   std::variant<double, int64_t> number;
   Literal(double v) : number(v) {}                          // NOLINT: implicit by design
@@ -51,8 +51,8 @@ struct Operand {
   static Literal wrap(Literal v) { return v; }
 };
 
-// Appends to a builder. It replaces operations that the target lacks by their rules as they are
-// appended, so that a rule may use operations that have a rule themselves.
+// Appends instructions to a builder. It replaces an operation that the target lacks by its rule at
+// once, so a rule may use operations that have a rule themselves.
 class Emitter {
  public:
   Emitter(Builder& builder, const Capabilities& caps) : builder_(builder), caps_(caps) {}
@@ -66,7 +66,7 @@ class Emitter {
     return raw(op, std::span(operands.begin(), operands.size()));
   }
   Value constant(Literal number, DType dtype, int lanes);
-  // The value of a constant, equal in all lanes.
+  // The value of a constant that is equal in all lanes; nothing for other values.
   std::optional<Scalar> constant_of(Value v) const;
   Value cast(Value v, DType dtype) { return value(builder_.cast(v.var, dtype)); }
   Value bitcast(Value v, DType dtype) { return value(builder_.bitcast(v.var, dtype)); }
@@ -79,7 +79,8 @@ class Emitter {
   // A loop of `iterations`.
   void range(int64_t iterations);
   void end_range();
-  // Constants are shared within a scope. Callers that append a Range or If themselves call these.
+  // Constants are shared within a scope. Callers that append a Range or If themselves must call
+  // these.
   void enter_scope() { scopes_.emplace_back(); }
   void leave_scope() { scopes_.pop_back(); }
 
@@ -105,7 +106,7 @@ inline int Value::lanes() const {
   return emitter->type(var).lanes;
 }
 
-// Operations. Of several operands at least one is a Value; Literals take its dtype and lanes.
+// Operations. At least one operand is a Value. Literals take its dtype and lanes.
 Value apply(AluOp op, std::initializer_list<Operand> operands);
 inline Value mulacc(Operand a, Operand b, Operand c) {
   return apply(AluOp::Mulacc, {a, b, c});
@@ -180,7 +181,7 @@ struct Format {
   uint64_t sign_mask() const { return uint64_t{1} << (width() - 1); }
   uint64_t infinity_bits() const { return static_cast<uint64_t>(2 * bias + 1) << mantissa; }
   double smallest_normal() const;
-  // 1.5 * 2^mantissa: adding it rounds a small number to an integer, which the low bits then hold.
+  // 1.5 * 2^mantissa. Adding it rounds a small number to an integer, which is then in the low bits.
   double rounder() const;
 };
 const Format& format_of(DType dtype);
@@ -188,11 +189,11 @@ inline const Format& format_of(Value v) {
   return format_of(v.dtype());
 }
 
-// A number as an unevaluated sum, |low| at most about an ulp of high.
+// A number as an unevaluated sum. |low| is at most about an ulp of high.
 struct Sum {
   Value high, low;
 };
-// a + b for |a| >= |b| (Dekker 1971), and for any two (Knuth, TAOCP 4.2.2).
+// a + b: add() for |a| >= |b| (Dekker 1971), add_any() for any two (Knuth, TAOCP 4.2.2).
 Sum add(Value a, Value b);
 Sum add_any(Value a, Operand b);
 // a * b exactly.
@@ -208,20 +209,19 @@ Value flip_sign(Value x, Value integer);
 // These two use only the low mantissa - 1 bits of the integer n.
 // The float 2^n, for n in the range of normal exponents.
 Value power_of_two(Value n, DType dtype);
-// x * 2^n for n that is at most twice a normal exponent, with one rounding if x * 2^(n / 2) is
-// normal.
+// x * 2^n, for n of at most twice a normal exponent. It is rounded once if x * 2^(n / 2) is normal.
 Value scale_by_power_of_two(Value x, Value n);
 
-// The integer nearest to a number below 2^(mantissa - 1): as a float, and as an integer whose low
-// mantissa - 1 bits are right.
+// The integer nearest to a number below 2^(mantissa - 1): as a float, and as an integer, of which
+// only the low mantissa - 1 bits are right.
 struct Rounded {
   Value number;
   Value integer;
 };
 Rounded round_number(Value x);
-// The same for x * factor, which is rounded once.
+// The integer nearest to x * factor, where the product is rounded once.
 Rounded round_product(Value x, double factor);
-// The same by the target's own operation, if it has one.
+// x * 2^n, by the target's own operation if it has one.
 Value scale_by_power_of_two(Value x, const Rounded& n);
 
 }  // namespace rune::lower::decomposition

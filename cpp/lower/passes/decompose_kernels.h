@@ -29,7 +29,7 @@ struct LogParts {
 LogParts split_exponent(Value x);
 // log(2^exponent * (1 + fraction)).
 Value log_of(const LogParts& parts);
-// log((high + low) 2^doublings) for finite high >= 1, low at most some ulp of high.
+// log((high + low) 2^doublings), for finite high >= 1 and low of at most a few ulp of high.
 Value log_of_sum(Value high, Value low, Value doublings);
 
 }  // namespace rune::lower::decomposition

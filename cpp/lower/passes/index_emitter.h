@@ -12,11 +12,11 @@ namespace rune::lower {
 
 class IndexEmitter {
  public:
-  // Expressions may depend on a lane variable; then they are vectors of this many lanes. Defines
-  // the variables of the graph and the arguments of the launch.
+  // Defines the variables of the graph and the arguments of the launch. Expressions that depend on
+  // a lane variable are vectors of `lanes` lanes.
   IndexEmitter(Launch& launch, int lanes);
 
-  // A variable of index expressions that stands for this value.
+  // A variable for this value in index expressions.
   sym::Expr bind(Var value, sym::Bounds bounds);
   // The value of an argument of the launch.
   const sym::Expr& argument(int64_t number) const { return arguments_.at(number); }
@@ -44,7 +44,7 @@ class IndexEmitter {
   // The position along an axis for an index that is data. A negative index counts from the end. An
   // index that is out of range becomes the nearest position in range.
   sym::Expr wrapped_position(Var index, const Dim& along);
-  // The same for a scalar index; `valid` says whether it is in range.
+  // The same for a scalar index. `valid` tells whether the index is in range.
   struct Position {
     sym::Expr position;
     Var valid;

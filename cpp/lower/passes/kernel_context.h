@@ -1,4 +1,4 @@
-// What the stages of one kernel share while it is lowered.
+// The state that the stages of one kernel share while it is lowered.
 #pragma once
 
 #include <optional>
@@ -15,9 +15,9 @@ struct CarriedTile {
   int64_t axis;
   sym::Expr first;
   int64_t size;
-  bool begins, ends;  // whether it is the first tile, the last one
-  // Of a loop over all tiles: which one it is. Whether that is the first or the last one is decided
-  // there, and the last one may be shorter.
+  bool begins, ends;  // whether it is the first tile, and whether it is the last
+  // The tile's number, in a loop over all tiles. The loop decides whether it is the first or the
+  // last, and the last tile may be shorter.
   std::optional<Tile> of_loop = std::nullopt;
 };
 
@@ -27,10 +27,10 @@ struct KernelContext {
   // The index at a point of a stage's value.
   Index index_of(const schedule::Stage& stage, const schedule::StageValue& value,
                  const std::vector<sym::Expr>& axes) const;
-  // The index of a kept value's element at a point. The point has all axes, also those that the
-  // stage reduces.
+  // The index of a kept value's element at a point. The point has all axes, including those that
+  // the stage reduces.
   Index kept_index(const schedule::StageValue& kept, const std::vector<sym::Expr>& axes) const;
-  // Stores the stage's value at these points to scratch memory, whose first element is the one at
+  // Stores the stage's value at these points in scratch memory, whose first element has the index
   // `origin`.
   void keep_points(const schedule::Stage& stage, const Index& origin, const Points& points);
   // Whether the value is stored past the caches.
@@ -39,7 +39,7 @@ struct KernelContext {
   const schedule::Graph& graph;
   const schedule::Kernel& kernel;
   const Capabilities& caps;
-  const Ints outer;  // axes in no stage
+  const Ints outer;  // the axes that belong to no stage
   ScopedBuilder& builder;
   IndexEmitter index;
   MemoryEmitter memory;

@@ -7,8 +7,8 @@
 
 namespace rune::lower {
 
-// Variables from kFirstLaneVariable on are lane numbers. Variables from kFirstVectorVariable up to
-// that stand for vectors of data.
+// Variables from kFirstLaneVariable on are lane numbers. Variables between kFirstVectorVariable and
+// kFirstLaneVariable are vectors of data.
 inline constexpr uint32_t kFirstLaneVariable = ~uint32_t{0} - 1024;
 inline constexpr uint32_t kFirstVectorVariable = uint32_t{1} << 31;
 

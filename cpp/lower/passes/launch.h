@@ -1,4 +1,4 @@
-// What a kernel and its phases share while they are lowered.
+// The state that a kernel and its phases share while they are lowered.
 #pragma once
 
 #include <map>
@@ -9,8 +9,8 @@
 
 namespace rune::lower {
 
-// Where a kernel stores an output: in an array, from these offsets on. The output has the elements
-// of `part` in row-major order.
+// The place where a kernel stores an output: a part of an array, from these offsets on. `part` is
+// the shape of the output, whose elements are in row-major order.
 struct Placement {
   Shape part, array;
   std::vector<Dim> offsets;
@@ -21,8 +21,8 @@ using Placements = std::map<schedule::Value, Placement>;
 std::vector<schedule::Value> kernel_arguments(const std::vector<schedule::Value>& inputs,
                                               const std::vector<schedule::Value>& outputs);
 
-// The kernel whose arguments are the globals, the graph's variables, and the instructions that they
-// become. All that it refers to must outlive it.
+// The kernel that is lowered, whose arguments are the globals; the graph's variables; and the
+// builder of the instructions. All objects that it refers to must outlive it.
 struct Launch {
   Launch(const schedule::Graph& graph, const schedule::Kernel& kernel,
          const std::vector<SymVar>& vars, const Capabilities& caps, const Placements& placements);

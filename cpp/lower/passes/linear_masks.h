@@ -1,4 +1,4 @@
-// What is known of the masks of a kernel: comparisons between integers that are linear in the
+// Analyses the masks of a kernel that are comparisons between integers, if these are linear in the
 // variables of loops and launch.
 #pragma once
 
@@ -11,7 +11,8 @@
 
 namespace rune::lower {
 
-// The sum of coefficient * variable over scalar instructions, plus a constant a lane.
+// An integer: the sum of coefficient * variable over scalar instructions, plus a constant for each
+// lane.
 struct Linear {
   std::map<uint32_t, int64_t> variables;
   std::vector<int64_t> lanes;
@@ -19,8 +20,8 @@ struct Linear {
   int64_t lane(size_t i) const { return lanes[lanes.size() == 1 ? 0 : i]; }
 };
 
-// A comparison holds in a lane where the sum of coefficient * variable plus the lane's constant is
-// not negative.
+// A comparison. It holds in a lane if the sum of coefficient * variable, plus the lane's constant,
+// is not negative.
 struct Condition {
   std::map<uint32_t, int64_t> variables;
   int64_t least = 0, greatest = 0;  // of the lanes' constants
@@ -36,14 +37,15 @@ class LinearMasks {
  public:
   explicit LinearMasks(const Kernel& kernel) : kernel_(kernel), known_(kernel.body.size()) {}
 
-  // Adds the linear comparisons that the masks of an instruction (a masked load or store, the
-  // condition of a `where`) consist of.
+  // Adds the linear comparisons in the mask of an instruction: of a masked load or store, or the
+  // condition of a Where.
   void collect(const Instr& instr, std::set<uint32_t>& comparisons);
 
-  // What a linear comparison means; nothing for other instructions.
+  // The Condition of a linear comparison; nothing for other instructions.
   std::optional<Condition> condition(Var mask);
 
-  // Whether a mask holds in all lanes, or in none; nothing if the outcomes do not say.
+  // Whether a mask holds in all lanes (true) or in none (false); nothing if the outcomes do not
+  // determine that.
   std::optional<bool> value(Var mask, const Outcomes& outcomes) const;
 
  private:

@@ -14,8 +14,8 @@ namespace rune::lower {
 struct Point {
   std::vector<sym::Expr> axes;
   sym::Mask mask;
-  int64_t slot = 0;       // which of a reduction's accumulators it goes to
-  sym::Mask stored = {};  // where the point exists, but its results are stored by others
+  int64_t slot = 0;       // the number of the reduction's accumulator to which it is added
+  sym::Mask stored = {};  // where the point exists, but other points store its results
 };
 using Points = std::vector<Point>;
 
@@ -36,7 +36,7 @@ class LoopNest {
   LoopNest(ScopedBuilder& builder, IndexEmitter& index, const schedule::Kernel& kernel);
 
   int64_t extent(int64_t axis) const { return iter_.axes[axis].extent(); }
-  // Points that one iteration of the axis's innermost loop covers.
+  // The number of points that one iteration of the axis's innermost loop covers.
   int64_t step(int64_t axis) const { return iter_.tiles[axis].back(); }
   bool is_vector(int64_t axis) const;
   bool is_thread(int64_t axis) const;
@@ -45,29 +45,29 @@ class LoopNest {
   sym::Expr size_of_axis(int64_t axis);
   int64_t lanes_of(int64_t axis) const { return is_vector(axis) ? index_.lanes() : 1; }
 
-  // A point of which no axis is fixed.
+  // A point without any fixed axis.
   Point origin() const { return {std::vector<sym::Expr>(iter_.axes.size()), {}, 0}; }
-  // Threads of a workgroup, or of a team if it has several.
+  // The number of threads of a workgroup, or of a team if the workgroup has several.
   int64_t threads() const { return threads_; }
-  // The thread's number among them, of which only the first `used` matter.
+  // The thread's number among them. Only the first `used` threads matter.
   sym::Expr thread_number(int64_t used);
 
-  // Which tile of each block axis the workgroup has.
+  // The number of the workgroup's tile of each block axis.
   std::vector<sym::Expr> workgroup_tiles();
 
-  // Opens an If around what follows if the point may lie beyond the symbolic size of one of these
-  // axes. Returns whether it has opened one.
+  // If the point may lie beyond the symbolic size of one of these axes, opens an If around the code
+  // that follows. Returns whether it has opened one.
   bool open_within_sizes(const Ints& axes, const Point& point);
 
   // Returns the points that one iteration computes along an axis: `count` elements from `base` on,
-  // as vectors if the axis has the lanes. Neighbouring vectors are neighbours among the points.
-  // With `into_slots`, each copy has an accumulator of its own.
+  // as vectors if the axis has the lanes. Neighbouring vectors are adjacent in the result. With
+  // `into_slots`, each copy of a point has an accumulator of its own.
   Points extend(const Points& points, int64_t axis, const sym::Expr& base, int64_t count,
                 bool into_slots);
 
   // Emits a loop of `count` iterations, or just the body if there is one.
   void loop(int64_t count, const std::function<void(const sym::Expr&)>& body);
-  // Emits the same loop, which the target's compiler should unroll.
+  // Emits such a loop that the target's compiler should unroll.
   void unrolled(int64_t count, const std::function<void(const sym::Expr&)>& body);
   // Emits the body for all points of an axis.
   void full_axis(int64_t axis, const Points& points, bool into_slots, const Body& body);
@@ -80,7 +80,8 @@ class LoopNest {
   Ints order_of(const schedule::Stage& stage) const;
 
  private:
-  // Of squares, those on the diagonal and above it.
+  // The tiles of a workgroup if block axes form squares, of which only those on the diagonal and
+  // above it have workgroups.
   std::vector<sym::Expr> half_of_squares();
   void symbolic_range(int64_t axis, const sym::Expr& from, const sym::Expr& end,
                       const Points& points, bool into_slots, const Body& body);
@@ -91,7 +92,7 @@ class LoopNest {
   const schedule::Kernel& kernel_;
   const schedule::IterSpace& iter_;
   const int64_t threads_;
-  std::map<int64_t, sym::Expr> thread_;  // by how many of the threads matter
+  std::map<int64_t, sym::Expr> thread_;  // thread_number(), by its argument
 };
 
 }  // namespace rune::lower

@@ -1,5 +1,5 @@
-// Lowers the Scheduled IR to the Lowered IR. Mapping and tiles give the loops; index propagation
-// gives the values.
+// Lowers the Scheduled IR to the Lowered IR. Mapping and tiles determine the loops, and index
+// propagation determines the values.
 #pragma once
 
 #include <vector>
@@ -14,8 +14,8 @@ namespace rune::lower {
 // the outputs that are not inputs. The last Define_Vars are the arguments of a launch. The result
 // may contain all scalar operations of alu.def; `decompose` removes those that the target lacks.
 //
-// An output that has a placement is stored to that part of an array, and the array's memory is then
-// the kernel's argument for it. Its kernel has a single launch, and no kernel reads it.
+// An output with a placement is stored to that part of an array. The array's memory is then the
+// kernel's argument for the output. Its kernel has a single launch, and no kernel reads it.
 std::vector<Kernel> lower_schedule(const schedule::Schedule& schedule, const Capabilities& caps,
                                    const Placements& placements = {});
 

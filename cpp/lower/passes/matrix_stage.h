@@ -9,17 +9,17 @@
 
 namespace rune::lower {
 
-// Lowers the tiles of one thread's SIMD-group. As the operation's layout says, a thread holds
-// `lanes` neighbours of a row of each tile.
+// Lowers the tiles of one thread's SIMD-group. The operation's layout determines the elements of a
+// tile that a thread holds (Fragment).
 class MatrixStage : Lowering {
  public:
-  // Throws InternalError if the device has no operation as the kernel's plan wants it.
+  // Throws InternalError if the device lacks the operation of the kernel's plan.
   explicit MatrixStage(KernelContext& context);
 
-  // Returns the thread's points, row by row of tiles. `group` is the workgroup's point; its axes of
-  // rows and columns have the number of its block.
+  // Returns the thread's points, one row of tiles after the other. `group` is the workgroup's
+  // point: along the axes of rows and columns, it has the number of the workgroup's block.
   Points points(const Point& group);
-  // Computes the stage's contraction at these points, which points() gave last.
+  // Computes the stage's contraction at these points, which points() has returned.
   void run(const schedule::Stage& stage, const Points& points);
 
  private:
@@ -32,8 +32,8 @@ class MatrixStage : Lowering {
   struct Place {
     sym::Expr row, column;
   };
-  // What a thread holds of a tile: pieces of `lanes` neighbours of a row, or of a column. `pieces`
-  // has the distance of each piece from the first element, in rows and in columns.
+  // The elements of a tile that a thread holds: pieces of `lanes` neighbours of a row, or of a
+  // column. `pieces` has the distance of each piece from the first element, in rows and columns.
   struct Fragment {
     Place first;
     int64_t lanes = 1;
@@ -41,13 +41,13 @@ class MatrixStage : Lowering {
     std::vector<std::pair<int64_t, int64_t>> pieces;
   };
 
-  // An operand's panels in shared memory; copies follow each other. Neighbouring threads fill
-  // neighbouring elements of a row if by_rows, else of a column, whichever is adjacent in memory.
+  // An operand's panels in shared memory. Copies follow each other. Neighbouring threads fill
+  // neighbouring elements of a row (by_rows) or of a column, whichever are adjacent in memory.
   struct Panel {
     schedule::Panel shape;
     Var memory;
     bool by_rows = true;
-    int64_t neighbours = 1;  // that a thread copies
+    int64_t neighbours = 1;  // how many a thread copies
   };
   // An element that a thread copies to a position of a side's panel, if the element exists.
   struct Element {
@@ -58,12 +58,13 @@ class MatrixStage : Lowering {
   };
   using Copied = std::vector<Element>;
 
-  // What the thread holds of tile a, b or c, which has this many columns.
+  // The elements that the thread holds of tile number `tile` (a, b, c), which has this many
+  // columns.
   Fragment fragment(size_t tile, int64_t columns) const;
   Position position(const sym::Expr& at, int64_t reach, int64_t axis, bool in_lanes);
-  // Side 0 of the block is along the axis of its rows, side 1 along that of its columns. The first
-  // function gives the places of the SIMD-group's tiles in the block, the second the position along
-  // the axis of a place, the third the positions of the SIMD-group's tiles.
+  // Side 0 of the block is along the axis of its rows, side 1 along that of its columns. in_block()
+  // gives the places of the SIMD-group's tiles in the block, of_block() the position along the axis
+  // of a place in the block, and along() the positions of the SIMD-group's tiles.
   std::vector<sym::Expr> in_block(size_t side, const sym::Expr& place) const;
   Position of_block(size_t side, const sym::Expr& at, bool in_lanes);
   std::vector<Position> along(size_t side, const sym::Expr& place);
@@ -86,8 +87,8 @@ class MatrixStage : Lowering {
 
   const schedule::MatrixPlan& plan_;
   const MatrixOp op_;
-  const int64_t width_;  // threads of a SIMD-group
-  sym::Expr thread_;     // its number in the SIMD-group
+  const int64_t width_;  // the number of threads of a SIMD-group
+  sym::Expr thread_;     // the thread's number in the SIMD-group
   sym::Expr simd_;       // the SIMD-group's number in the workgroup
   Point group_;
   std::array<Panel, 2> panels_;

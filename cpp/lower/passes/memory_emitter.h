@@ -14,22 +14,22 @@ using schedule::Access;
 using schedule::Index;
 using schedule::Value;
 
-// Where the elements of a value are in memory.
+// The place of a value's elements in memory.
 struct Location {
   Var memory;
-  // The layout of scratch memory, which holds the elements from `origin` on. If it is null, the
-  // memory holds the whole value in row-major order.
+  // The layout of scratch memory, which has the elements from `origin` on. If it is null, the
+  // memory has the whole value in row-major order.
   const schedule::Scratch* layout = nullptr;
   Index origin;
   const Placement* placement = nullptr;  // of an output that is a part of the memory's array
-  sym::Expr shift;  // of an argument: the distance of this launch's elements from its start
-  // The memory has the elements while this scope is open. Loads do not leave the scope.
+  sym::Expr shift;  // for an argument, the distance of this launch's elements from its start
+  // The memory has the elements while this scope is open. Loads are not hoisted out of it.
   ScopedBuilder::ScopeName scope;
   bool is_input = false;  // of the kernel
 };
 
-// Returns row `row` of the transpose of a square of vectors. `half` is half the number of their
-// lanes. With a smaller one, only the blocks of 2 * `half` rows and lanes are transposed.
+// Returns row `row` of the transpose of a square of vectors. `half` is half the number of lanes. If
+// it is smaller, only the blocks of 2 * `half` rows and lanes are transposed.
 Var transposed(ScopedBuilder& builder, const std::vector<Var>& rows, int64_t row, int64_t half);
 
 class MemoryEmitter {
@@ -56,7 +56,7 @@ class MemoryEmitter {
   };
   void store(Value v, const std::vector<Element>& elements, bool nontemporal);
   void store(Value v, const Element& element, bool nontemporal);
-  // What the kernel has stored at a position of an output.
+  // Loads the element that the kernel has stored at a position of an output.
   Var load_stored(Value v, const sym::Expr& position, const sym::Mask& mask);
 
   // How an update changes an element: it replaces the element, or is combined with it by `op`. If
@@ -70,13 +70,13 @@ class MemoryEmitter {
 
   // Stores an element to scratch memory, whose first element is the one at `origin`.
   void keep(Value v, const Index& origin, const Index& index, Var value, const sym::Mask& mask);
-  // Says that loads may take the elements that have been kept from `origin` on, until the innermost
-  // scope closes.
+  // From now on, until the innermost scope closes, loads may take the elements that have been kept
+  // from `origin` on.
   void hold(Value v, const Index& origin);
-  // Lets the scratch memory that `owner` has for this value replace its argument, from `origin` on,
-  // until the innermost scope closes.
+  // From now on, until the innermost scope closes, the scratch memory that `owner` has for this
+  // value replaces its argument. It has the elements from `origin` on.
   void place_in_scratch(Value v, const MemoryEmitter& owner, const Index& origin);
-  // Says which values are loaded from scratch memory instead of being computed.
+  // Sets the values that are loaded from scratch memory instead of being computed.
   void take(std::vector<Value> values) { taken_ = std::move(values); }
   bool takes(Value v) const { return contains(taken_, v); }
 
@@ -89,10 +89,10 @@ class MemoryEmitter {
   // Sets the thread's piece. Threads then exchange the vectors that they load transposed.
   void exchange(std::optional<Piece> piece);
   bool exchanges() const { return piece_.has_value(); }
-  // Loads the elements of these accesses that are in memory, and exchanges vectors of them.
+  // Loads the elements of these accesses that are in memory, and exchanges the loaded vectors.
   void fetch(const std::vector<Access>& accesses);
 
-  // Makes all later loads prefetch elements, as the kernel's hints for the stage say.
+  // From now on, loads prefetch elements as the kernel's hints for the stage say.
   void prefetch_for(const schedule::Stage& stage);
   // Prefetches an element of an argument.
   void prefetch(const Access& access);
@@ -112,19 +112,19 @@ class MemoryEmitter {
 
   Var load_from(Var memory, const sym::Expr& position, const sym::Mask& mask, int least_depth);
   Var load_uniform(Var memory, const sym::Expr& position, const sym::Mask& mask, int least_depth);
-  // Prefetches what the stage is going to load after the vector or element at this position.
+  // Prefetches the elements that the stage is going to load after those at this position.
   void prefetch_following(const Access& access, Var memory, const sym::Expr& position);
-  // Prefetches what is going to be stored after the vector at this position of an output, if the
-  // kernel's hints say so.
+  // Prefetches the elements of an output that are going to be stored after the vector at this
+  // position, if the kernel's hints say so.
   void prefetch_stores_after(Value v, Var memory, const sym::Expr& position);
-  // Loads elements of neighbouring lanes that are `stride` apart, with all that lies between them.
+  // Loads elements of neighbouring lanes that are `stride` apart, with all elements between them.
   Var load_strided(Var memory, const sym::Expr& position, int64_t stride, int least_depth);
-  // The same for memory that consists of runs of `stride` elements. It loads whole runs, so that
-  // accesses to their other elements use the same loads.
+  // The same for memory that consists of runs of `stride` elements. Loads whole runs, so that
+  // accesses to their other elements can share these loads.
   Var load_interleaved(Var memory, const sym::Expr& position, int64_t stride);
   bool is_in_runs(Value v, const sym::Expr& position, int64_t run) const;
-  // Loads elements of lanes that are far apart, for as many neighbouring points as there are lanes:
-  // a vector for each lane, which has its elements of all points, and transposes these vectors.
+  // Loads elements of lanes that are far apart, for as many neighbouring points as there are lanes.
+  // Loads a vector for each lane, with its elements of all points, and transposes these vectors.
   Var load_transposed(Var memory, const Access& access, const sym::Expr& position);
   // A square in memory: its first position, and the distance between its rows.
   struct Square {
@@ -150,8 +150,8 @@ class MemoryEmitter {
   void store_interleaved(const Location& location, const std::vector<Element>& elements,
                          const std::vector<size_t>& group, bool nontemporal);
   void store_to(Var memory, const Element& element, bool nontemporal);
-  // Whether the first lane's position is a multiple of the vector's length, as stores past the
-  // caches need it.
+  // Whether the first lane's position is a multiple of the vector's length. Stores past the caches
+  // need this.
   bool starts_vector(const sym::Expr& position) const;
 
   ScopedBuilder& builder_;
@@ -159,10 +159,10 @@ class MemoryEmitter {
   const schedule::Graph& graph_;
   const schedule::Kernel& kernel_;
   const int lanes_;
-  std::map<uint32_t, Location> arguments_;  // by value: inputs and outputs
-  std::map<uint32_t, Location> scratch_;    // by value that is kept
+  std::map<uint32_t, Location> arguments_;  // by input or output
+  std::map<uint32_t, Location> scratch_;    // by kept value
   std::vector<Value> taken_;
-  std::map<uint32_t, int64_t> ahead_;  // by input, in elements
+  std::map<uint32_t, int64_t> ahead_;  // by input: how far ahead to prefetch, in elements
   std::optional<Piece> piece_;
   int64_t free_shared_bytes_;  // of a workgroup
   std::vector<Fetched> fetched_;

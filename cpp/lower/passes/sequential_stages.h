@@ -1,4 +1,4 @@
-// Lowers stages whose elements are computed in order, by a loop along their axis at each outer
+// Lowers stages that compute their elements in order, by a loop along their axis at each outer
 // point.
 #pragma once
 

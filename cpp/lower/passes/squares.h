@@ -7,10 +7,10 @@
 
 namespace rune::lower {
 
-// Each workgroup computes a rectangle of two axes, patch by patch of a SIMD-group, or a square and
-// its mirror image; a rectangle that reaches beyond the axes' ends, piece by piece. A piece is what
-// a thread has of a patch. `run_stages` is called for the points that a thread computes at once.
-// `start` has no axis of the kernel's.
+// Each workgroup computes a rectangle of two axes, or a square and its mirror image. A SIMD-group
+// computes patches of the rectangle, and each of its threads computes a piece of a patch. If the
+// rectangle reaches beyond the ends of the axes, it is computed piece by piece. Calls `run_stages`
+// for the points that a thread computes at once. `start` has no fixed axis.
 void deal_squares(KernelContext& context, const Point& start,
                   const std::function<void(const Points&)>& run_stages);
 

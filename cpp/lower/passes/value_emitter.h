@@ -22,7 +22,7 @@ class ValueEmitter {
   std::vector<Var> evaluate(const std::vector<Access>& wanted);
   Var evaluate_one(const Access& wanted) { return evaluate({wanted})[0]; }
 
-  // Says that the reduction's element at this position has been computed.
+  // Records the result of the reduction's element at this position.
   void define(Value reduction, const sym::Expr& position, Var result);
 
  private:
@@ -42,7 +42,7 @@ class ValueEmitter {
 
   const Var* find(const Access& access) const;
   Var known_value(const Access& access);
-  // Has what is loaded exchanged between threads.
+  // Lets threads exchange the elements that are loaded.
   void fetch(const schedule::Walk& walked);
   Var compute(const Access& access);
   Var compute_constant(Value v);
@@ -54,8 +54,8 @@ class ValueEmitter {
   // Computes a reduction that no stage computes, by a loop at the place where it is needed.
   Var fold_in_place(const Access& access);
   Var compute_gathered(const Access& access);
-  // Prefetches what the gather loads for the index that is `ahead` further on in the last
-  // dimension.
+  // Prefetches the element that the gather loads for an index `ahead` elements further on in the
+  // last dimension.
   void prefetch_gathered(const Access& access, int64_t ahead);
   Var zero_of(DType dtype) { return builder_.constant(Scalar::zero(dtype)); }
 

@@ -18,8 +18,8 @@ struct MemoryAccess {
   sym::Mask mask;
   bool is_store = false;
   size_t stage = 0;
-  int64_t repeats = 1;                // evaluations per point: extents of reductions folded inside
-  std::set<uint32_t> data_axes = {};  // that choose elements of index arrays
+  int64_t repeats = 1;                // evaluations per point, by reductions that are folded inside
+  std::set<uint32_t> data_axes = {};  // the axes that choose elements of index arrays
 
   // The distance between neighbours along an axis; nothing if it varies.
   std::optional<int64_t> stride(int64_t axis) const {
@@ -30,11 +30,11 @@ struct MemoryAccess {
 
 // The axes of a kernel as variables of index expressions.
 std::vector<sym::Expr> axis_variables(const IterSpace& iter);
-// The row-major position of a stage's value. If the stage reduces, its own axes do not count.
+// The row-major position of a stage's value. The own axes of a stage that reduces do not count.
 sym::Expr value_position(const Stage& stage, const StageValue& value,
                          const std::vector<sym::Expr>& axes);
-// The index of a stage's value. Each axis counts for the dimension that it runs along. So where an
-// axis goes beyond its end, as lanes under a mask may, the coordinates of other dimensions stay.
+// The index of a stage's value. Each axis counts only for the dimension that it runs along. So an
+// axis that goes beyond its end, as lanes under a mask may, does not change other coordinates.
 Index value_index(const Graph& graph, const IterSpace& iter, const Stage& stage,
                   const StageValue& value, const std::vector<sym::Expr>& axes);
 // The position of a Reduce stage's point among the elements that are reduced to one.
@@ -45,8 +45,8 @@ sym::Expr inner_position(const Stage& stage, const StageValue& value,
 std::vector<Seed> stage_seeds(const Graph& graph, const Stage& stage,
                               const std::vector<sym::Expr>& axes);
 
-// All accesses of a kernel whose stages are set; `is_input` says which values it reads from memory.
-// Adds the nodes that the kernel computes to `computed`, unless that is null.
+// All accesses of a kernel whose stages are set. `is_input` tells which values the kernel reads
+// from memory. Adds the nodes that the kernel computes to `computed`, unless that is null.
 std::vector<MemoryAccess> memory_accesses(const Graph& graph, const Kernel& kernel,
                                           const std::function<bool(Value)>& is_input,
                                           std::set<uint32_t>* computed = nullptr);

@@ -36,17 +36,16 @@ double memory_ns(const Capabilities& caps, double bytes, double footprint, doubl
 // The time to store elements and load them again, including another kernel's launch.
 double store_ns(const Capabilities& caps, double bytes);
 
-// The time of a call without its items: finding the program by its arguments, reading them, and
-// making arrays for its results. `arguments` counts arguments and results. The host does this for
-// all devices.
+// The time of a call without its items: the host finds the program, reads the arguments, and makes
+// arrays for the results. `arguments` counts arguments and results.
 double call_ns(size_t arguments);
 
 // Whether work that takes one core this long should be shared with other cores. Always true for
 // grids.
 bool is_worth_sharing(const Capabilities& caps, double one_core_ns);
 
-// Operations for each element: for evaluating a condition of a mask, and for loading or storing at
-// a position that a walk of the kernel found. Before the mapping all accesses count as vectors.
+// The operations for each element: to evaluate a condition of a mask, and to load or store at a
+// position that a walk of the kernel found. Before the mapping, all accesses count as vectors.
 double mask_operations(const Capabilities& caps, const sym::Expr& condition);
 double access_operations(const Capabilities& caps, const Kernel& kernel, const sym::Expr& position,
                          DType dtype, const Walk& walked);

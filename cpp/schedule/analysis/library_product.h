@@ -1,4 +1,4 @@
-// Finds products of matrices that a library of the device computes instead of a kernel.
+// Finds matrix products that a library of the device computes instead of a kernel.
 #pragma once
 
 #include <map>
@@ -10,22 +10,22 @@
 
 namespace rune::schedule {
 
-// A contraction for the library: the values that it reads, which must be stored, and what it
-// stores: the Contract itself, or the Cast that narrows its elements to the operands' dtype.
+// A contraction for the library. It reads `a` and `b`, which must be stored. It stores `result`:
+// the Contract itself, or the Cast that narrows its elements to the operands' dtype.
 struct LibraryProduct {
   Value a, b, result;
 };
 
-// The contractions, by id, that the library computes faster, although their operands and results
-// are stored then. `is_required` has, for each node, whether it is materialized anyway. (A kernel
-// that reduces may still keep such a value to itself, unless it is an output.)
+// The contractions, by id, that the library computes faster, even though their operands and results
+// must then be stored. `is_required` tells for each node whether it is materialized anyway. (A
+// kernel that reduces may still keep such a value to itself, unless it is an output.)
 std::map<uint32_t, LibraryProduct> library_products(const Graph& graph,
                                                     const std::vector<Value>& outputs,
                                                     const std::vector<bool>& is_required,
                                                     const Capabilities& caps);
 
-// The product that a kernel computes, if it is one that the library computes faster. Its arguments
-// are the kernel's inputs, followed by its outputs.
+// The product that a kernel computes, if the library computes it faster. Its arguments are the
+// kernel's inputs, followed by its outputs.
 std::optional<MatrixProduct> library_product(const Graph& graph, const Kernel& kernel,
                                              const Capabilities& caps);
 

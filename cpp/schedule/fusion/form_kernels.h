@@ -7,12 +7,13 @@
 
 namespace rune::schedule {
 
-// Gives a cluster its axes and stages, and merges adjacent axes where every access allows it.
-// Mapping, hints and the buffers' places are still to be chosen; ops, inputs and outputs are set.
-// The result is one kernel, except that
-// - a concatenation that is stored part by part becomes a kernel for each part, and
-// - a Scatter whose cluster does not store the beginning, and a reduction whose workgroups combine
-//   atomically, become two: the first stores the initial contents, the second updates them.
+// Gives a cluster its axes and stages, and merges adjacent axes if every access allows it. Sets
+// ops, inputs and outputs, but no mapping, hints or places of buffers. Returns one kernel, except
+// that
+// - a concatenation that is stored part by part becomes a kernel for each part;
+// - a Scatter whose cluster does not store the initial contents becomes two kernels, and so does a
+//   reduction whose workgroups combine atomically: the first stores the initial contents, and the
+//   second updates them.
 std::vector<Kernel> form_kernels(const Graph& graph, const Cluster& cluster, const Fusion& fusion);
 
 }  // namespace rune::schedule

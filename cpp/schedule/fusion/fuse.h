@@ -11,8 +11,8 @@
 
 namespace rune::schedule {
 
-// Values that one kernel, or one host call, computes. For each point of the outer axes, a kernel
-// computes reductions over their own axes and maps over the rest of theirs.
+// Values that one kernel, or one host call, computes. At each point of the outer axes, a kernel
+// computes reductions over their reduced axes, and maps over their inner axes.
 struct Cluster {
   std::vector<Value> values;  // ascending
   Shape outer;                // sizes of the outer axes
@@ -20,8 +20,8 @@ struct Cluster {
   // for dimensions of size 1.
   std::map<uint32_t, std::vector<int>> axes;
   int num_fixed = 0;              // the number of leading outer axes that must not be merged
-  std::vector<CatPart> parts;     // of a Cat for which one kernel stores each part
-  int64_t length = 0;             // of the text of its values (Uses::length)
+  std::vector<CatPart> parts;     // of a Cat, if a separate kernel stores each part
+  int64_t length = 0;             // the number of nodes that it computes (Uses::length)
   bool stores_beginning = false;  // a Scatter's kernel also stores its initial contents
   // For a reduction whose workgroups combine atomically, the reduced axis that they share.
   std::optional<size_t> axis_of_groups;
@@ -34,9 +34,9 @@ struct Fusion {
   std::vector<FusionOpportunity> opportunities;
 };
 
-// `outputs` must be stored. Begins with one kernel for each reduction and each stored value;
-// everything else is computed where it is used, unless storing it is cheaper. Then merges producers
-// into consumers, and siblings that read the same data.
+// `outputs` must be stored. Begins with one kernel for each reduction and each stored value. All
+// other values are computed where they are used, unless storing them is cheaper. Then merges
+// producers into consumers, and siblings that read the same data.
 Fusion fuse(const Graph& graph, const std::vector<Value>& outputs, const Capabilities& caps);
 
 }  // namespace rune::schedule

@@ -1,4 +1,4 @@
-// The pass `fuse`: from a graph to kernels, transfers and calls to the host.
+// The pass `fuse`: turns a graph into kernels, transfers and host calls.
 #pragma once
 
 #include "schedule/schedule.h"

@@ -11,13 +11,12 @@
 
 namespace rune::schedule {
 
-// Decides which values are materialized, and returns their uses. Outputs, reductions, explicit
-// stores, host calls and the operands of host calls are materialized, and operands and results of
-// products by a library. So is a value that would be computed so often that the cost model finds
-// storing it cheaper.
+// Decides which values are materialized, and finds their uses. These are outputs, reductions,
+// explicit stores, host calls and their operands, and the operands and results of library products.
+// A value that would be computed many times is materialized if that is cheaper by the cost model.
 struct Materialized {
   Uses uses;
-  std::map<uint32_t, LibraryProduct> products;  // by Contract
+  std::map<uint32_t, LibraryProduct> products;  // by id of a Contract
 };
 Materialized materialize(const graph::Graph& graph, const std::vector<graph::Value>& outputs,
                          const Capabilities& caps);

@@ -5,17 +5,16 @@
 
 namespace rune::schedule {
 
-// Clusters, by their positions in the fusion, that run as one kernel at the position of the last
-// one.
+// Clusters that run as one kernel, at the position of the last of them.
 struct TileGroup {
-  std::vector<size_t> clusters;  // ascending
+  std::vector<size_t> clusters;  // positions in Fusion::clusters, ascending
   Kernel kernel;                 // its phases are in the clusters' order
 };
 
-// Finds clusters around contractions whose intermediate values only the group needs, and of which a
-// tile depends only on the same tile of common axes. Groups them if keeping such tiles in the cache
-// saves more than preparing the contractions' other operands once for each workgroup costs. Records
-// its decisions in the fusion's opportunities.
+// Finds groups of clusters around contractions. Only the group may need its intermediate values,
+// and a tile of a cluster may depend only on the same tile of the common axes. Such a group becomes
+// one kernel if the saving pays: intermediate tiles stay in the cache, but each workgroup prepares
+// the contractions' other operands. Records its decisions in the fusion's opportunities.
 std::vector<TileGroup> group_by_tiles(const Graph& graph, const std::vector<Value>& outputs,
                                       const Capabilities& caps, Fusion& fusion);
 

@@ -11,14 +11,14 @@ namespace rune::schedule {
 // How a materialized value reads another one, or a value that is in memory from the start.
 struct Use {
   graph::Value value;
-  // Variable i < rank is dimension i of the reader, rank + j its reduced axis j. A call to the host
-  // reads all of the value, and has no demands.
+  // In the demands, variable i < rank is dimension i of the reader, and variable rank + j is its
+  // reduced axis j. A host call reads all of the value, and has no demands.
   std::vector<Demand> demands;
 };
 
 // How often loops of these extents compute a demand. A value is computed once for each point of the
-// loops down to the innermost one on which its index depends. With `where_masked`, only points
-// where its mask holds count. What a fused reduction computes, once for each element, counts 0.
+// loops, down to the innermost loop on which its index depends. With `where_masked`, only points
+// where its mask holds count. Values that a fused reduction computes once for each element count 0.
 double evaluations(const Demand& demand, const Ints& extents, bool where_masked);
 
 // Follows each materialized value down to the materialized values and memory from which it is
@@ -33,11 +33,11 @@ class Uses {
     graph::Value value;
     const std::vector<Demand>& demands;
     const Ints& extents;   // of the loops of the value that needs it
-    int64_t num_computed;  // nodes computed for that one so far
-    int64_t length;        // what they add to its length so far
+    int64_t num_computed;  // nodes computed for the value that needs it, so far
+    int64_t length;        // and its length so far
   };
-  // Finds the uses of everything that has changed, users before operands. It calls `materialize`
-  // for each value that it reaches and that is not in memory. If the result is true, the value is
+  // Finds the uses of all values that have changed, users before operands. Calls `materialize` for
+  // each value that it reaches and that is not in memory. If the result is true, the value is
   // materialized from then on. Values that no output needs lose their buffers.
   void update(const std::vector<graph::Value>& outputs,
               const std::function<bool(const Reached&)>& materialize);
@@ -45,7 +45,7 @@ class Uses {
   // By node.
   bool is_materialized(uint32_t id) const { return materialized_[id]; }
   void materialize(uint32_t id) { materialized_[id] = true; }
-  // The `users` compute the value themselves from the next update on.
+  // From the next update on, the `users` compute the value themselves.
   void dematerialize(uint32_t id, const std::vector<uint32_t>& users);
   const std::vector<bool>& materialized() const { return materialized_; }
   bool is_by_parts(uint32_t id) const { return by_parts_[id]; }
@@ -56,11 +56,11 @@ class Uses {
   int64_t length(uint32_t id) const { return length_[id]; }
   // How many times all materialized values together compute an element of the node.
   double evaluated(uint32_t id) const { return evaluated_[id]; }
-  // Extents of the loops that compute a materialized value, those that it reduces last.
+  // The extents of the loops that compute a materialized value. Reduced axes come last.
   Ints loop_extents(graph::Value v) const;
 
  private:
-  // A value that is computed for a materialized one, and how often.
+  // A value that is computed for a materialized value, and how often.
   struct Visit {
     uint32_t id;
     double evaluations;

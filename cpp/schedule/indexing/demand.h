@@ -1,5 +1,5 @@
-// The elements that a computation reads. Index tuples are propagated from the wanted elements down
-// to values in memory.
+// Finds the elements that a computation reads, by propagating index tuples from the wanted elements
+// down to values in memory.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@ namespace rune::schedule {
 struct Demand {
   Index index;
   sym::Mask mask;
-  // How many times the element is computed: once, or as often as the gather whose position it
-  // depends on.
+  // How many times the element is computed: once, or as often as the gather that determines its
+  // position.
   double copies = 1;
   bool operator==(const Demand& other) const { return index == other.index && mask == other.mask; }
 };
@@ -33,8 +33,8 @@ struct Seed {
 struct Walk {
   // The distinct demands of each node reached, users before operands.
   std::map<uint32_t, std::vector<Demand>, std::greater<>> demands;
-  // Variables made for reductions that are folded inside another computation and for positions that
-  // are data, with their extents.
+  // The variables that the walk makes, with their extents: for reductions that are folded inside
+  // another computation, and for positions that are data.
   std::map<uint32_t, int64_t> inner_extents;
   // For each variable made for a position that is data, the variables that the data depend on.
   std::map<uint32_t, std::set<uint32_t>> positions;
@@ -52,8 +52,8 @@ Index variable_index(const Shape& shape, uint32_t first);
 // The elements of its operands that computing the seed reads.
 std::vector<Access> seed_accesses(const graph::Graph& graph, const Seed& seed);
 
-// Follows wanted elements down to memory. It calls `stop` once for each node, when all demands of
-// the node are known; true means that the node is read from memory, so that its operands are not
+// Follows wanted elements down to memory. Calls `stop` once for each node, when all demands of the
+// node are known. If the result is true, the node is read from memory, and its operands are not
 // followed.
 using Stop = std::function<bool(graph::Value, const std::vector<Demand>&)>;
 Walk walk(const graph::Graph& graph, const std::vector<Access>& wanted, const Stop& stop);

@@ -11,8 +11,8 @@ namespace rune::schedule {
 
 using Index = std::vector<sym::Expr>;
 
-// The variable of index expressions that stands for a symbolic size: its Define_Var's id from here
-// on.
+// The variable for a symbolic size in index expressions is this number plus the id of the size's
+// Define_Var.
 inline constexpr uint32_t kFirstSizeVariable = 1u << 30;
 inline bool is_size_variable(uint32_t variable) {
   return variable >= kFirstSizeVariable && variable < 2 * kFirstSizeVariable;
@@ -20,7 +20,7 @@ inline bool is_size_variable(uint32_t variable) {
 // A size as an index expression.
 sym::Expr size_expr(const graph::Graph& graph, const Dim& size);
 
-// sym::flatten_index and sym::unflatten_index in memory with room for the sizes' bounds.
+// sym::flatten_index and sym::unflatten_index, for memory that has room for the sizes' bounds.
 sym::Expr flatten_index(const Index& index, const Shape& shape);
 Index unflatten_index(const sym::Expr& position, const Shape& shape);
 
@@ -44,7 +44,7 @@ enum class Evaluation : uint8_t {
   Scattered,  // in a buffer that begins as the first operand; a stage then writes the updates:
               // Scatter
   Scanned,    // in a buffer that a stage fills in order: Scan
-  Moved,      // in a buffer that a transfer fills: a Copy to another device
+  Moved,      // in a buffer that a transfer fills: Copy to another device
   Counted,    // follows from the index: Iota
   Memory,     // lives in a buffer: Placeholder, Vconst
   Called,     // in a buffer that a function of the host or a kernel of its own fills:
@@ -68,14 +68,16 @@ std::vector<Access> gathered_accesses(const graph::Graph& graph, graph::Value v,
 // The number of positions that a Gather may read: the source's size along its axis.
 Dim gathered_extent(const graph::Graph& graph, graph::Value v);
 
-// What update number `number` of a Scatter reads for the element at `index`: its position along the
-// scattered axis, and the update. The index's coordinate along that axis does not matter.
+// The elements that update number `number` of a Scatter reads for the element at `index`: the
+// update's position along the scattered axis, and the update. The index's coordinate along that
+// axis does not matter.
 std::vector<Access> scattered_accesses(const graph::Graph& graph, graph::Value v,
                                        const Index& index, const sym::Expr& number);
-// What a Scan reads at `index`: the element and the initial value, if it has one.
+// The elements that a Scan reads at `index`: the operand's element, and the initial value if there
+// is one.
 std::vector<Access> scanned_accesses(const graph::Graph& graph, graph::Value v, const Index& index);
 
-// Whether a separate stage computes the node in order along an axis: Scatter and Scan.
+// Whether a separate stage computes the node, in order along an axis: Scatter and Scan.
 bool is_sequential(const graph::Node& node);
 // The axis of the operand that a sequential node runs along.
 int64_t sequential_axis(const graph::Node& node);

@@ -1,4 +1,4 @@
-// What the accesses of a kernel on a grid allow its threads to do.
+// Finds out how the threads of a kernel on a grid can access memory.
 #pragma once
 
 #include <utility>
@@ -10,18 +10,18 @@ namespace rune::schedule {
 // Whether the kernel reads elements whose positions are data.
 bool gathers(const MappingState& state);
 
-// The number of aligned neighbours along the axis that one access can take, a power of two of at
-// most `most`. `most` if the access does not depend on the axis.
+// The number of aligned neighbours along the axis that one access can load or store: a power of two
+// of at most `most`. It is `most` if the access does not depend on the axis.
 int64_t neighbours(const MappingState& state, const MemoryAccess& access, int64_t axis,
                    int64_t most);
 
-// The number of neighbours in a row that a thread can access at once, because all accesses along
-// the threads' axes are of aligned neighbours and each thread has as many; 1 if there are none. The
-// threads of a point are set.
+// The number of neighbours in a row that a thread can access at once; 1 if there are none. All
+// accesses along the threads' axes must be of aligned neighbours, and each thread must have as
+// many. The threads of a point are set.
 int64_t lanes_of_rows(const MappingState& state);
 
-// Whether squares of the two axes and their mirror images read the same of an array that no cache
-// holds until then.
+// Whether squares of the two axes and their mirror images read the same elements of an array, and
+// no cache would hold these until their second use.
 bool reads_mirror_images(const MappingState& state, const std::pair<int64_t, int64_t>& axes);
 
 }  // namespace rune::schedule

@@ -8,8 +8,9 @@
 
 namespace rune::schedule {
 
-// The reduced axis whose points the workgroups share, one point each, if they combine atomically.
-// It is the outermost axis that has a point for each core and leaves enough work for each group.
+// The reduced axis whose points are divided among workgroups, one point each, if their results are
+// combined atomically. It is the outermost axis that has a point for each core and leaves enough
+// work for each workgroup.
 std::optional<size_t> axis_of_groups(const Shape& reduced, const Capabilities& caps);
 
 // Whether the value is a reduction with a separate kernel whose workgroups combine their partial
@@ -17,7 +18,8 @@ std::optional<size_t> axis_of_groups(const Shape& reduced, const Capabilities& c
 // reduction's identity, since workgroups run in no particular order.
 bool reduces_atomically(const Graph& graph, Value v, const Capabilities& caps);
 
-// Whether the kernel updates a buffer of the value whose initial contents an earlier kernel stored.
+// Whether the kernel updates a buffer of the value, and an earlier kernel stored the buffer's
+// initial contents.
 bool begins_earlier(const Kernel& kernel, Value v);
 
 }  // namespace rune::schedule

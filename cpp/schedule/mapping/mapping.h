@@ -5,11 +5,11 @@
 
 namespace rune::schedule {
 
-inline constexpr int64_t kCacheLineBytes = 64;  // of usual cores
+inline constexpr int64_t kCacheLineBytes = 64;  // as most cores have
 
-// Whether a kernel computes, or copies in tiles of its operands, as many adjacent points at once as
-// it has lanes. Elements that lie far apart for neighbouring lanes can then be loaded as squares
-// and transposed in registers.
+// Whether a kernel computes as many adjacent points at once as it has lanes, or copies as many in
+// tiles of its operands. If the elements of neighbouring lanes lie far apart, they can then be
+// loaded as squares and transposed in registers.
 bool computes_squares(const Kernel& kernel);
 
 // Maps a kernel whose axes and stages are set. `work_ns` is its time on one core, which decides how
@@ -17,11 +17,11 @@ bool computes_squares(const Kernel& kernel);
 void map_axes(const Graph& graph, const Capabilities& caps, double work_ns, Kernel& kernel);
 
 // Maps a phase of the kernel `around`, whose tiles are set. Returns false if the phase's loops
-// cannot run inside of these.
+// cannot run inside of the tiles.
 bool map_phase(const Graph& graph, const Capabilities& caps, const Kernel& around, Kernel& phase);
 
-// The pass `map_to_machine`: maps all kernels. The analysis, which decides how far to spread the
-// work, is made again for the mapped kernels.
+// The pass `map_to_machine`: maps all kernels. Uses the analysis to decide over how many cores to
+// spread the work, and then makes the analysis again for the mapped kernels.
 Schedule map_to_machine(Schedule schedule, const Capabilities& caps);
 
 }  // namespace rune::schedule

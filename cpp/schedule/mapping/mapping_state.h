@@ -30,8 +30,8 @@ struct MappingState {
   const bool contracts;
   const Stage* const sequential;  // the stage that runs in order; null if none does
   Ints step;                      // by axis: points that one iteration of its innermost loop covers
-  Ints block_tile;  // by axis: points that one workgroup covers, 0 if not a block axis
-  Ints patch;       // by axis: points of them that a SIMD-group covers at once, 0 if not divided
+  Ints block_tile;  // by axis: points that one workgroup covers; 0 if it is no block axis
+  Ints patch;       // by axis: those of them that a SIMD-group covers at once; 0 if not divided
 };
 
 // Maps a kernel to cores: vectors, register tiles, and the tasks that cores share.
@@ -40,7 +40,8 @@ void map_to_cores(MappingState& state);
 // Maps a kernel to workgroups of threads.
 void map_to_grid(MappingState& state);
 
-// Whether the SIMD-groups that share a point, and then their results, can be combined by shuffles.
+// Whether shuffles can combine the results of the threads of a SIMD-group, and then those of the
+// SIMD-groups that share a point.
 bool combines_by_shuffles(const Graph& graph, const Kernel& kernel, const Capabilities& caps);
 
 // The reduced axis that workgroups share if they combine by atomic operations.

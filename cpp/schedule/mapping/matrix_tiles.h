@@ -10,15 +10,15 @@
 namespace rune::schedule {
 
 // Maps a kernel with one contraction and any elementwise operations, as map_axes does for other
-// kernels. It uses a matrix operation for the kernel's dtypes, or multiply-adds if panels in shared
-// memory pay. An operand that the kernel widens is multiplied in its narrow dtype if the operation
-// supports that. Returns false and changes nothing if the kernel is no such contraction or too
-// small.
+// kernels. Uses a matrix operation for the kernel's dtypes, or multiply-adds if panels in shared
+// memory are worth their cost. If the kernel widens an operand, and the operation supports the
+// narrow dtype, it multiplies in that. Returns false and changes nothing if the kernel has no such
+// contraction, or a small one.
 bool map_matrix_contraction(const Graph& graph, const Capabilities& caps, Kernel& kernel);
 
-// The part of an operand that a workgroup has in shared memory: a matrix whose rows, or columns if
-// it is `turned`, are `stride` elements apart. That is one tile more than their length, or 8
-// elements, so that they begin in different memory banks.
+// The part of an operand that a workgroup has in shared memory: a matrix whose rows (columns if it
+// is `turned`) are `stride` elements apart. The stride is their length plus one tile, at most 8
+// elements along the reduced axis, so that they begin in different memory banks.
 struct Panel {
   int64_t rows = 0, columns = 0, stride = 0;
   bool turned = false;
@@ -26,8 +26,8 @@ struct Panel {
 };
 
 // The panels of a plan with a depth: (block of rows) x depth of one operand, depth x (block of
-// columns) of the other. The first is turned where a thread multiplies neighbours of a column, the
-// second where it holds such.
+// columns) of the other. The first is turned if a thread multiplies neighbours in a column, the
+// second if a thread holds neighbours in a column.
 std::array<Panel, 2> matrix_panels(const MatrixPlan& plan);
 
 // The shared memory for all copies of both panels, each of which begins at a multiple of 16 bytes.

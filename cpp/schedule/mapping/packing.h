@@ -8,14 +8,14 @@ namespace rune::schedule {
 
 // Maps a kernel with one large contraction and any elementwise operations to cores, as map_axes
 // does for other kernels. Workgroups cover tiles of the result. Each keeps two copies in scratch
-// memory: the operand of its columns, as panels as wide as the register tile, and a block of rows
-// of the other operand that stays in the second-level cache. Rows that few columns use are read
-// where they are. Returns false and changes nothing if the kernel is no such contraction or too
+// memory: panels of the operand with the columns, as wide as the register tile, and a block of rows
+// of the other operand, which stays in the second-level cache. Rows that few columns use are read
+// in place. Returns false and changes nothing if the kernel has no such contraction, or one too
 // small to repay the copies.
 //
-// A phase of the kernel `around`, whose tiles are set, takes its mapping and first tiles from
-// there. The last axis of `around` must be a row axis; the others must belong to both operands or
-// to the rows. Rows in the scratch memory of `around` are not copied again.
+// A phase takes its mapping and first tiles from the kernel `around`, whose tiles are set. The last
+// axis of `around` must be a row axis; the others must belong to both operands or to the rows. Rows
+// in the scratch memory of `around` are not copied again.
 bool map_packed_contraction(const Graph& graph, const Capabilities& caps, Kernel& kernel,
                             const Kernel* around = nullptr);
 

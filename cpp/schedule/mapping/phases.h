@@ -9,9 +9,9 @@ namespace rune::schedule {
 std::vector<Value> values_between_phases(const Kernel& kernel);
 
 // Maps a kernel with phases, and its phases, to cores, as map_axes does for other kernels. A
-// workgroup processes points of all shared axes but the last, and tiles of the last axis that are
-// small enough for the values between phases to stay in the second-level cache. Returns false if
-// not even the smallest tile is, or if a phase cannot run over such tiles; the kernel is then
+// workgroup processes points of all shared axes but the last, and tiles of the last axis. The tiles
+// are so small that the values between phases stay in the second-level cache. Returns false if even
+// the smallest tile is too large, or if a phase cannot run over such tiles; the kernel is then
 // undefined.
 bool map_phases(const Graph& graph, const Capabilities& caps, Kernel& kernel);
 

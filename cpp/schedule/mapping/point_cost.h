@@ -12,11 +12,11 @@ namespace rune::schedule {
 struct PointCost {
   double operations = 0;  // simple operations, see node_operations
   double loads = 0;       // of elements of the kernel's inputs
-  double depth = 0;       // of the longest chain of operations that wait for each other
-  double registers = 0;   // vector registers that hold values at once, with `lanes` a vector
+  double depth = 0;       // the length of the longest chain of dependent operations
+  double registers = 0;   // vector registers of `lanes` lanes that hold values at the same time
 };
 
-// `count` adjacent points along an axis that are computed together, and of each as many
+// `count` adjacent points along an axis that are computed together, each with `vectors`
 // neighbouring vectors.
 struct Block {
   int64_t axis = 0;
@@ -36,8 +36,9 @@ std::optional<Block> jammed_block(const graph::Graph& graph, const Kernel& kerne
                                   const Stage& stage, const Capabilities& caps, int64_t lanes,
                                   const Ints& axes);
 
-// The number of copies of a loop's body, which carries no values between iterations, that hide the
-// latency of its operations and whose values fit the registers; at least 1.
+// The number of copies of a loop's body to interleave, so that they hide the latency of its
+// operations and their values fit the registers; at least 1. The loop carries no values between
+// iterations.
 int64_t interleaved_copies(const PointCost& cost, const Capabilities& caps);
 
 }  // namespace rune::schedule

@@ -13,8 +13,8 @@ namespace rune::schedule {
 // squares take too long to compile.
 constexpr int64_t kMostSquareRows = 16;
 
-// The largest number of rows, of two vectors each, of a contraction's register tile that leaves
-// registers for loads.
+// The largest number of rows of a contraction's register tile, whose rows have two vectors each,
+// that leaves registers for loads.
 int64_t most_tile_rows(const Capabilities& caps);
 
 // The kernel's axes and stages are set. The objects that this refers to must outlive it.
@@ -31,12 +31,12 @@ class VectorAxis {
   // axes. Empty if no axis is suitable.
   Ints choose() const;
 
-  // Leaves no more lanes than these axes fill, rounded up to a power of two; and few if lanes of
-  // narrow dtypes are loaded one by one.
+  // Reduces the lanes to those that these axes fill, rounded up to a power of two. Leaves only few
+  // lanes if elements of narrow dtypes are loaded one by one.
   void fit_lanes(const Ints& axes);
 
-  // The axis whose points are the elements between those of neighbouring lanes on an outer axis, if
-  // all of them can be accessed together.
+  // The axis whose points fill the gaps between the elements of neighbouring lanes, if all of them
+  // can be accessed together. The lanes are on the outer axis `lanes_axis`.
   std::optional<int64_t> filling_axis(const MemoryAccess& access, int64_t lanes_axis) const;
 
  private:

@@ -6,10 +6,10 @@
 
 namespace rune::schedule {
 
-// Lets a mapped kernel, or phase of the kernel `around`, keep the widened elements of its
-// contraction's float16 and bfloat16 operands in scratch memory, if its loops read them several
-// times and they fit in a cache. Without this, every read would widen the element again. Does
-// nothing to a kernel whose operands are packed, which widens them as it packs.
+// Lets a mapped kernel, or phase of the kernel `around`, keep the float16 and bfloat16 operands of
+// its contraction in scratch memory, in the widened dtype. Without this, every read would widen an
+// element again. Does so if loops read the operands several times, and if they fit in a cache. A
+// kernel that packs its operands is left unchanged, since it widens them as it packs them.
 void keep_widened_operands(const Graph& graph, const Capabilities& caps, Kernel& kernel,
                            const Kernel* around);
 

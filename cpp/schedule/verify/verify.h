@@ -8,12 +8,15 @@
 
 namespace rune::schedule {
 
-// Returns every violation, each with the item that it is in; empty if the schedule is valid. Checks
-// that axes have sizes, are mapped once, and have tiles that match; that hints and plans are for
-// axes and values that exist; that the positions which stages store cover their values; that every
-// buffer is written once, before it is read; that the memory plan covers all uses, and that no
-// two temporaries overlap while both live; that dependencies are complete and without cycles; that
-// all outputs are written; and that there is an analysis of each item.
+// Returns every violation, each with its item; empty if the schedule is valid. Checks that
+// - axes have sizes, are mapped once, and have tiles that match;
+// - hints and plans are for axes and values that exist;
+// - the positions that stages store cover their values;
+// - every buffer is written once, before it is read;
+// - the memory plan covers all uses, and no two temporaries overlap while both live;
+// - dependencies are complete and have no cycles;
+// - all outputs are written;
+// - each item has an analysis.
 std::vector<std::string> verify(const Schedule& schedule);
 
 }  // namespace rune::schedule

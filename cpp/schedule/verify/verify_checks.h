@@ -34,7 +34,7 @@ class KernelChecks {
     return concat("axis ", axis, " (`", iter_.axes[axis].name, "`)");
   }
 
-  // `kept`: the values that stages or phases put into scratch memory.
+  // `kept` are the values that stages or phases put into scratch memory.
   void check_scratch_buffer(const Scratch& buffer, const std::set<Value>& kept);
 
   const Graph& graph_;
@@ -47,11 +47,12 @@ class KernelChecks {
   std::vector<std::string>& reported_;
 };
 
-// Appends violations of the stages by themselves, and of what they keep. The axes and values that
-// they name exist.
+// Appends violations in the stages themselves, and in their scratch buffers. The axes and values
+// that they name exist.
 void verify_stages(const Graph& graph, const Kernel& kernel, std::vector<std::string>& violations);
 
-// Appends violations in what the stages read and compute. To run if there are no others.
+// Appends violations in the values that the stages read and compute. Requires that there are no
+// other violations.
 void verify_accesses(const Graph& graph, const Kernel& kernel,
                      std::vector<std::string>& violations);
 

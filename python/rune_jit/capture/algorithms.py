@@ -1,4 +1,4 @@
-"""Algorithms in Python that loops of the program run in the place of Python's library."""
+"""Loads the algorithms in Python that loops of the program run in place of Python's library."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import linecache
 import types
 from typing import Any
 
-FILES = "<rune_jit "  # what the names of their files begin with
+FILES = "<rune_jit "  # the prefix of the names of their files
 
 
 @functools.cache
 def as_users(module: types.ModuleType) -> dict[str, Any]:
-    """What a module of algorithms defines, as if it were the user's: loops of the program call its
-    functions like the user's."""
+    """The definitions of a module of algorithms, loaded again as if they were the user's. So loops
+    of the program call the functions like the user's."""
     name = module.__name__.rpartition(".")[2]
     file = f"{FILES}{name}>"
     lines = linecache.getlines(str(module.__file__))

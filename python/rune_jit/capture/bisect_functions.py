@@ -1,5 +1,5 @@
-"""The functions of Python's module bisect inside of a trace. In a loop of the program, which knows
-the numbers only when it runs, the program searches."""
+"""The stand-ins for the functions of Python's module bisect. In a loop of the program, the program
+itself searches, since the numbers are known only when it runs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from rune_jit.tracing.tracer import Tracer, contains_tracer
 
 
 def functions() -> Iterator[tuple[Any, Any]]:
-    """The functions, each with what stands for it."""
+    """The functions, each with its stand-in."""
     return ((f, _Function(f)) for f in (bisect.bisect_left, bisect.bisect_right))
 
 
 class _Function(StandIn):
-    """Stands for a function of bisect."""
+    """The stand-in for a function of bisect."""
 
     def __call__(self, a: Any, x: Any, lo: Any = 0, hi: Any = None, **key: Any) -> Any:
         trace: Any = current_trace()

@@ -1,5 +1,5 @@
-"""Functions of Python's module bisect in loops of the program, which call them like functions of
-the user: for numbers that only the program knows."""
+"""The functions of Python's module bisect for numbers that only the program knows. Loops of the
+program call them like the user's functions."""
 
 from __future__ import annotations
 

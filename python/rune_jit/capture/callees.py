@@ -1,4 +1,5 @@
-"""What code calls in a trace: copies of the user's functions, and what stands for others."""
+"""Finds the object that a trace calls for a callee: a copy of the user's function, or the stand-in
+for another function or class."""
 
 from __future__ import annotations
 
@@ -18,18 +19,18 @@ if TYPE_CHECKING:
 
 
 class Callees:
-    """Finds it, wherever code has the function from: names, lists, attributes. Only the call sees a
-    copy, so functions stay what they are to code that compares them."""
+    """Finds the objects to call, whether the callees come from names, lists or attributes. Only the
+    call sees a copy, so code that compares functions sees the functions themselves."""
 
     def __init__(self, trace: Trace, watch: Watch, rebind: Rebinder) -> None:
         self._trace, self._watch = trace, watch
-        self._rebind = weakref.proxy(rebind)  # which holds this: a cycle would keep the trace
+        self._rebind = weakref.proxy(rebind)  # (a cycle of references would keep the trace alive)
         self._known: dict[int, tuple[Any, Any]] = trace.callees
-        self._plain_kinds: set[Any] = set()  # whose objects are called as they are
-        self._objects: dict[int, Any] = {}  # by id of objects with methods, what stands for them
+        self._plain_kinds: set[Any] = set()  # classes whose objects are called themselves
+        self._objects: dict[int, Any] = {}  # by id of an object with methods: its stand-in
 
     def __call__(self, x: Any) -> Any:
-        """What is called for x."""
+        """The object to call for x."""
         kind: Any = type(x)
         if kind in self._plain_kinds:
             return x
@@ -55,8 +56,8 @@ class Callees:
         return x
 
     def _method(self, function: Any) -> Any:
-        """What is called for the function of a method. (Those of other packages are many, and reach
-        far: reading their sources takes seconds.)"""
+        """The object to call for the function of a method. Functions of other packages are called
+        themselves: there are many, and reading their sources would take seconds."""
         if type(function) is not types.FunctionType:
             return function
         known = self._known.get(id(function))
@@ -65,13 +66,13 @@ class Callees:
         return self._function(function) if known is None else known[1]
 
     def _function(self, x: Any) -> Any:
-        """What is called for a function or class."""
+        """The object to call for a function or class."""
         if (known := self._known.get(id(x))) is not None:
             return known[1]
         if type(x) is not types.FunctionType or is_library(x.__module__):
             made = self._rebind.stand_in(x)
         elif type(x.__globals__) is not dict:
-            return x  # the trace has made it
+            return x  # (made by the trace)
         else:
             self._trace.need_identity(x)
             if self._trace.is_segmented:
@@ -81,7 +82,7 @@ class Callees:
         return made
 
     def _bound(self, function: Any, x: Any) -> Any:
-        """A method of what stands for an object."""
+        """A function as a method of an object, or of its stand-in."""
         if self._watch.knows(x):
             if id(x) not in self._objects:
                 self._objects[id(x)] = self._rebind.inside(x)

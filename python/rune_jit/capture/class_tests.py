@@ -1,5 +1,5 @@
-"""Code that asks for the class of a traced array by `type(x)`, and that no trace copies: methods of
-classes and of objects without arrays, and what these call."""
+"""Finds code that asks for the class of a traced array by `type(x)` and that a trace does not copy:
+methods of classes and of objects without arrays, and the functions that these call."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def _asks_for_class(code: types.CodeType) -> bool:
 
 
 def refuse_class_test(code: types.CodeType) -> None:
-    """Raises NumPyOnlyError for code that is not copied and asks for the class of a traced array:
-    it would not be NumPy's."""
+    """Raises NumPyOnlyError if code that is not copied asks for the class of an array. The class of
+    a traced array would not be NumPy's."""
     if _asks_for_class(code):
         raise NumPyOnlyError(
             f"{code.co_name}: cannot trace type(x) in a method of an object without arrays"
@@ -55,9 +55,9 @@ def refuse_class_test(code: types.CodeType) -> None:
 
 
 def refuse_identity_in_methods(kind: type, held: Iterable[Any]) -> None:
-    """Raises UnsupportedOpError for an object that holds functions, if properties or special
-    methods of its class, which Python calls itself, compare by `is`: in a copy of the object others
-    stand for the functions."""
+    """Raises UnsupportedOpError if an object has functions as attributes (`held`), and a property
+    or special method of its class compares by `is`. In the trace's copy of the object, the
+    functions are copies."""
     kinds: list[Any] = [type(x) for x in held]
     if not any(map(has_stand_in, kinds)):
         return
@@ -70,13 +70,13 @@ def refuse_identity_in_methods(kind: type, held: Iterable[Any]) -> None:
 
 
 _answers: weakref.WeakKeyDictionary[type, str | None] = weakref.WeakKeyDictionary()
-# The items of a container, and the levels of references of methods, that are searched.
+# How many items of a container, and how many levels of references, are searched.
 _MOST, _LEVELS = 64, 3
 
 
 def class_test(x: Any) -> str | None:
     """The reason why the methods of x must not get traced arrays; None if there is none. x is a
-    class, an object, or a container of such."""
+    class, an object, or a container of these."""
     if isinstance(x, (dict, list, tuple)):
         items = list(x.values() if isinstance(x, dict) else x)[:_MOST]
         return next((why for item in items if (why := _of_kind(_kind_of(item)))), None)
@@ -84,8 +84,8 @@ def class_test(x: Any) -> str | None:
 
 
 def class_test_behind(function: Any) -> str | None:
-    """The first class_test() of the objects that a function, and the functions that it calls, refer
-    to by name. (Their code may read traced arrays from containers.)"""
+    """The first result of class_test() for the objects that a function, and the functions that it
+    calls, refer to by name. (Their code may read traced arrays from containers.)"""
     function = getattr(function, "__func__", function)
     if not isinstance(function, types.FunctionType):
         return None
@@ -126,7 +126,7 @@ def _of_kind(kind: Any) -> str | None:
 
 
 def _codes(x: Any, levels: int, seen: set[int]) -> Iterator[types.CodeType]:
-    """The code of a class or function, and of what it refers to."""
+    """The code of a class or function, and of the classes and functions that it refers to."""
     if id(x) in seen or levels == 0 or is_library(x.__module__):
         return
     seen.add(id(x))

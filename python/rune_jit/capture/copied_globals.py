@@ -32,7 +32,7 @@ from rune_jit.capture.state import ABSENT
 if TYPE_CHECKING:
     from rune_jit.capture.rebinder import Rebinder
 
-# What the calls around loops and branches call.
+# The functions that are called around loops and branches, by name.
 _CALLED_BY_LOOPS = {
     ENTRY: begin,
     ITERABLE: iterable,
@@ -53,52 +53,52 @@ _CALLED_BY_LOOPS = {
 
 
 class Globals(dict[str, Any]):
-    """The globals of copied functions: a name has what stands for its value in the trace from the
-    first time that it is read. (Python calls `__getitem__` for each read of a global.)"""
+    """The globals of copied functions. Python calls `__getitem__` for each read of a global. The
+    first read of a name replaces its value by the stand-in for the trace."""
 
     def __init__(self, rebinder: Rebinder, real: dict[str, Any], in_segments: bool) -> None:
-        lengths = {} if in_segments else LENGTHS  # calls of Python's own take less time
+        lengths = {} if in_segments else LENGTHS  # (calls of Python's own are faster)
         super().__init__(BUILTINS | lengths | _CALLED_BY_LOOPS | real)
         self["__builtins__"] = vars(builtins) | {"__import__": self._import}
         self.real = real
         self._before, self._held = dict(self), dict(real)
         self._read: set[str] = {*_CALLED_BY_LOOPS, *BUILTINS, *lengths} - real.keys()
-        self._read.add("__builtins__")  # code in C that imports a module reads it
+        self._read.add("__builtins__")  # (code in C reads it to import a module)
         self._rebinder: Rebinder | None = rebinder
 
     def __getitem__(self, name: str) -> Any:
         value = super().__getitem__(name)
-        now = self.real.get(name, ABSENT)  # code that is not copied may have assigned it
+        now = self.real.get(name, ABSENT)  # (code that is not copied may have assigned it)
         if name not in self._read or now is not self._held.get(name, ABSENT):
             self._read.add(name)
-            # The trace has not assigned it, and runs.
+            # (The trace still runs, and has not assigned the name.)
             if self._rebinder and name in self._before and value is self._before[name]:
                 if now is ABSENT and name in self._held:
                     del self[name], self._before[name], self._held[name]
-                    raise KeyError(name)  # which Python makes a NameError
+                    raise KeyError(name)  # (Python turns this into a NameError)
                 self._held[name] = now
                 value = value if now is ABSENT else now
                 is_tested = isinstance(value, type) and self._is_tested(value, sys._getframe(1))
                 if is_tested:
-                    self._read.discard(name)  # it may be read otherwise later
+                    self._read.discard(name)  # (a later read may be of another kind)
                 value = self._rebinder.read(self.real, name, value, is_tested)
                 self[name] = self._before[name] = value
         return value
 
     def hand_out(self, names: Set[str]) -> None:
-        """Called with names that code reads otherwise than to call them: `len`, which it may
-        compare with others, is Python's own then."""
+        """Called with names that code reads without calling them. `len` is Python's own for such
+        code, which may compare it with other functions."""
         for name in LENGTHS.keys() & names & self.keys() - self.real.keys():
             self[name] = self._before[name] = getattr(builtins, name)
 
     def _is_tested(self, kind: type, reader: types.FrameType) -> bool:
-        """Whether code reads a class for isinstance or issubclass only."""
+        """Whether code reads a class only as an argument of isinstance or issubclass."""
         is_test = reader.f_lasti in tests_of_classes(reader.f_code)
         are_pythons = self.real.keys().isdisjoint(("isinstance", "issubclass"))
         return is_test and are_pythons and has_usual_tests(kind)
 
     def __missing__(self, name: str) -> Any:
-        """A name that code which is not copied has made."""
+        """Reads a name that code without a copy has assigned."""
         if self._rebinder is None or name in self._before or name not in self.real:
             raise KeyError(name)
         self._held[name] = self.real[name]
@@ -109,12 +109,12 @@ class Globals(dict[str, Any]):
         return value
 
     def _import(self, *args: Any, **kwargs: Any) -> Any:
-        """The stand-in for a module that a function imports."""
+        """Imports a module. Returns its stand-in."""
         module = __import__(*args, **kwargs)
         return self._rebinder.inside(module) if self._rebinder else module
 
     def forget(self) -> None:
-        """Makes these the module's globals, for functions that outlive the trace."""
+        """Restores the module's globals, for functions that outlive the trace."""
         self.clear()
         self.update(self.real)
         self._before = dict(self.real)

@@ -40,12 +40,11 @@ def _filled(name: str, fill: Any) -> Callable[..., Any]:
     def create(shape: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
         if _is_traced(shape):
             return _broadcast_full(shape, fill, float if dtype is None else dtype)
-        # Stands for np.empty with zeros: what fresh memory happens to hold must not become a
-        # constant.
+        # (np.empty gives zeros: the random contents of new memory must not become a constant.)
         make = np.zeros if name == "empty" else real
         array = make(shape, float if dtype is None else dtype, *args, **kwargs)
         if array.dtype.hasobject:
-            return real(shape, dtype, *args, **kwargs)  # of np.empty, None
+            return real(shape, dtype, *args, **kwargs)  # (for np.empty, an array of None)
         if _outside_trace() or not _core.is_supported_dtype(array.dtype):
             return array
         return known(array, array.dtype.type(fill))
@@ -88,7 +87,8 @@ def _arange(*args: Any, **kwargs: Any) -> Any:
 
 
 def _is_large(count: Any) -> bool:
-    """Whether so many integers need not be in memory: a trace of arrays in chunks."""
+    """Whether `count` integers are so many that they should not be in memory. Only for traces of
+    arrays in chunks."""
     trace = current_trace()
     in_chunks = trace is not None and trace.in_chunks
     return in_chunks and type(count) is int and count > 1 << 12
@@ -99,7 +99,7 @@ def _made(real: Callable[..., Any]) -> Callable[..., Any]:
 
     def create(*args: Any, **kwargs: Any) -> Any:
         if contains_tracer(list(args)) or contains_traced(kwargs):
-            return real(*args, **kwargs)  # NumPy's protocols
+            return real(*args, **kwargs)  # (by NumPy's protocols)
         return writable(real(*args, **kwargs))
 
     return create
@@ -112,13 +112,13 @@ def _empty_like(*args: Any, **kwargs: Any) -> Any:
 
 
 def writable(result: Any) -> Any:
-    """Arrays that NumPy made, as traced arrays whose values are known."""
+    """The arrays in a result of NumPy, as traced arrays with known values."""
     if type(result) in (list, tuple):
         return type(result)(map(writable, result))
     return known(result) if isinstance(result, np.ndarray) else result
 
 
-# Functions that make new arrays, which share no memory with their arguments.
+# Functions whose results share no memory with their arguments.
 _MADE = (
     "linspace logspace geomspace eye identity tri copy fromfunction indices meshgrid"
     " diag diagflat vander hanning hamming blackman bartlett kaiser"
@@ -157,10 +157,10 @@ def make_array(
         and dtype in (None, object.dtype)
         and _in_order(object, order) is object
     ):
-        np.array(0, copy=False)  # NumPy's error
+        np.array(0, copy=False)  # (raises NumPy's error)
     if isinstance(object, Tracer):
         same = dtype is None or np.dtype(dtype) == object.dtype
-        if object._storage.scalar:  # what is no Python number any more, either
+        if object._storage.scalar:  # (the result is no Python number)
             assume_fits(require_trace(), object, np.dtype(dtype or object.dtype))
             result = call_builder("astype", object, dtype or object.dtype, scalar=False)
         else:
@@ -177,11 +177,10 @@ def make_array(
 
 
 def _in_order(x: Any, order: Any) -> Any:
-    """x, or a copy of it, that lies in memory in the order."""
+    """x, if it is contiguous in this order, else a copy that is."""
     if order not in ("C", "F") or not isinstance(x, Tracer) or x.ndim < 2:
         return x
-    # NumPy returns a view of an array in C order and a copy of others. What the program does with
-    # the result may depend on which of them it is.
+    # (The program may depend on whether NumPy returns x itself or a copy.)
     x._storage.reshaped += (x._storage,)
     array = x._array()
     if array is None and x._trace.is_segmented:
@@ -201,9 +200,9 @@ def _stacked(trace: Trace, items: Any, dtype: Any) -> Tracer:
         return host.run_now(trace, np.array, (items, dtype), {})  # type: ignore[no-any-return]
     short = [x.items[0] if type(x) is Run else x for x in runs_of(items)]
     try:
-        result = np.array(_stand_ins(trace, short), dtype)  # NumPy's dtype, shape and errors
+        result = np.array(_stand_ins(trace, short), dtype)  # (NumPy's dtype, shape, errors)
     except ValueError:
-        result = np.array(_stand_ins(trace, items), dtype)  # whose text has the number of items
+        result = np.array(_stand_ins(trace, items), dtype)  # (errors name the number of items)
     value = _stack(trace, items, result.dtype)
     return Tracer(trace, value, scalar=False)
 
@@ -271,7 +270,7 @@ def _isfortran(a: Any) -> bool:
 
 
 class _Broadcast(StandIn):
-    """Stands for a numpy.broadcast of traced arrays: it has the shapes, but not the elements."""
+    """The stand-in for a numpy.broadcast of traced arrays. It has their shapes, but no elements."""
 
     def __iter__(self) -> Any:
         raise UnsupportedOpError("numpy.broadcast: cannot trace an iteration over its elements")
@@ -307,8 +306,9 @@ _REPORTS = ("raise", "call", "print", "log")
 
 
 def refuse_reports(trace: Trace, settings: dict[str, Any]) -> None:
-    """Raises UnsupportedOpError if NumPy reports floating-point errors other than by warnings, or
-    lets NumPy go on where that is possible."""
+    """Refuses settings of np.errstate with which NumPy reports floating-point errors in another way
+    than by warnings. In segments, NumPy computes the rest of the call; otherwise raises
+    UnsupportedOpError."""
     for name, how in settings.items():
         if how in _REPORTS:
             refusal = (
@@ -319,8 +319,8 @@ def refuse_reports(trace: Trace, settings: dict[str, Any]) -> None:
 
 
 def as_it_is(trace: Any, function: types.FunctionType) -> types.FunctionType:
-    """A function that runs in segments without a copy. It sees NumPy's own np.errstate, for
-    instance, so that NumPy computes what follows."""
+    """A function that runs in segments and is not copied. If it uses np.errstate, for instance, it
+    calls NumPy's own, so NumPy computes the rest of the call."""
     for name in names_of_errors(function.__code__):
         trace.give_up(f"{name}: cannot trace it in a function that assigns globals")
     return function
@@ -349,7 +349,7 @@ def _noticing(name: str) -> Any:
     return stand_in
 
 
-# Functions of `warnings` and what stands for them.
+# The functions of `warnings`, and their stand-ins.
 OF_WARNINGS = [
     (getattr(warnings, name), _noticing(name))
     for name in ("catch_warnings", "filterwarnings", "simplefilter")
@@ -379,7 +379,7 @@ def _fromiter(iter: Any, dtype: Any, count: int = -1, **kwargs: Any) -> Any:
 
 
 def _frombuffer(buffer: Any, *args: Any, **kwargs: Any) -> Any:
-    if isinstance(buffer, Tracer):  # the result shares its memory
+    if isinstance(buffer, Tracer):  # (the result shares memory with it)
         return np.frombuffer(buffer.__array__(), *args, **kwargs)
     return writable(np.frombuffer(buffer, *args, **kwargs))
 

@@ -1,15 +1,15 @@
 """Random numbers of generators from outside of the traced function. A trace draws from copies of
-them, and notes which numbers it draws. The program has these numbers in arrays, which the
-generators themselves fill before each run (Numbers):
+the generators, and records the draws. The program reads the numbers from arrays. Before each run,
+the generators themselves fill these arrays (Numbers):
 
     noise = self.rng.normal(size=8)             noise = arrays[0]
     for epoch in range(50):                     for epoch in range(50):
         order = self.rng.permutation(9)             order = arrays[1][epoch]
 
-A draw in a loop of the program is one of each iteration, and has an axis for each loop around it.
+The array of a draw in a loop of the program has an axis for each loop around the draw.
 
-Where it is not known how many numbers are drawn (under a condition, in a `while` loop), the program
-makes them itself, of words that the generator has made (loops/streams.py)."""
+If the count of the numbers is not known (under a condition, in a `while` loop), the program makes
+them itself, from words that the generator has made (loops/streams.py)."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
-# How many draws outside of loops a program has at most, and how many bytes their numbers take.
+# The most draws of a program, and the most bytes of their numbers.
 _MOST_SITES, _MOST_BYTES = 500, 2**26
-# Beyond so many draws in a loop, of few numbers each, the program makes them itself.
+# If a loop makes more than _MANY draws of at most _FEW numbers, the program makes the numbers.
 _MANY, _FEW = 1000, 16
-# How often a loop runs of which that is not known.
+# The assumed number of iterations of a loop if it is not known.
 _LIKELY = 64
 
 
@@ -57,9 +57,9 @@ class Captured(NamedTuple):
 
 
 class Site(NamedTuple):
-    """A draw, with what takes its numbers; None: they are none."""
+    """A draw. Its numbers go to `numbers`; None if it returns none, as `shuffle`."""
 
-    source: int  # the number of its generator
+    source: int  # the number of the generator
     name: str
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -67,7 +67,8 @@ class Site(NamedTuple):
 
 
 class Words(NamedTuple):
-    """What the program makes numbers of: words, and what `at` and `held` of samplers.py are."""
+    """The words from which the program makes numbers. `arrays` are the words, and `at` and `held`
+    of samplers.py."""
 
     source: int
     num_words: int
@@ -82,25 +83,25 @@ class Repeated(NamedTuple):
 
 
 class Numbers:
-    """What the generators draw before a program runs."""
+    """The draws that generators make before a program runs."""
 
     def __init__(self, sources: list[Any], items: list[Any], arrays: frozenset[int]) -> None:
-        """`arrays`: the ids of those that the program has for numbers."""
+        """`arrays` has the ids of the program's arrays for numbers."""
         self._sources, self._items, self.arrays = sources, items, arrays
         self.lock = threading.RLock()  # held while a program reads the arrays
 
     def of_others(self, find: Callable[[Any], Any]) -> Numbers | None:
-        """The same of other generators: those that `find` has in the places of these. None if there
-        is none for one of them."""
+        """The same draws from other generators. `find` returns the replacement of a generator or
+        array. None if there is no replacement for one of them."""
         sources = [find(x) for x in self._sources]
         made = Numbers(sources, _found(self._items, find), self.arrays)
-        made.lock = self.lock  # (The arrays are the same.)
+        made.lock = self.lock  # (both fill the same arrays)
         is_known = all(x is not None for x in (*made._sources, *made._captured))
         return made if is_known else None
 
     @property
     def _captured(self) -> list[Any]:
-        """The arrays from outside among the arguments."""
+        """The arrays from outside among the arguments of the draws."""
         parts = (y for site in _sites(self._items) for y in (*site.args, *site.kwargs.values()))
         return [x.array for x in parts if type(x) is Captured]
 
@@ -109,14 +110,16 @@ class Numbers:
         return any(type(item) is Words for item in self._items)
 
     def finish(self) -> None:
-        """Sets the generators to the states after a run of the program."""
+        """Sets the generators that made words to their states after a run of the program."""
         for item in self._items:
             if type(item) is Words:
                 source_of_words(self._sources[item.source]).end(*item.arrays[1:])
 
     def draw(self, leaves: list[Any]) -> Callable[[], None]:
-        """Fills the arrays, for a call with these leaves. Returns what takes that back."""
-        from rune_jit.capture.generators import set_state, state_of  # not before: it loads numpy's
+        """Fills the arrays, for a call with these leaves. Returns a function that restores the
+        generators."""
+        # (Not imported before, since it loads numpy.random.)
+        from rune_jit.capture.generators import set_state, state_of
 
         states = [(x, state_of(x)) for x in self._sources]
 
@@ -150,7 +153,7 @@ class Numbers:
             item.numbers[at] = drawn
 
     def _fill_at_once(self, loop: Repeated, leaves: list[Any], at: tuple[int, ...]) -> bool:
-        """Whether one call has drawn the numbers of all iterations."""
+        """Draws the numbers of all iterations by one call, if possible. Returns whether it did."""
         site: Any = loop
         counts: list[int] = []
         while type(site) is Repeated and len(site.items) == 1:
@@ -177,7 +180,7 @@ def _sites(items: list[Any]) -> Iterator[Site]:
 
 
 def _found(x: Any, find: Callable[[Any], Any]) -> Any:
-    """Draws with other arrays from outside among their arguments."""
+    """Draws, with `find` applied to the arrays from outside among their arguments."""
     if type(x) is Captured:
         return Captured(find(x.array))
     if type(x) is Site:
@@ -190,7 +193,7 @@ def _found(x: Any, find: Callable[[Any], Any]) -> Any:
 
 
 def _resolved(x: Any, leaves: list[Any]) -> Any:
-    """The arguments of a draw at a call with these leaves."""
+    """The arguments of a draw in a call with these leaves."""
     if type(x) is Leaf:
         leaf = leaves[x.position]
         return np.asarray(leaf) if isinstance(leaf, _core.ArrayBase) else leaf
@@ -209,27 +212,29 @@ class Draws:
     """The random numbers that one trace draws, for a call with these leaves."""
 
     def __init__(self, trace: Trace, leaves: list[Any], least: int) -> None:
-        """`least`: of how many words the program makes numbers at least."""
+        """`least` is the least number of words for a generator whose numbers the program makes."""
         assert trace.loops is not None
         self._trace, self._loops, self._leaves, self._least = trace, trace.loops, leaves, least
-        self._words: dict[int, Words] = {}  # by the numbers of generators
+        self._words: dict[int, Words] = {}  # by the number of a generator
         self._outermost: list[Any] = []
         self._sources: list[Any] = []
         self._stand_ins: list[Any] = []
-        self._items = self._outermost  # of the innermost loop whose body is traced
-        self._around: list[tuple[Any, Any]] = []  # its iterations and those of loops around it
-        self._values: dict[int, Any] = {}  # by id of an array that the program reads
-        # Arrays of draws that a loop's body, which is traced again, has given up.
+        self._items = self._outermost  # the draws in the innermost loop whose body is traced
+        # The number of iterations, and the row of the present one, of the loops around.
+        self._around: list[tuple[Any, Any]] = []
+        self._values: dict[int, Any] = {}  # by id of an array that the program reads: its Tracer
+        # Arrays of draws that have been given up, since the body of a loop is traced again.
         self._unused: list[np.ndarray] = []
         self._num_sites = self._num_bytes = 0
-        # By the numbers of generators: how many words, about; the same before the open loops.
+        # By the number of a generator: about how many words it needs. And the same at the starts
+        # of the open loops.
         self._needed: dict[int, int] = {}
         self._needed_before: list[dict[int, int]] = []
 
     def stand_in(self, x: Any) -> Any:
-        """What the trace sees of a generator from outside or of a method of one; None for all
-        else."""
-        from rune_jit.capture import generators  # not before: it loads numpy.random
+        """The stand-in for a generator from outside, or for a method of one. None for other
+        objects."""
+        from rune_jit.capture import generators  # (not before, since it loads numpy.random)
 
         if not generators.is_source(x):
             method = generators.method_of_source(x)
@@ -244,21 +249,21 @@ class Draws:
         return self._stand_ins[known]
 
     def knows(self, x: Any) -> bool:
-        """Whether x is a generator of which the trace has seen the stand-in."""
+        """Whether x is a generator for which there is a stand-in."""
         return any(source is x for source in self._sources)
 
     def source_of(self, stand_in: Outside) -> Any:
-        """The generator."""
+        """The generator of a stand-in."""
         return self._sources[stand_in.number]
 
     def numbers(self) -> Numbers | None:
-        """What has been drawn so far; None if that is nothing."""
+        """The draws so far; None if there are none."""
         arrays = frozenset(self._values)
         items = self._outermost
         return Numbers(self._sources, list(items), arrays) if items else None
 
     def draw(self, stand_in: Any, name: str, args: Any, kwargs: Any) -> Any:
-        """What a method of a generator's stand-in gives."""
+        """The result of a method of a generator's stand-in."""
         if args and type(args[0]) is Tracer and args[0].ndim and name in _OF_POSITIONS:
             return self._select(stand_in, name, *args, **kwargs)
         if name == "shuffle":
@@ -312,20 +317,20 @@ class Draws:
         return Tracer(self._trace, value, scalar=True)
 
     def _make(self, stand_in: Any, name: str, args: Any, kwargs: Any, why: str) -> Any:
-        """What a method gives, of which the program makes the numbers from here on. `why`: there is
-        no other way."""
+        """As `draw`, where the program makes the numbers of this generator from now on. `why` is
+        the reason to report if it cannot."""
         number, plans = stand_in.number, self._loops.plans
         is_possible = sampler_of(getattr(stand_in.private, name), args, kwargs) is not None
         if number in plans.no_words or not is_possible:
             self._refuse(why)
-        if self._loops.within:  # the loop may have drawn others
+        if self._loops.within:  # (the loop may have drawn from the generator in the other way)
             plans.words.setdefault(number, self._least)
             raise LoopRefused
         return self._made(stand_in, name, args, kwargs)
 
     def need_words(self, items: list[Any]) -> None:
-        """The program makes these numbers, which a loop draws that may end early. Raises GivenUp or
-        LoopRefused."""
+        """Makes the next trace let the program make these numbers, since the loop that draws them
+        may end early. Raises GivenUp or LoopRefused."""
         for site in _sites(items):
             if site.source in self._loops.plans.no_words:
                 raise GivenUp("it draws random numbers, and may end early")
@@ -333,7 +338,7 @@ class Draws:
         raise LoopRefused
 
     def _made(self, stand_in: Any, name: str, args: Any, kwargs: Any) -> Any:
-        """What a method gives, made of words."""
+        """The result of a method, made from words by the program."""
         number, plans = stand_in.number, self._loops.plans
         found = sampler_of(getattr(stand_in.private, name), args, kwargs)
         if found is None:
@@ -355,7 +360,7 @@ class Draws:
         return found.call(self._trace.rebind, given)
 
     def end(self) -> None:
-        """Called at the end of the trace. Raises LoopRefused."""
+        """Called at the end of the trace. Raises LoopRefused if there were too few words."""
         for number, words in self._words.items():
             if self._needed[number] > words.num_words < MOST_WORDS:
                 self._loops.plans.words[number] = min(self._needed[number], MOST_WORDS)
@@ -364,7 +369,7 @@ class Draws:
             self._trace.raise_if(self._trace.operand(taken > words.num_words))
 
     def _select(self, stand_in: Any, name: str, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """What a method does that takes elements of an array at random positions."""
+        """The result of a method that takes elements of an array at random positions."""
         axis = kwargs.pop("axis", 0)
         of = "choice" if name == "choice" else "permutation"
         at = self.draw(stand_in, of, (x.shape[axis], *args), kwargs)
@@ -374,7 +379,7 @@ class Draws:
         return None
 
     def _memory(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-        """An array that the program reads."""
+        """A new array that the program reads, or one that has been given up."""
         for i, memory in enumerate(self._unused):
             if memory.shape == shape and memory.dtype == dtype:
                 return self._unused.pop(i)
@@ -387,7 +392,7 @@ class Draws:
         return memory
 
     def _argument(self, x: Any) -> Any:
-        """An argument of a draw as each call finds it again."""
+        """An argument of a draw, in a form that each later call can resolve (`_resolved`)."""
         if isinstance(x, (list, tuple)):
             return type(x)([self._argument(item) for item in x])
         if isinstance(x, np.ndarray):
@@ -415,8 +420,8 @@ class Draws:
 
     @contextmanager
     def iterations(self, count: Any, row: Any) -> Iterator[list[Any]]:
-        """While it lasts, draws are those of each iteration of a loop: number `row` of `count`.
-        They count if the loop becomes one of the program (`add`)."""
+        """A block in which draws are made in each iteration of a loop. `row` is the number of the
+        iteration, and there are `count`. Yields the draws, which `add` or `give_up` then takes."""
         outer, self._items = self._items, []
         self._around.append((count, row))
         self._needed_before.append(dict(self._needed))
@@ -425,13 +430,13 @@ class Draws:
         self._items = outer
 
     def add(self, count: Any, items: list[Any]) -> None:
-        """Adds the draws of the iterations of a loop."""
+        """Adds the draws of a loop that has become a loop of the program."""
         self._needed_before.pop()
         if items:
             self._items.append(Repeated(count, items))
 
     def give_up(self, items: list[Any]) -> None:
-        """Forgets those of a body that is traced again."""
+        """Forgets the draws of a loop's body that is traced again."""
         self._needed = self._needed_before.pop()
         for site in _sites(items):
             self._num_sites -= 1

@@ -1,6 +1,6 @@
-"""Functions with effects, and clocks, as code sees them that is not copied for a trace: special
-methods, properties, methods of objects without arrays. Such code calls Python's own functions,
-which refuse to run while a trace of their thread runs."""
+"""Guards against effects in code that a trace does not copy: special methods, properties, methods
+of objects without arrays. Such code calls Python's own functions with effects, and clocks. While a
+trace runs, these functions are replaced by ones that refuse calls in the trace's thread."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ _MODULES = ("time", "os", "uuid", "warnings", "logging", "threading")
 
 @contextmanager
 def refused(trace: Trace) -> Iterator[None]:
-    """While it lasts, the user's code raises UnsupportedOpError if it calls in this thread what
-    must happen at each call. Not so in segments, where it does."""
+    """A block in which the user's code, in this thread, raises UnsupportedOpError if it calls a
+    function that must run at each call. Does nothing in segments, where such functions run at each
+    call."""
     if trace.is_segmented:
         yield
         return
@@ -37,7 +38,7 @@ def refused(trace: Trace) -> Iterator[None]:
 
 @functools.cache
 def _functions() -> list[Place]:
-    """Modules and the names of their functions with effects, and what stands for these."""
+    """The functions that must run at each call: module, name, function, replacement."""
     modules = [sys.modules[name] for name in _MODULES if name in sys.modules]
     named = [(module, name) for module in modules for name in vars(module)]
     named += [(builtins, name) for name in ("print", "open", "input")]
@@ -65,7 +66,7 @@ def refuse(x: Any) -> None:
 
 @functools.cache
 def _ids() -> set[int]:
-    """The ids of the functions, except for the one that may have a seed."""
+    """The ids of the functions, except for default_rng, which may have a seed."""
     return {id(real) for module, _, real, _ in _functions() if module is not np.random}
 
 

@@ -1,6 +1,6 @@
-"""Functions of compiled libraries in a trace. SciPy's public functions compute new arrays, so the
-program calls them on the host, as it calls NumPy's. Others may keep arrays or write to them; only
-Python calls those, in segments."""
+"""Functions of compiled libraries in a trace. Many of SciPy's public functions compute new arrays,
+so the program calls them on the host, as it calls NumPy's. Other functions may keep arrays or write
+to them. Only Python calls those, in segments."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _PACKAGES = ("scipy.fft", "scipy.linalg", "scipy.ndimage", "scipy.signal", "scip
 
 
 def public_name(x: Any) -> str | None:
-    """`scipy.ndimage.zoom`, if x is this function or another of those that are called on the
-    host."""
+    """The public name of a function that is called on the host, as "scipy.ndimage.zoom". None if x
+    is no such function."""
     module, name = getattr(x, "__module__", None), getattr(x, "__name__", None)
     if not (isinstance(module, str) and module.startswith("scipy.") and callable(x)):
         return None
@@ -40,7 +40,7 @@ def public_name(x: Any) -> str | None:
 
 
 class OnHost(StandIn):
-    """Stands for a function that is called on the host."""
+    """The stand-in for a function that is called on the host."""
 
     def __init__(self, real: Any, name: str) -> None:
         super().__init__(real)
@@ -54,7 +54,7 @@ class OnHost(StandIn):
         if isinstance(trace, SegmentedTrace):
             try:
                 return host.run_now(trace, function, args, kwargs)
-            except ResultsChangedError:  # it gets the arrays themselves, then
+            except ResultsChangedError:  # (then it gets the arrays themselves)
                 both: Any = (args, kwargs)
                 for leaf in optree.tree_leaves(both):
                     if isinstance(leaf, Tracer) and not leaf._storage.scalar:
@@ -63,8 +63,8 @@ class OnHost(StandIn):
         others = (host.ones, host.eye, host.various)
         results = host.call_on_host(function, args, kwargs, name=self._name, others=others)
         if any(0 in np.shape(x) for x in optree.tree_leaves(results)):
-            # The function finds things, such as peaks, and found none in the made-up values. In
-            # other values it may find some.
+            # The function may search for things, such as peaks. It has found none in the example
+            # values, but may find some in others.
             raise UnsupportedOpError(f"{self._name}: cannot trace a result without elements")
         return results
 
@@ -73,7 +73,7 @@ def is_compiled(x: Any) -> bool:
     """Whether x is a function of an extension module that is neither Python's nor NumPy's."""
     if type(x).__name__ == _OF_F2PY:
         return True
-    if type(x).__name__ == "GUFunc":  # of numba; it compiles one if it was given no types
+    if type(x).__name__ == "GUFunc":  # (numba's; dynamic if it has no declared types)
         return bool(x.is_dynamic)
     if not isinstance(x, types.BuiltinFunctionType) and type(x).__name__ not in _COMPILED:
         return False
@@ -83,7 +83,7 @@ def is_compiled(x: Any) -> bool:
 
 @functools.cache
 def has_stand_in(kind: type) -> bool:
-    """Whether something may stand for a function or class of this type."""
+    """Whether functions or classes of this type may have stand-ins."""
     return kind in _FUNCTIONS or kind.__name__ in (*_COMPILED, _OF_F2PY)
 
 
@@ -96,14 +96,15 @@ _DATA = (np.ndarray, np.generic, int, float, complex, str, bytes, Tracer, type(N
 
 
 class Compiled(StandIn):
-    """Stands for a function that is called at once, with NumPy's arrays."""
+    """The stand-in for a function that is called at once, with NumPy's arrays."""
 
-    def __getitem__(self, types: Any) -> Compiled:  # of a fused function
+    def __getitem__(self, types: Any) -> Compiled:  # (of Cython's fused functions)
         return Compiled(self._real[types])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         is_traced = bool(tracers_in(args) or tracers_in(kwargs))
-        if not is_traced and current_trace() is None:  # a copy of a function that NumPy calls
+        # (NumPy may call a function that outlives its trace.)
+        if not is_traced and current_trace() is None:
             return self._real(*args, **kwargs)
         trace = require_trace()
         if is_traced and not isinstance(trace, SegmentedTrace):
@@ -124,8 +125,8 @@ class Compiled(StandIn):
 
 
 def in_memory(trace: SegmentedTrace, x: Any) -> Any:
-    """x with NumPy's arrays and numbers in the place of traced ones; lists and dicts stay what they
-    are, for a function may change them."""
+    """x with NumPy's arrays and numbers in place of traced ones. Lists and dicts are changed in
+    place, since a function may change them as well."""
     if type(x) is Tracer:
         if x._storage.scalar:
             return x._element("number")
@@ -142,8 +143,8 @@ def in_memory(trace: SegmentedTrace, x: Any) -> Any:
 
 
 def _pure(function: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
-    """The results of a function of copies of its arguments. Raises ResultsChangedError if it writes
-    to them or returns one of them."""
+    """Calls a function with copies of the arrays. Raises ResultsChangedError if the function writes
+    to one or returns one."""
     both: Any = (args, kwargs)
     leaves, tree = optree.tree_flatten(both, none_is_leaf=True)
     copies: list[Any] = [x.copy() if isinstance(x, np.ndarray) else x for x in leaves]

@@ -1,6 +1,6 @@
-"""Random number generators of NumPy and Python, whose state a trace must not change.
+"""Random number generators of NumPy and Python. A trace must not change their state.
 
-Loads both random modules, which `import rune_jit` does not."""
+This module imports both random modules, which `import rune_jit` does not."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from rune_jit.rules.known import known
 from rune_jit.tracing.context import current_trace
 
 KINDS = (np.random.Generator, np.random.RandomState, random.Random)
-# The global generators, which functions use without naming one: NumPy's (None) and Python's.
+# The global generators, which functions use without an object: NumPy's (None) and Python's.
 GLOBAL = (None, random)
 
 
 def state_of(source: Any) -> Any:
-    """The state of a generator, to be compared and set again; None is NumPy's global one."""
+    """The state of a generator, in a form that can be compared. None is NumPy's global one."""
     if isinstance(source, np.random.Generator):
         return pickle.dumps(source.bit_generator.state)
     if source is None or isinstance(source, np.random.RandomState):
@@ -34,7 +34,7 @@ def state_of(source: Any) -> Any:
 
 
 def set_state(source: Any, state: Any) -> None:
-    """Makes state_of(source) what it was."""
+    """Restores a state that `state_of` has returned."""
     if isinstance(source, np.random.Generator):
         source.bit_generator.state = pickle.loads(state)
     elif source is None or isinstance(source, np.random.RandomState):
@@ -48,7 +48,7 @@ def set_state(source: Any, state: Any) -> None:
 class SeededGenerator(np.random.Generator):
     """A generator that a trace has made from a known seed. The trace may write to its arrays."""
 
-    # What gives the numbers of an iteration of a loop of the program (loops/replays.py).
+    # Gives the numbers of an iteration of a loop of the program (loops/replays.py).
     replay: Any = None
 
 
@@ -83,7 +83,7 @@ class _Random(Outside, random.Random):
     pass
 
 
-# By the class of a generator, that of its stand-ins.
+# By class of generators: the class of their stand-ins.
 _CLASSES: dict[type, Any] = {x.__bases__[1]: x for x in (_Generator, _RandomState, _Random)}
 
 
@@ -93,7 +93,7 @@ def is_source(x: Any) -> bool:
 
 
 def method_of_source(x: Any) -> tuple[Any, str] | None:
-    """The generator and the name of its method, if x is one."""
+    """The generator and the method's name, if x is a method of a generator, else None."""
     source = getattr(x, "__self__", None)
     if is_source(source) and callable(x):
         return source, x.__name__
@@ -103,13 +103,14 @@ def method_of_source(x: Any) -> tuple[Any, str] | None:
 
 @functools.cache
 def _functions() -> dict[int, str]:
-    """NumPy's functions that are no methods of its global generator: by id, the method's name."""
+    """By id of a function of numpy.random: the method of the global generator that does the same.
+    Only for functions that are not themselves methods."""
     named = (("seed", "seed"), ("sample", "random_sample"), ("ranf", "random_sample"))
     return {id(getattr(np.random, x)): name for x, name in named}
 
 
 def stand_in_of(source: Any) -> Any:
-    """What stands for a generator from outside in a trace."""
+    """A new stand-in for a generator from outside. It has a private copy of the generator."""
     if type(source) is random.Random:
         made, private = _Random.__new__(_Random), random.Random()
         private.setstate(source.getstate())

@@ -1,6 +1,6 @@
-"""Lists from outside of a function that it makes longer and does not read. What it appends is a
-result of the program, and is appended to the list after each run. Where data decide how much that
-is, the program has arrays for it (loops/growing.py)."""
+"""Lists from outside that a function appends to and does not read. The appended values are results
+of the program, and are appended to the list after each run. If data decide how many there are, the
+program represents them by arrays (loops/growing.py)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from rune_jit.tracing.context import current_trace
 
 
 class Grown:
-    """The stand-in for such a list in a trace. It has what the trace has appended."""
+    """The stand-in for such a list in a trace. It has only the values that the trace appends."""
 
     def __init__(self, real: list[Any], append: Callable[[list[Any], Any], None]) -> None:
-        """`append` does what a trace does to append to a list of its own."""
+        """`append` is the trace's function to append to a list of its own."""
         self._real, self._append = real, append
         self.new: list[Any] = []
-        self.result: Any = self.new  # at the end of the trace: this list, or a Filled
+        self.result: Any = self.new  # at the end of the trace: `new`, or a Filled
 
     @property  # type: ignore[misc]
-    def __class__(self) -> type:  # which `isinstance` asks for
+    def __class__(self) -> type:  # (for isinstance)
         return list
 
     def append(self, value: Any) -> None:
@@ -37,7 +37,7 @@ class Grown:
         return self
 
     def __getitem__(self, at: Any) -> Any:
-        """One of the last items, which the trace has appended."""
+        """An item that the trace has appended, by its position from the end."""
         trace = current_trace()
         is_complete = trace is None or trace.loops is None or not trace.loops.open
         if is_complete and type(at) is int and -len(self.new) <= at < 0:
@@ -45,7 +45,7 @@ class Grown:
         return self._refuse()
 
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Raises StateChangedError: what the list holds is an argument of the function."""
+        """Raises StateChangedError. The next trace takes the list's contents as an argument."""
         error = StateChangedError(
             "list: cannot trace a function that reads a list and makes it longer\n"
             "hint: return what it appends"
@@ -64,7 +64,7 @@ for _name in ("__repr__", "__str__", "__format__", "__reduce_ex__"):
 
 
 def changes_list(items: list[Any]) -> StateChangedError:
-    """The error of a trace that makes a list from outside longer."""
+    """The error of a trace that appends to a list from outside."""
     error = StateChangedError(
         "list: cannot trace a function that makes a list longer (the program would not do so at"
         " later calls)\nhint: return what it appends"

@@ -47,25 +47,25 @@ from rune_jit.errors import StateChangedError, UnsupportedOpError
 from rune_jit.tracing.context import is_library_file
 from rune_jit.tracing.tracer import contains_tracer
 
-# (kind, holder, name, value), as cpp/bindings/guards.h says.
+# (kind, holder, name, value), see cpp/bindings/guards.h.
 Guard = tuple[str, Any, Any, Any]
 
 _ATOMS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, range, slice)
 _ABSENT = object()
-# Names of functions whose results depend on which object they are given.
+# Names of functions whose results depend on the identity of their arguments.
 _OF_IDENTITY = {"id", "hash", "weakref"}
-# Names by which a function finds out which attributes there are.
+# Names that a function uses to find out which attributes exist.
 _ASKING = {"getattr", "hasattr", "vars", "__dict__", "AttributeError"}
-# Names by which a function reaches attributes that its code does not name.
+# Names that a function uses to reach attributes that its code does not name.
 _BY_TEXT = {"getattr", "setattr", "vars", "__dict__", "asdict", "astuple", "fields", "attrgetter"}
 
 
 class Watch:
-    """What one trace has met outside, as it was then.
+    """Records the objects from outside that one trace reads, and their state.
 
-    Attributes count if the code of any function that can run in the trace names them. The state of
-    other installed packages than the one of the traced `function` is taken for fixed. `may_grow`:
-    containers may, by what is not traced, though a later call would not make them longer.
+    An attribute counts as read if the code of any function that can run in the trace names it. The
+    state of other packages than that of the traced `function` is assumed to be fixed. With
+    `may_grow`, the trace may add values that are not traced to containers.
     """
 
     def __init__(self, function: Any, may_grow: bool = True, slots: Iterable[Slot] = ()) -> None:
@@ -73,30 +73,29 @@ class Watch:
         self._function = getattr(function, "__name__", type(function).__name__)
         self._package = (getattr(function, "__module__", None) or "").split(".")[0]
         self._guards: dict[tuple[str, int, Any], Guard] = {}
-        # Arrays, containers and objects that the trace may change, as guards on their contents. Of
-        # an object the guard's `name` is "attributes": it also says that there are no new ones.
+        # Arrays, containers and objects that the trace may change, as guards on their contents. For
+        # the attributes of an object, the guard's `name` is "attributes".
         self._kept: list[Guard] = []
-        # Copies that must not change. Each has the copy, its contents (of an object its
-        # attributes), its earlier contents, and what it is a copy of.
+        # Copies that must not change, as the arguments of `keep_copy`.
         self._copies: list[tuple[Any, Any, Any, Any]] = []
-        self.state = {slot.key for slot in slots}  # which no guard watches
-        from rune_jit.capture import generators  # a process may trace nothing
+        self.state = {slot.key for slot in slots}  # (no guard watches these places)
+        from rune_jit.capture import generators  # (not before: a process may trace nothing)
 
         self._random = generators
         self._generators: list[tuple[Any, Any]] = [
             (source, generators.state_of(source)) for source in generators.GLOBAL
         ]
-        self._names = Names()  # in the code of all functions met so far
-        self._seen: dict[int, Any] = {}  # keeps what has an id alive
-        self._members: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}  # of classes
+        self._names = Names()  # the names in the code of all functions met so far
+        self._seen: dict[int, Any] = {}  # objects by id (this keeps them alive)
+        self._members: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}  # by id of a class
         self._classes: set[tuple[int, int, bool, frozenset[str]]] = set()
-        self._kinds: set[int] = set()  # classes of what has been looked at
-        self._knows_identity = False  # whether the trace may tell objects apart unseen
+        self._kinds: set[int] = set()  # ids of the classes of the objects in _seen
+        self._knows_identity = False  # whether code may use the identity of objects unnoticed
         self.told_apart = ToldApart()
-        self.is_strict = False  # whether code of other packages may read attributes unseen
+        self.is_strict = False  # whether code of other packages may read attributes unnoticed
 
     def is_foreign(self, module: str | None) -> bool:
-        """Whether the state of a module is taken for fixed."""
+        """Whether the state of a module is assumed to be fixed."""
         if is_library(module):
             return True
         top = (module or "").split(".")[0]
@@ -105,7 +104,7 @@ class Watch:
 
     def is_of_library(self, error: BaseException) -> bool:
         """Whether an installed package or code in C raised an error, perhaps because it does not
-        take traced arrays."""
+        accept traced arrays."""
         traceback = error.__traceback__
         while traceback is not None and traceback.tb_next is not None:
             traceback = traceback.tb_next
@@ -114,8 +113,8 @@ class Watch:
         return of_package or bool(re.search(r"(not|got|type|from) ['\"]?Tracer", str(error)))
 
     def guard(self, kind: str, holder: Any, name: Any, value: Any) -> None:
-        """Notes that the trace has read a part of a holder. Raises UnsupportedOpError for what a
-        slot holds: not a copy reads it, but code that does not see what the trace assigns."""
+        """Notes that the trace has read a part of a holder. Raises UnsupportedOpError for a slot:
+        code that is not copied reads it, and does not see the values that the trace assigns."""
         key = (kind, id(holder), name)
         contents = {(of, id(holder), None) for of in ("content", "grown")}
         if key in self.state or (kind == "items" and not contents.isdisjoint(self.state)):
@@ -133,7 +132,7 @@ class Watch:
             self.guard("item", holder, name, value)
 
     def guard_content(self, x: Any) -> None:
-        """Notes that the trace may read everything that a container holds."""
+        """Notes that the trace may read all contents of a container."""
         copy: Any
         kind, copy = "items", dict(x) if isinstance(x, dict) else list(x)
         if isinstance(x, (set, bytearray)):
@@ -157,7 +156,7 @@ class Watch:
         for cell in function.__closure__ or ():
             try:
                 value = cell.cell_contents
-            except ValueError:  # not bound yet
+            except ValueError:  # (not bound yet)
                 continue
             if not is_copied or ("cell", id(cell), None) not in self.state:
                 self.guard("cell", cell, None, value)
@@ -177,9 +176,9 @@ class Watch:
         live: dict[str, Any] | None = None,
         of_object: bool = False,
     ) -> None:
-        """Calls `read` with each name in `held` that stands in code, now and when there is more
-        code; for what an object holds, in its `live` attributes or in slots, with all names, if
-        code may read them by text. `read` may be called with a name again."""
+        """Calls `read`, perhaps repeatedly, with each name in `held` that occurs in code, now or
+        when more code is learned. If these are attributes of an object (`live`) or its slots
+        (`of_object`), calls it with all names once code may read attributes by text."""
         if live is not None:
             self._names.on_any(_ASKING, lambda: self.guard("keys", live, None, tuple(live)))
 
@@ -192,32 +191,33 @@ class Watch:
         self._names.on(held.keys(), read)
 
     def attributes(self, x: Any) -> dict[str, Any]:
-        """The attributes of an object as they are now; the trace must not change them."""
+        """The present attributes of an object. Notes that the trace must not change them."""
         held = dict(vars(x))
         self._kept.append(("items", vars(x), "attributes", held))
         return held
 
     def keep_copy(self, copy: Any, held: Any, before: Any, real: Any) -> None:
-        """Notes what the trace's copy of a container (`copy` itself) or object (its attributes)
-        holds: it must not change. `real` is what `held` is a copy of."""
+        """Notes that the contents of a trace's copy of a container or object must not change.
+        `held` is the copy itself, or the attributes of the object; `real` is its original, and
+        `before` are the contents now."""
         self._copies.append((copy, held, before, real))
 
     def knows(self, x: Any) -> bool:
-        """Whether an object was there before the trace: the trace has met it outside."""
+        """Whether the trace has met an object outside, so that it existed before the trace."""
         return id(x) in self._seen
 
-    # Looking through what is not copied.
+    # The search of objects that are not copied.
 
     def look(self, x: Any) -> None:
-        """Notes what code that is not copied can read from x."""
+        """Notes all that code which is not copied can read from x."""
         if isinstance(x, (*_ATOMS, _core.ArrayBase)):
-            return  # the last is traced wherever it is met
-        if x is vars(builtins):  # in the globals of functions
+            return  # (an ArrayBase is traced wherever it is met)
+        if x is vars(builtins):  # (in the globals of functions)
             return
         if id(x) in self._seen:
             return
         self._seen[id(x)] = x
-        if isinstance(x, _core.Dispatcher):  # its function is traced wherever it is met
+        if isinstance(x, _core.Dispatcher):  # (its function is traced wherever it is met)
             self._look_at_attributes(x, getattr(x, "_own", ()))
             return
         kind: Any = type(x)
@@ -258,7 +258,7 @@ class Watch:
             self._look_at_instance(x)
 
     def _refuse_kind(self, x: Any) -> None:
-        """Refuses what no trace may use, by its class; of modules and classes the clock."""
+        """Refuses an object that no trace may use, by its class; or a clock."""
         if is_foreign_array(x):
             how = (
                 "it as an argument"
@@ -308,8 +308,8 @@ class Watch:
             self.on_names(held, read, live)
 
     def look_at_class(self, klass: type, x: Any, is_copied: bool = False) -> None:
-        """Notes which attributes of a class code can read through x, an instance or the class
-        itself. `is_copied`: the trace sees a copy of x, whose methods are copies, too."""
+        """Notes the attributes of a class that code can read through x, an instance or the class
+        itself. `is_copied` tells whether the trace has a copy of x, with copies of its methods."""
         own = vars(x).keys() if x is not klass and hasattr(x, "__dict__") else ()
         for base in klass.__mro__:
             if self.is_foreign(base.__module__):
@@ -320,7 +320,7 @@ class Watch:
             functions, others = self._members[id(base)]
             names = frozenset(functions).difference(own)
             key = (id(klass), id(base), is_copied, names)
-            if key not in self._classes:  # its functions are the same for all instances
+            if key not in self._classes:  # (all instances have the same functions)
                 self._classes.add(key)
                 self._look_at_methods(klass, {n: functions[n] for n in names}, is_copied)
             others = {name: raw for name, raw in others.items() if name not in own}
@@ -332,7 +332,7 @@ class Watch:
             slots = {n: raw for n, raw in others.items() if type(raw) is types.MemberDescriptorType}
             if slots and x is not klass:
                 self.on_names(slots, read, of_object=True)
-                if empty := slots.keys() - bound_members(x):  # code may assign them
+                if empty := slots.keys() - bound_members(x):  # (code may assign them)
                     self.guard("attribute", Unbound(x, frozenset(empty)), "are_bound", False)
 
     def _look_at_methods(self, klass: type, raws: dict[str, Any], is_copied: bool) -> None:
@@ -357,7 +357,7 @@ class Watch:
             self.look(function)
 
     def _look_at_attribute(self, x: Any, name: str, raw: Any) -> None:
-        """An attribute of a class that is no function."""
+        """Notes an attribute of a class that is no function."""
         if isinstance(raw, types.MemberDescriptorType):  # of __slots__
             if not isinstance(x, type) and (value := getattr(x, name, _ABSENT)) is not _ABSENT:
                 self.guard("attribute", x, name, value)
@@ -367,10 +367,10 @@ class Watch:
             self.guard("attribute", x, name, raw)
         self.look(raw)
 
-    # At the end of the trace.
+    # The end of the trace.
 
     def met(self) -> Met:
-        """The objects that the trace has met, for calls with other objects."""
+        """The objects that the trace has met, to match those of calls with other objects."""
         kept = (k for k in self._kept if k[2] == "attributes")
         seen: Iterator[tuple[Any, Any]] = ((x, type(x)) for x in self._seen.values())
         return Met(
@@ -381,7 +381,7 @@ class Watch:
         )
 
     def guards_now(self) -> list[Guard]:
-        """The guards that a later call must check. (Containers may have grown since.)"""
+        """The guards that a later call must check, with the present contents of containers."""
         for (kind, at, name), (_, holder, _, value) in list(self._guards.items()):
             if kind in ("items", "equal") and _is_broken(kind, holder, name, value):
                 held = holder.copy() if kind == "equal" else type(value)(holder)
@@ -392,9 +392,9 @@ class Watch:
         return [*self._guards.values(), *(kept for kept in self._kept if kept[0] == "content")]
 
     def refuse_changes(self, function: str) -> None:
-        """Raises UnsupportedOpError if something has changed that a call of the program would leave
-        as it is, or read as it was: a name or an element bound anew, the content of an array, a
-        random number taken."""
+        """Raises UnsupportedOpError if the trace has changed state in a way that a call of the
+        program would not: it has assigned a name or an item, written to an array, or drawn a random
+        number."""
         guards = list(self._guards.values())
         changed = [guards[i] for i in _core.broken_guards(guards)]
         names = [_change(self._may_grow, *guard) for guard in changed]
@@ -442,7 +442,7 @@ class Watch:
             )
 
     def restore(self) -> None:
-        """Makes everything what it was."""
+        """Restores all state that the trace has changed."""
         guards = list(self._guards.values())
         for i in _core.broken_guards(guards):
             kind, holder, name, value = guards[i]
@@ -452,7 +452,7 @@ class Watch:
                 holder.cell_contents = value
             elif kind == "attribute":
                 setattr(owner_of(holder, name), name, value)
-        for kept in reversed(self._kept):  # what was first is put back last
+        for kept in reversed(self._kept):  # (the oldest contents are restored last)
             if not _is_broken(*kept):
                 continue
             kind, held, _, before = kept
@@ -474,8 +474,8 @@ def _is_broken(*guard: Any) -> bool:
 
 
 def _change(may_grow: bool, kind: str, holder: Any, name: Any, value: Any) -> str | None:
-    """Names what has changed if a guard does not hold. None if a container has only grown, by
-    other things than traced values, and may do so."""
+    """Names the thing that has changed if a guard does not hold. None if a container has only
+    grown, may grow, and got no traced values."""
     if kind not in ("items", "equal"):
         name = holder.bound_slot if isinstance(holder, Unbound) else name
         return "a variable of an outer function" if kind == "cell" else name

@@ -1,5 +1,5 @@
-"""Functions of Python's module math in loops of the program, which call them like functions of the
-user: of integers that only the program knows."""
+"""Functions of Python's module math for integers that only the program knows. Loops of the program
+call them like the user's functions."""
 
 from __future__ import annotations
 

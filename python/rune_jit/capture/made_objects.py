@@ -17,7 +17,8 @@ _set_class = vars(object)["__class__"].__set__
 
 
 class _Meta(type):
-    """The metaclass of the subclasses: an assignment to one is an assignment to the class."""
+    """The metaclass of the subclasses. It turns assignments to a subclass into assignments to the
+    class."""
 
     def __setattr__(cls, name: str, value: Any) -> None:
         setattr(cls.__base__, name, value)
@@ -28,7 +29,7 @@ def _itself(function: Any) -> Any:
 
 
 class _Method(Copied):
-    """A member of a subclass, which is copied when it is used."""
+    """A member of a subclass. It is copied when it is used first."""
 
     def __init__(self, member: Any, copy: Callable[[Any], Any]) -> None:
         self._member, self._copy = member, copy
@@ -51,19 +52,19 @@ class _Method(Copied):
             return function
 
     def forget(self) -> None:
-        """Ends the use of the copy and of what copies: classes live until they are collected, and
-        both would keep the trace."""
+        """Drops the copy and the function that copies. Both would keep the trace alive until the
+        subclass is collected."""
         self._copy = _itself
         vars(self).pop("member", None)
 
     def __get__(self, x: Any, kind: Any = None) -> Any:
-        # (Of the subclass itself Python reads reflected methods, `__rsub__` for example: were they
-        # others than the class's, those of the right operand would run first.)
+        # (Python reads reflected methods, as `__rsub__`, from the subclass itself. If they differed
+        # from the class's, the method of the right operand would run first.)
         return (self._member if x is None else self.member).__get__(x, kind)
 
 
 class _Property(_Method):
-    """The same of a property."""
+    """A property of a subclass. It is copied when it is used first."""
 
     def __set__(self, x: Any, value: Any) -> None:
         self.member.__set__(x, value)
@@ -73,7 +74,7 @@ class _Property(_Method):
 
 
 class MadeObjects:
-    """Those of one trace."""
+    """The objects that one trace makes, and their subclasses."""
 
     def __init__(self) -> None:
         self._classes: dict[type, Any] = {}
@@ -81,8 +82,8 @@ class MadeObjects:
         self._objects: list[Any] = []
 
     def class_for(self, kind: Any, copy: Callable[[Any], Any]) -> Any:
-        """The subclass of a class; the class itself if there is none. `copy` makes a function one
-        that runs in the trace."""
+        """The subclass of a class, or the class itself if it cannot have one. `copy` copies a
+        function for the trace."""
         if kind not in self._classes:
             self._classes[kind] = self._subclass(kind, copy) if _can_be_subclassed(kind) else kind
         return self._classes[kind]
@@ -100,7 +101,7 @@ class MadeObjects:
             "__slots__": (),
             "__made_in_trace__": True,
             "__class__": property(lambda self: kind),
-            "__hash__": kind.__hash__,  # which Python takes from classes that have an __eq__
+            "__hash__": kind.__hash__,  # (Python removes it from classes with an __eq__)
             "__module__": kind.__module__,
             "__qualname__": kind.__qualname__,
             "__doc__": kind.__doc__,
@@ -117,7 +118,7 @@ class MadeObjects:
         return _Meta(kind.__name__, (kind,), found | own)
 
     def finish(self) -> None:
-        """Makes the objects ones of their classes."""
+        """Gives the objects their own classes."""
         for made in self._objects:
             if type(type(made)) is _Meta:
                 _set_class(made, type(made).__base__)
@@ -137,7 +138,7 @@ _KEPT = (NOT_CALLED - {"__init__", "__post_init__"}) | {
 
 
 def _is_copied(x: Any) -> bool:
-    """Whether a function is the user's."""
+    """Whether a function is the user's, so that it is copied."""
     is_plain = isinstance(x, types.FunctionType) and not is_made(x)
     return is_plain and not is_library(x.__globals__.get("__name__"))
 

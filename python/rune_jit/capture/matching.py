@@ -1,6 +1,6 @@
-"""Decides whether a trace that was made for some objects is right for others: they have the same
-classes, equal numbers and texts, arrays of the same types, and the same connections, as far as the
-trace has read them."""
+"""Decides whether a trace that was made for some objects is right for other objects. For this, the
+parts that the trace has read must correspond: they have the same classes, equal numbers and
+strings, arrays of the same types, and the same references to each other."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from rune_jit.capture.objects import is_library, is_replaceable
 from rune_jit.capture.state import Unbound, bound_members
 from rune_jit.tracing.tracer import Tracer
 
-# Types of values that have no parts and that programs compare by value, not by identity.
+# Types of values without parts, which programs compare by value and not by identity.
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), np.dtype, range, slice)
-# Types whose objects have no equals: they match only themselves.
+# Types whose objects match only themselves.
 _UNIQUE = (type, types.ModuleType, types.BuiltinFunctionType, types.CodeType, np.ufunc)
 _BUILT_IN = (object, list, dict, tuple, deque, types.SimpleNamespace)
 _ABSENT = object()
@@ -30,38 +30,39 @@ _OWNDATA = 4  # NPY_ARRAY_OWNDATA
 
 
 class Met(NamedTuple):
-    """The objects that a trace has met outside, beside its guards."""
+    """The objects that a trace has met outside, in addition to its guards."""
 
-    attributes: dict[int, dict[str, Any]]  # of objects, by the ids of their __dict__s
-    members: dict[int, tuple[Any, frozenset[str]]]  # objects, and which of their slots are bound
-    is_strict: bool  # it may have read attributes that no guard watches
-    # The function may depend on the identity of objects in ways that no guard checks.
+    attributes: dict[int, dict[str, Any]]  # the attributes of objects, by the ids of the __dict__s
+    members: dict[int, tuple[Any, frozenset[str]]]  # objects with slots, and the bound slots
+    is_strict: bool  # whether the trace may have read attributes that no guard watches
+    # Whether the function may depend on the identity of objects in ways that no guard checks.
     asks_identity: bool
 
 
 class Match:
-    """Pairs of what a trace has met and what stands for it at another call. No two pairs have one
-    side in common, so that `a is b` holds of both or of neither."""
+    """Pairs of an object that a trace has met and its counterpart at another call. The pairs are
+    one-to-one, so that `a is b` gives the same for the objects and for their counterparts."""
 
     def __init__(self, met: Met) -> None:
         self._met = met
-        self._new: dict[int, Any] = {}  # by id, what stands for an object
-        self._old: dict[int, Any] = {}
-        self._unwatched: set[int] = set()  # ids of containers of which no guard tells the items
-        self.guards: list[tuple[str, Any, Any, Any]] = []  # on what is there now
+        self._new: dict[int, Any] = {}  # by id of an object: its counterpart
+        self._old: dict[int, Any] = {}  # by id of a counterpart: the object
+        self._unwatched: set[int] = set()  # ids of containers whose items no guard watches
+        self.guards: list[tuple[str, Any, Any, Any]] = []  # the guards for the counterparts
 
     def add_guards(self, guards: list[tuple[str, Any, Any, Any]], known: set[int]) -> bool:
-        """Pairs what the guards of the trace watch with what is there now. False if that does not
-        fit. `known`: ids of containers whose items no guard watches."""
+        """Pairs the objects that the trace's guards watch with their present counterparts. Returns
+        False if they do not correspond. `known` are the ids of containers that need no guard for
+        their items."""
         return all(self._add_guard(*guard) for guard in guards) and self._unwatched <= known
 
     def of(self, old: Any) -> Any:
-        """The stand-in for an object; None if there is none."""
+        """The counterpart of an object; None if there is none."""
         return self._new.get(id(old))
 
     @property
     def replaced(self) -> set[int]:
-        """Ids of the objects for which others stand."""
+        """The ids of the objects whose counterparts are other objects."""
         return {at for at, new in self._new.items() if id(new) != at}
 
     def _add_guard(self, kind: str, holder: Any, name: Any, expected: Any) -> bool:
@@ -78,7 +79,7 @@ class Match:
         elif kind == "attribute":
             try:
                 value = getattr(now, name, _ABSENT)
-            except Exception:  # of a property
+            except Exception:  # (of a property)
                 return False
         elif kind == "cell":
             value = now.cell_contents if now != types.CellType() else _ABSENT
@@ -108,13 +109,13 @@ class Match:
         return all(self.pair(*pair) for pair in pairs)
 
     def _link(self, old: Any, new: Any) -> bool:
-        """Makes a pair. False if one of the two has another partner."""
+        """Makes a pair. Returns False if one of the two has another counterpart."""
         if self._new.setdefault(id(old), new) is not new:
             return False
         return self._old.setdefault(id(new), old) is old
 
     def pair(self, old: Any, new: Any) -> bool:
-        """Whether one may stand for the other; then they are a pair."""
+        """Makes a pair if the new object can be the counterpart of the old one. Returns whether."""
         kind = type(old)
         if kind is not type(new):
             return False
@@ -172,7 +173,7 @@ class Match:
             return False
         empty = types.CellType()
         if not self._met.is_strict or old == empty or new == empty:
-            return (old == empty) is (new == empty)  # guards say of what they hold
+            return (old == empty) is (new == empty)  # (guards watch the contents)
         return self.pair(old.cell_contents, new.cell_contents)
 
     def _pair_objects(self, old: Any, new: Any) -> bool:
@@ -187,7 +188,7 @@ class Match:
         return members[1] == bound_members(new)
 
     def _pair_attributes(self, old: Any, new: Any) -> bool:
-        """Pairs the dicts of attributes, which have the same keys."""
+        """Pairs the dicts of attributes. Returns False if their keys differ."""
         attributes = getattr(old, "__dict__", None)
         held = self._met.attributes.get(id(attributes))
         if attributes is None or (held is None and old is new):
@@ -201,7 +202,7 @@ class Match:
 
 
 def _are_alike(old: Any, new: Any) -> bool:
-    """Whether two arrays are the same to a program."""
+    """Whether a program cannot tell two arrays apart by their types and layouts."""
     if old.dtype != new.dtype or old.shape != new.shape or old.dtype.hasobject:
         return False
     if not isinstance(old, np.ndarray):
@@ -212,7 +213,7 @@ def _are_alike(old: Any, new: Any) -> bool:
 
 @functools.cache
 def _is_of_parts(kind: Any) -> bool:
-    """Whether all that code can tell of an instance is its class, its attributes and its items."""
+    """Whether instances of a class consist of their attributes and items only."""
     return all(
         base in _BUILT_IN
         or base.__module__ in ("abc", "typing")
@@ -223,13 +224,13 @@ def _is_of_parts(kind: Any) -> bool:
 
 @functools.cache
 def has_slots(kind: Any) -> bool:
-    """Whether instances of a user's class hold something in slots."""
+    """Whether instances of a user's class have `__slots__`."""
     return any("__slots__" in vars(base) for base in kind.__mro__) and _is_of_parts(kind)
 
 
 @functools.cache
 def knows_identity(kind: Any) -> bool:
-    """Whether instances of a class tell objects apart without holding them."""
+    """Whether instances of a class depend on the identity of objects: weak references."""
     is_weak = issubclass(kind, (weakref.ref, *weakref.ProxyTypes))
     return is_weak or kind.__module__ == "weakref"
 
@@ -250,7 +251,7 @@ def likeness(x: Any) -> Any:
     return kind if is_object else key
 
 
-# How many objects are looked through.
+# The most objects that are searched.
 _MOST_HELD = 1000
 
 
@@ -260,7 +261,7 @@ def reachable(x: Any) -> Iterator[Any]:
     open_ = [x]
     while open_ and len(seen) < _MOST_HELD:
         x = open_.pop()
-        if type(x) in weakref.ProxyTypes:  # what it stands for may be gone
+        if type(x) in weakref.ProxyTypes:  # (its object may be gone)
             continue
         yield x
         if (
@@ -281,7 +282,7 @@ def reachable(x: Any) -> Iterator[Any]:
             open_ += (x.func, x.args, x.keywords)
         elif isinstance(x, (dict, list, tuple, set, frozenset, deque)):
             open_ += (*x, *x.values()) if isinstance(x, dict) else x
-        with contextlib.suppress(AttributeError):  # __getattr__ may say anything
+        with contextlib.suppress(AttributeError):  # (not by `getattr`, which may run code)
             open_ += object.__getattribute__(x, "__dict__").values()
 
 
@@ -294,7 +295,7 @@ def function_of(raw: Any) -> types.FunctionType | None:
 
 
 def owner_of(x: Any, name: str) -> Any:
-    """The object or class whose attribute is what x has under this name."""
+    """The object or class that has the attribute which `x.name` finds."""
     if isinstance(x, type) or name in getattr(x, "__dict__", ()):
         return x
     base = next((base for base in type(x).__mro__ if name in vars(base)), None)
@@ -302,9 +303,9 @@ def owner_of(x: Any, name: str) -> Any:
 
 
 def members_of(klass: type) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a class itself holds: functions, and what else code can read."""
+    """The functions of a class itself, and its other members that code can read."""
     functions, others = {}, {}
-    for name, raw in dict(vars(klass)).items():  # reading an attribute may make others
+    for name, raw in dict(vars(klass)).items():  # (a copy: reading may add attributes)
         if function_of(raw):
             functions[name] = raw
         elif isinstance(raw, types.MemberDescriptorType) or not hasattr(type(raw), "__get__"):

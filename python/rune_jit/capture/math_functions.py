@@ -21,7 +21,7 @@ from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
-# Functions of floats, by the names of NumPy's.
+# Functions of floats, and the names of the NumPy functions that compute them.
 _OF_FLOATS = {
     **{name: name for name in ("sqrt", "exp", "expm1", "log", "log2", "log10", "log1p", "fabs")},
     **{name: name for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "degrees", "radians")},
@@ -35,7 +35,7 @@ _BINARY = ("atan2", "hypot", "copysign", "fmod", "pow")
 
 
 def functions() -> Iterator[tuple[Any, Any]]:
-    """The functions, each with what stands for it."""
+    """The functions, each with its stand-in."""
     names = (*_OF_FLOATS, *_TO_INTEGERS, *_OF_INTEGERS, "isnan", "isinf", "isfinite")
     return ((f, _Function(f)) for f in (getattr(math, name, None) for name in names) if f)
 
@@ -46,7 +46,7 @@ def is_of_math(x: Any) -> bool:
 
 
 class _Function(StandIn):
-    """Stands for a function of math."""
+    """The stand-in for a function of math."""
 
     def __call__(self, *args: Any) -> Any:
         trace = current_trace()
@@ -59,7 +59,7 @@ class _Function(StandIn):
             algorithm = trace.rebind(as_users(integer_functions)[name])
             return functools.reduce(algorithm, args) if len(args) > 1 else self._real(*args)
         if len(args) != 1 + (name in _BINARY) or not all(_is_real(x) for x in args):
-            return self._real(*args)  # which raises, or asks for the value
+            return self._real(*args)  # (raises, or asks for the value)
         given = [trace.builder.value(_as_float(trace, x)) for x in args]
         if name in _TO_INTEGERS:
             if not trace.loops or not trace.loops.within:
@@ -103,7 +103,7 @@ def _number(trace: Trace, value: Any) -> Tracer:
 
 
 def _classify(name: str, x: Tracer) -> Any:
-    """Python's bool."""
+    """isnan, isinf or isfinite of a number, as Python's bool."""
     if name == "isnan":
         return x != x
     return abs(x) == math.inf if name == "isinf" else abs(x) < math.inf

@@ -1,4 +1,4 @@
-"""The names of globals and attributes that code reads."""
+"""Finds the names of globals and attributes that code reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rune_jit.capture.state import Unbound
 
 
 def inner_codes(code: types.CodeType) -> list[types.CodeType]:
-    """The code of the functions and classes that a function defines itself."""
+    """The code of the functions and classes that a function defines directly."""
     return [x for x in code.co_consts if isinstance(x, types.CodeType)]
 
 
@@ -25,14 +25,14 @@ def all_codes(code: types.CodeType) -> list[types.CodeType]:
 
 
 def _arguments(code: types.CodeType, operations: Collection[str]) -> frozenset[str]:
-    """What these operations are given in a function's own code: names."""
+    """The names that are arguments of these instructions in a function's own code."""
     return frozenset(x.argval for x in dis.get_instructions(code) if x.opname in operations)
 
 
 @functools.cache
 def names_in(code: types.CodeType) -> frozenset[str]:
-    """Names of globals and attributes in a function's code and the functions in it. Not those that
-    an `__init__` assigns only: what else they stand for is not read."""
+    """The names of globals and attributes in the code of a function and its inner functions. Leaves
+    out attributes that an `__init__` only assigns."""
     codes = all_codes(code)
     return frozenset().union(
         *(_names_read(x) if x.co_name == "__init__" else x.co_names for x in codes)
@@ -40,9 +40,9 @@ def names_in(code: types.CodeType) -> frozenset[str]:
 
 
 def _names_read(code: types.CodeType) -> set[str]:
-    """The names in code, without attributes of its first variable that it assigns only."""
+    """The names in code, without attributes of its first variable that it only assigns."""
     names: set[str] = set()
-    last: Any = None  # the last local variables that were read
+    last: Any = None  # the local variables that the last instruction read
     for instruction in dis.get_instructions(code):
         name = instruction.argval
         is_own = code.co_varnames[:1] == (last[-1:] if type(last) is tuple else (last,))
@@ -56,20 +56,20 @@ def _names_read(code: types.CodeType) -> set[str]:
 
 @functools.cache
 def _globals_in(code: types.CodeType) -> frozenset[str]:
-    """Names of globals that a function's code and the functions in it read or delete."""
+    """The names of globals that a function and its inner functions read or delete."""
     return frozenset().union(*(_arguments(x, _OF_GLOBALS) for x in all_codes(code)))
 
 
 @functools.cache
 def assigns_globals(code: types.CodeType) -> bool:
-    """Whether a function's code, or a function in it, may assign or delete globals."""
+    """Whether a function or an inner function may assign or delete globals."""
     return any("globals" in x.co_names or _arguments(x, _TO_GLOBALS) for x in all_codes(code))
 
 
 @functools.cache
 def names_of_errors(code: types.CodeType) -> frozenset[str]:
-    """Names in a function's code of what decides whether floating-point errors and warnings
-    raise."""
+    """The names in a function's code of functions that decide whether floating-point errors and
+    warnings raise."""
     return _OF_ERRORS.intersection(name for x in all_codes(code) for name in x.co_names)
 
 
@@ -78,14 +78,14 @@ _OF_ERRORS = frozenset({"errstate", "seterr", "catch_warnings", "filterwarnings"
 
 @functools.cache
 def _assigned_within(code: types.CodeType) -> frozenset[str]:
-    """Names of variables of outer functions that functions defined in a function's code assign."""
+    """The variables of outer functions that inner functions assign."""
     inner = all_codes(code)[1:]
     return frozenset().union(*(_arguments(x, _TO_CELLS).intersection(x.co_freevars) for x in inner))
 
 
 @functools.cache
 def _read_in_classes(code: types.CodeType, is_in_class: bool = False) -> frozenset[str]:
-    """Names of variables of outer functions that methods of classes in a function's code use."""
+    """The variables of outer functions that methods of classes in a function use."""
     found: set[str] = set()
     for inner in inner_codes(code):
         is_class = not inner.co_flags & inspect.CO_OPTIMIZED
@@ -96,21 +96,21 @@ def _read_in_classes(code: types.CodeType, is_in_class: bool = False) -> frozens
 
 
 def is_assigned_beside(function: types.FunctionType, name: str) -> bool:
-    """Whether a function that is defined where `function` is, which may be itself, may assign this
-    variable of a function around them."""
+    """Whether `function`, or another inner function of the same outer function, may assign this
+    variable of the outer function."""
     code, is_inner = _outermost(function)
     return not is_inner or code is None or name in _assigned_within(code)
 
 
 def is_read_in_classes(function: types.FunctionType, name: str) -> bool:
-    """Whether methods of a class that is defined where `function` is may read this variable."""
+    """Whether methods of a class in the outer function of `function` may read this variable."""
     code, is_inner = _outermost(function)
     return is_inner and code is not None and name in _read_in_classes(code)
 
 
 def _outermost(function: types.FunctionType) -> tuple[types.CodeType | None, bool]:
     """The code of the outermost function around a function, and whether there is one."""
-    # (A wrapper has the name of what it wraps, from Python 3.11 on its code has its own.)
+    # (A wrapper has the name of the wrapped function. From Python 3.11 on, its code has its own.)
     name_of = getattr(function.__code__, "co_qualname", function.__qualname__)
     outermost, _, inner = name_of.partition(".<locals>.")
     x: Any = functools.reduce(
@@ -128,7 +128,7 @@ _OF_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "DELETE_GLOBAL")
 
 
 def guards_on_absence(function: types.FunctionType) -> Iterator[tuple[str, Any, Any, Any]]:
-    """Guards on the globals that a function reads and that do not exist."""
+    """Guards that the globals which a function reads, and which do not exist, still do not."""
     held = function.__globals__
     unbound = _globals_in(function.__code__) - held.keys() - vars(builtins).keys()
     if unbound:
@@ -138,7 +138,7 @@ def guards_on_absence(function: types.FunctionType) -> Iterator[tuple[str, Any, 
 
 
 def names_in_classes(code: types.CodeType) -> frozenset[str]:
-    """Names in the bodies of the classes that a function defines."""
+    """The names in the bodies of the classes that a function defines."""
     names: frozenset[str] = frozenset()
     for inner in inner_codes(code):
         is_function = inner.co_flags & inspect.CO_OPTIMIZED
@@ -148,8 +148,8 @@ def names_in_classes(code: types.CodeType) -> frozenset[str]:
 
 @functools.cache
 def values_in(code: types.CodeType) -> tuple[frozenset[str], ...]:
-    """The names of globals, of variables of outer functions, and of attributes, that code reads
-    otherwise than to call them."""
+    """The names of globals, variables of outer functions, and attributes that code reads without
+    calling them at once."""
     found: tuple[set[str], ...] = set(), set(), set()
     instructions = [x for own in all_codes(code) for x in dis.get_instructions(own)]
     for i, x in enumerate(instructions):
@@ -169,8 +169,8 @@ def values_in(code: types.CodeType) -> tuple[frozenset[str], ...]:
 
 
 def _is_called(following: list[dis.Instruction]) -> bool:
-    """Whether the instructions that follow the reading of a name call it (Python 3.10)."""
-    depth = 0  # how many values are above what has been read
+    """Whether the instructions that follow the load of a name call it (Python 3.10)."""
+    depth = 0  # how many values are above the loaded one on the stack
     for x in following:
         if x.opname == "CALL_FUNCTION" and x.arg == depth:
             return True
@@ -182,15 +182,15 @@ def _is_called(following: list[dis.Instruction]) -> bool:
 
 @functools.cache
 def tests_of_classes(code: types.CodeType) -> frozenset[int]:
-    """Where code reads globals that are the second arguments of isinstance and issubclass, or items
-    of them: offsets."""
+    """The offsets of instructions that load globals as the second argument of isinstance or
+    issubclass, or as items of it."""
     run = [x for x in dis.get_instructions(code) if x.opname not in ("CACHE", "EXTENDED_ARG")]
     found: set[int] = set()
     for i, test in enumerate(run):
         if test.opname != "LOAD_GLOBAL" or test.argval not in ("isinstance", "issubclass"):
             continue
         second: list[dis.Instruction] = []  # the code of the second argument
-        depth = 0  # how many values are above the function
+        depth = 0  # how many values are above the function on the stack
         for x in run[i + 1 :]:
             if depth == 2 == x.arg and x.opname == _CALL:
                 parts = [y for y in second if y.opname != "BUILD_TUPLE"]
@@ -210,7 +210,7 @@ if sys.version_info >= (3, 11):
 
 
 class Names:
-    """The names in the code that has been met, and what waits for more of them."""
+    """The names in the code that has been met, and callbacks for names in later code."""
 
     def __init__(self) -> None:
         self.known: set[str] = set()
@@ -224,7 +224,7 @@ class Names:
                 read(name)
 
     def on(self, names: Iterable[str], read: Callable[[str], None]) -> None:
-        """Calls `read` with each of the names, now or when code has it."""
+        """Calls `read` with each of the names, now or once code has it."""
         names = set(names)
         for name in names - self.known:
             self._readers.setdefault(name, []).append(read)

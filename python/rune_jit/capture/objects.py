@@ -1,5 +1,5 @@
-"""Classifies the objects that a trace meets: those of a library, arrays that traced ones replace,
-containers that the trace sees as copies, and objects that calls change unseen."""
+"""Classifies the objects that a trace meets: objects of a library, arrays that traced arrays can
+replace, containers that the trace copies, and objects whose changes nothing watches."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from rune_jit.capture.names import names_in
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import is_library_file
 
-_MOST_HELD = 1000  # objects looked through for arrays
+_MOST_HELD = 1000  # how many objects are searched for arrays
 # Folders of installed packages.
 INSTALLED = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
 
-# Modules whose functions are traced like the user's: loops and choices, and linear algebra.
+# Modules of rune_jit whose functions are traced like the user's: control flow, linear algebra.
 _TRACED = ("rune_jit.control", "rune_jit.rules.matrix_algorithms")
 
 
 def is_library(module: str | None) -> bool:
-    """Whether a module is NumPy's, ours or Python's: its functions are not traced."""
+    """Whether a module is NumPy's, rune_jit's or Python's, so that its functions are not traced."""
     if module is None or module in _TRACED:
         return False
     top = module.split(".")[0]
@@ -38,7 +38,7 @@ def is_library(module: str | None) -> bool:
 
 
 def _is_pythons(name: str) -> bool:
-    """Whether a module is part of Python, and no file of the user's that is called so."""
+    """Whether a module is part of Python, and no file of the user's with the same name."""
     if name not in sys.stdlib_module_names or name == "__main__":
         return False
     file = getattr(sys.modules.get(name), "__file__", None)
@@ -46,7 +46,7 @@ def _is_pythons(name: str) -> bool:
 
 
 def is_replaceable(array: Any) -> bool:
-    """Whether a traced array can stand for this one."""
+    """Whether a traced array can replace this array."""
     plain = type(array) is np.ndarray or isinstance(array, _core.ArrayBase)
     return plain and _core.is_supported_dtype(array.dtype)
 
@@ -55,8 +55,8 @@ _INTERFACES = ("__array__", "__array_interface__", "__array_struct__", "__datafr
 
 
 def is_foreign_array(x: Any) -> bool:
-    """Whether x holds elements of its own, in memory that no guard can watch: a pandas.Series, a
-    masked array, an array.array, a lazy array."""
+    """Whether x has elements in memory that no guard can watch: for example a pandas.Series, a
+    masked array, an array.array or a lazy array."""
     kind = type(x)
     if kind is np.ndarray or isinstance(x, (np.generic, np.matrix, np.memmap, _core.ArrayBase)):
         return False
@@ -69,7 +69,7 @@ def is_foreign_array(x: Any) -> bool:
 
 
 def is_of_pandas(x: Any) -> bool:
-    """Whether x is pandas, a class, function or object of it, or an object that holds one."""
+    """Whether x is pandas, something of pandas, or an object with such an attribute."""
     if "pandas" not in sys.modules:
         return False
     held: Any = () if isinstance(x, (type, types.ModuleType)) else getattr(x, "__dict__", ())
@@ -89,24 +89,24 @@ def is_bar(x: Any) -> bool:
 
 
 def is_copied(x: Any, assigned: Container[int] = ()) -> bool:
-    """Whether a trace sees a copy of x with traced arrays in it: a list, tuple or dict, or an
-    object of a Python class, that holds arrays which can be replaced, random generators, or
-    something `assigned`, by id."""
+    """Whether a trace sees a copy of x with traced arrays in it. This is so for a list, tuple, dict
+    or object of a Python class that contains replaceable arrays, random generators, or an object
+    whose id is in `assigned`."""
     if not can_be_copied(x):
         return False
     return _identity(x) in assigned or _holds_arrays(x, 4, {}, assigned)
 
 
 def _identity(x: Any) -> int:
-    """The id of the container that x is, or of its attributes."""
+    """The id of a container, or of the attributes of an object."""
     return id(x if type(x) in (list, tuple, dict) else vars(x))
 
 
 def can_be_copied(x: Any) -> bool:
-    """Whether x is a list, tuple, dict or an object of a Python class that its attributes make."""
+    """Whether x is a list, tuple or dict, or consists of its attributes and a Python class."""
     if type(x) in (list, tuple, dict):
         return True
-    # (An object that the trace has made is of a class of the trace's own.)
+    # (An object that the trace has made has a class that the trace has derived.)
     bases = [base for base in type(x).__mro__[:-1] if "__made_in_trace__" not in vars(base)]
     return (
         isinstance(getattr(x, "__dict__", None), dict)
@@ -118,10 +118,9 @@ def can_be_copied(x: Any) -> bool:
 
 
 def held_arrays(function: Any, arguments: Iterable[Any]) -> list[np.ndarray]:
-    """The arrays that code which a trace in segments does not copy may read in a call: those in
-    objects to which a function, the functions that it names and the arguments refer, and those to
-    which methods refer. Arrays that arguments, or globals or variables of outer functions of other
-    functions are, or lists among the arguments hold, are not among them."""
+    """The arrays that code without a copy may read in a call in segments: those that are reached
+    through objects and classes. Leaves out arguments, and arrays that functions refer to directly,
+    since copied code reads these."""
     found: list[np.ndarray] = []
     for x, inner in _reached([function, *arguments]):
         if not isinstance(x, (types.FunctionType, types.MethodType)):
@@ -137,7 +136,7 @@ def held_containers(function: Any, arguments: Iterable[Any]) -> set[int]:
 
 
 def _reached(roots: list[Any]) -> Iterator[tuple[Any, list[Any]]]:
-    """The functions, classes and objects to which roots refer, with that to which they do."""
+    """The functions, classes and objects that roots reach, each with the objects it refers to."""
     seen: dict[int, Any] = {}
     open_ = roots
     while open_ and len(seen) <= _MOST_HELD:
@@ -164,7 +163,7 @@ def _referred_to_by_methods(kind: type) -> list[Any]:
 
 
 def methods_of(kind: type) -> Iterator[types.FunctionType]:
-    """The functions that a class itself has, also behind decorators and as properties."""
+    """The functions of a class itself, also those of properties, static and class methods."""
     for raw in vars(kind).values():
         for part in (raw, *(getattr(raw, name, None) for name in ("__func__", "fget", "fset"))):
             if isinstance(part, types.FunctionType):
@@ -175,18 +174,18 @@ def _is_plain(x: Any) -> bool:
     return x is None or isinstance(x, (int, float, complex, str, bytes, np.ndarray, np.generic))
 
 
-# What holds nothing.
+# The types of values that refer to no other objects.
 PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None)})
 
 
 def _held_by(x: Any) -> list[Any]:
-    """What x, which can be copied, holds, but for numbers and texts."""
+    """The contents of x, which can be copied, without numbers and strings."""
     held = x if isinstance(x, (list, tuple)) else (x if type(x) is dict else vars(x)).values()
     return [item for item in held if type(item) not in PLAIN]
 
 
 def has_usual_tests(kind: type) -> bool:
-    """Whether isinstance and issubclass call no code of the user's to compare with a class."""
+    """Whether isinstance and issubclass of a class call no code of the user's."""
     return type(kind) in (type, abc.ABCMeta) and not any(
         "__subclasshook__" in vars(base) and not is_library(base.__module__)
         for base in kind.__mro__
@@ -194,10 +193,10 @@ def has_usual_tests(kind: type) -> bool:
 
 
 def referred_to(function: types.FunctionType) -> list[Any]:
-    """What a function's code names, and its default arguments."""
+    """The objects that a function's code names, and its default arguments."""
     found: list[Any] = []
     for cell in function.__closure__ or ():
-        with contextlib.suppress(ValueError):  # a variable that has no value yet
+        with contextlib.suppress(ValueError):  # (a variable without a value yet)
             found.append(cell.cell_contents)
     found += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
     names = names_in(function.__code__)
@@ -209,7 +208,7 @@ def _holds_arrays(x: Any, depth: int, seen: dict[int, Any], assigned: Container[
         return False
     seen[id(x)] = x
     if type(x) is dict and any(isinstance(key, types.FunctionType) for key in x):
-        return True  # the trace has copies of functions, which it looks up
+        return True  # (the trace looks up copies of functions)
     return any(
         is_replaceable(item)
         or type(item).__module__ in trees.OF_GENERATORS
@@ -221,7 +220,7 @@ def _holds_arrays(x: Any, depth: int, seen: dict[int, Any], assigned: Container[
     )
 
 
-# Classes of objects that calls change in ways that nothing watches: module, name.
+# Classes of objects that change without notice when they are used: module, name.
 _STATEFUL = (
     *(("io", "IOBase"), ("logging", "Logger"), ("logging", "LoggerAdapter"), ("queue", "Queue")),
     *(("queue", "SimpleQueue"), ("contextvars", "ContextVar"), ("os", "_Environ")),
@@ -230,9 +229,9 @@ _STATEFUL = (
 
 
 def refuse_stateful(x: Any, may_change: bool, names: Container[str] = ()) -> None:
-    """Raises UnsupportedOpError for an iterator, for datetime if code with these names reads its
-    clock, and, unless it `may_change` when the function is traced only, for a file, a logger and
-    their kind: a call of the program would not use it."""
+    """Raises UnsupportedOpError for an object that a call of the program would not use: an
+    iterator; datetime, if code with these names reads its clock; and a file, logger or the like.
+    The last are allowed if `may_change` says that they may be used by the trace only."""
     kind = type(x)
     is_iterator = is_library(kind.__module__) and issubclass(kind, Iterator)
     known = (getattr(sys.modules.get(module), name, None) for module, name in _STATEFUL)
@@ -248,8 +247,8 @@ def refuse_stateful(x: Any, may_change: bool, names: Container[str] = ()) -> Non
 
 
 def refuse_streams(function: types.FunctionType) -> None:
-    """Raises UnsupportedOpError for `sys.stdout` and its kind in code that is not copied: what it
-    writes there would be written once, not at each call."""
+    """Raises UnsupportedOpError if code that is not copied uses `sys.stdout` or the like: it would
+    write once, not at each call."""
     streams = {"stdout", "stderr", "stdin"}.intersection(function.__code__.co_names)
     if streams and function.__globals__.get("sys") is sys:
         raise UnsupportedOpError(

@@ -1,4 +1,4 @@
-"""The stand-ins of a trace, as code outside of it sees them."""
+"""Turns values of a trace into their counterparts outside of the trace."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rune_jit import _core
 from rune_jit.capture.shim import original
 from rune_jit.tracing.tracer import Tracer
 
-# Types whose objects no call makes, or of which each object can stand for an equal one.
+# Types whose objects calls do not make, or whose equal objects are interchangeable.
 UNIQUE = (
     *(type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType),
     *(np.ufunc, type(np.sum)),
@@ -22,7 +22,7 @@ UNIQUE = (
 
 
 def of_numpy(method: Any) -> Any:
-    """The method `__array__` of a class, with NumPy's array as its result: NumPy takes no other."""
+    """The method `__array__` of a class, with NumPy's array as its result, as NumPy requires."""
 
     @functools.wraps(method)
     def __array__(*args: Any, **kwargs: Any) -> Any:
@@ -33,7 +33,7 @@ def of_numpy(method: Any) -> Any:
 
 
 def outside_of(value: Any) -> Any:
-    """What stands for a value of the trace outside of it."""
+    """The counterpart of a value: the original of a stand-in, or NumPy's array if it is known."""
     if not isinstance(value, Tracer):
         return original(value)
     if value._storage.captured is not None and not value._steps:

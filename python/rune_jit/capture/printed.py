@@ -41,19 +41,19 @@ class _Site:
     """A statement that the trace has met."""
 
     def __init__(self, function: Callable[..., None], place: int) -> None:
-        self.function = function  # which prints the values
+        self.function = function  # (prints the values)
         self.rows: list[Any] = []  # the values of each time that it prints
-        # Where these stand among all: the place of each loop around it and in which of its
-        # iterations it prints, from outside to inside, and its own place.
+        # The position in the order of all: for each loop around it, from outside to inside, the
+        # loop's place and the iterations that print; then its own place.
         self.path: list[Sequence[int]] = [(place,)]
 
 
 class Shown(NamedTuple):
-    """What to print, by the statements' values."""
+    """The output of a program, except for the values."""
 
-    functions: tuple[Callable[..., None], ...]  # which print the values
-    columns: list[list[Any]]  # of each, how its values are packed, by position
-    order: tuple[tuple[int, int], ...]  # numbers of statements, and of the times that they print
+    functions: tuple[Callable[..., None], ...]  # the statements, which print the values
+    columns: list[list[Any]]  # by statement: how each of its values is packed
+    order: tuple[tuple[int, int], ...]  # the number of a statement, and the number of its row
 
     def show(self, packed: list[list[Any]]) -> None:
         values = [
@@ -69,26 +69,28 @@ class Prints:
 
     def __init__(self, trace: Trace, loops: Loops) -> None:
         self._trace, self._loops = trace, loops
-        self._sites: list[_Site] = []  # in the innermost loop whose body is traced
+        self._sites: list[_Site] = []  # those in the innermost loop whose body is traced
         self._places = itertools.count()
-        self._rows: dict[int, list[Any]] = {}  # by id, those of all statements
+        self._rows: dict[int, list[Any]] = {}  # the rows of all statements, by id
 
     @contextmanager
     def iterations(self) -> Iterator[tuple[int, list[_Site]]]:
-        """While it lasts, the body of a loop is traced."""
+        """A block in which the body of a loop is traced. Yields the loop's place, and the list that
+        gets its statements."""
         outer, self._sites = self._sites, []
         yield next(self._places), self._sites
         self._sites = outer
 
     def add(self, body: tuple[int, list[_Site]], iterations: Callable[[Any], Any]) -> None:
-        """Adds those of a loop of the program; `iterations` finds those that make a list longer."""
+        """Adds the statements of a loop of the program. `iterations` finds the iterations that
+        append to a list."""
         place, sites = body
         for site in sites:
             site.path[:0] = [(place,), iterations(site.rows)]
         self._sites += sites
 
     def later(self, function: Callable[..., None], values: tuple[Any, ...]) -> None:
-        """Calls a function with values when the program has run."""
+        """Calls a function with values after the program has run."""
         site = _Site(function, next(self._places))
         self._sites.append(site)
         self._rows[id(site.rows)] = site.rows
@@ -97,7 +99,7 @@ class Prints:
         append(site.rows, tuple([self._kept(x) for x in values]))
 
     def _kept(self, x: Any) -> Any:
-        """A value as it is now."""
+        """A value that later changes do not affect."""
         if isinstance(x, np.ndarray) or (type(x) is Tracer and x.ndim):
             return x.copy()
         if type(x) in (list, tuple):
@@ -115,11 +117,11 @@ class Prints:
         return x
 
     def has(self, items: Any) -> bool:
-        """Whether a list is that of a statement."""
+        """Whether a list has the rows of a statement."""
         return id(items) in self._rows
 
     def end(self) -> tuple[Shown | None, list[Any]]:
-        """What is to be printed, and the values; None if nothing is."""
+        """The output, or None if there is none, and its packed values."""
         keys = [
             (key, number, time)
             for number, site in enumerate(self._sites)
@@ -136,7 +138,8 @@ class Prints:
 
 
 def _prints() -> bool:
-    """Whether a statement prints when the program has run: unless data decide whether it does."""
+    """Whether a statement can print after the program has run. It cannot if data decide whether it
+    prints."""
     trace = current_trace()
     loops = trace.loops if trace is not None else None
     if trace is None or loops is None or trace.prints is None:
@@ -152,5 +155,5 @@ def _later(statement: int, *values: Any) -> None:
 
 ALLOWED += [_prints, _later]
 
-# By the names under which functions find them.
+# The functions that traced code calls, by name.
 PRINTED = {PRINTS: _prints, LATER: _later}

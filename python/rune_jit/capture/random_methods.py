@@ -1,4 +1,4 @@
-"""The names of methods that draw random numbers, and what stands for generators in traces."""
+"""The names of methods that draw random numbers, and the base of stand-ins for generators."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ METHODS = frozenset(_METHOD_NAMES.split())
 
 
 class Outside:
-    """A generator from outside, in a trace."""
+    """The stand-in for a generator from outside."""
 
-    draws: Any  # what notes its draws: drawn.Draws
+    draws: Any  # the drawn.Draws that records its draws
     number: int
-    private: Any  # a copy, which the trace may change
+    private: Any  # a copy of the generator, which the trace may change

@@ -66,33 +66,33 @@ _REBOUND = (types.FunctionType, types.MethodType, functools.partial)
 
 
 class Rebinder:
-    """Copies functions of one trace, with copies of their globals and cells."""
+    """Copies the functions of one trace, with their globals and cells."""
 
     def __init__(self, trace: Trace, watch: Watch, copies_holders: bool = True) -> None:
         self._trace = trace
-        self._state: dict[Any, Any] = {}  # by key of a slot, what it holds in the trace
-        self._assigned: dict[Any, Any] = {}  # what it holds afterwards, if that is another thing
+        self._state: dict[Any, Any] = {}  # by key of a slot: its value in the trace
+        self._assigned: dict[Any, Any] = {}  # by key of a slot: its new value after the trace
         self._holders: set[int] = set()  # ids of the slots' holders
         self._grown: list[Grown] = []
-        self._attributes: list[tuple[Any, Any]] = []  # of objects and their copies
-        self._copies_holders = copies_holders  # containers and objects that hold arrays
+        self._attributes: list[tuple[Any, Any]] = []  # the dicts of objects and of their copies
+        self._copies_holders = copies_holders  # whether to copy holders of arrays
         self._watch = watch
-        self._copies: dict[int, Any] = {}  # id -> (function or module, what stands for it)
+        self._copies: dict[int, Any] = {}  # by id of an object: the object, its copy or stand-in
         self._cells: list[tuple[Any, Any, Any]] = []  # (cell, its copy, the content at the start)
-        self._named: set[int] = set()  # ids of functions of which the trace has seen the copies
+        self._named: set[int] = set()  # ids of the functions whose copies code has got by name
         self.callee = Callees(trace, watch, self)
         self._cell_copies: dict[int, tuple[Any, Any]] = {}  # by id of a cell: the cell, its copy
-        self._globals: dict[int, Globals] = {}  # by id of the real ones
+        self._globals: dict[int, Globals] = {}  # by id of the module's own
         self._made_objects = MadeObjects()
         self._function_attributes: list[FunctionAttributes] = []
         self.told_apart = watch.told_apart
 
     def hold(self, slots: Sequence[Slot], values: Sequence[Any]) -> None:
-        """Makes values stand for what slots hold."""
+        """Gives slots their values in the trace."""
         self._state = {slot.key: x for slot, x in zip(slots, values, strict=True)}
         self._holders = {id(slot.holder) for slot in slots}
         for slot in slots:
-            if slot.kind == "grown":  # its arrays are older than all loops
+            if slot.kind == "grown":  # (its arrays must be older than all loops)
                 self.inside(slot.holder)
 
     def end(self) -> None:
@@ -101,7 +101,7 @@ class Rebinder:
             grown.result = result_of(self._trace, grown.new)
 
     def assigned(self) -> dict[Any, Any]:
-        """By key, what slots hold at the end of the trace, if that is another thing."""
+        """By key of a slot: its value at the end of the trace, if that is another object."""
         found = dict(self._assigned)
         for real, copy in self._copies.values():
             if type(copy) is Grown and copy.result:
@@ -122,7 +122,7 @@ class Rebinder:
         return real is x and copy is not x
 
     def __call__(self, function: Any) -> Any:
-        """The function as it runs inside the trace."""
+        """The function that runs in the trace in place of this one."""
         if isinstance(function, types.MethodType):
             return types.MethodType(self(function.__func__), self.inside(function.__self__))
         if isinstance(function, functools.partial):
@@ -155,8 +155,8 @@ class Rebinder:
         return copy
 
     def copied(self, function: types.FunctionType) -> Any:
-        """The copy of a function of the user's; in segments the function itself, if it can have
-        none."""
+        """The copy of a user's function. In segments, the function itself if it cannot be
+        copied."""
         if (known := self._copies.get(id(function))) is not None:
             return known[1]
         code = function.__code__
@@ -165,7 +165,7 @@ class Rebinder:
             if not self._trace.is_segmented and self._trace.may_repeat:
                 refuse_identity_of_arguments(code)
             if self._trace.is_segmented and assigns_globals(code):
-                return as_it_is(self._trace, function)  # objects' methods see what it assigns
+                return as_it_is(self._trace, function)  # (methods that are not copied read these)
             named = zip(function.__closure__ or (), code.co_freevars, strict=True)
             cells = [self._cell(cell, function, name) for cell, name in named]
             traced_code = self._code_of(function)
@@ -173,7 +173,7 @@ class Rebinder:
                 refuse_identity(code)
         except UnsupportedOpError:
             if self._trace.is_segmented and self._copies:
-                return as_it_is(self._trace, function)  # the call has begun
+                return as_it_is(self._trace, function)  # (the call has begun)
             raise
         copy = types.FunctionType(
             traced_code,
@@ -189,7 +189,7 @@ class Rebinder:
         self._copies[id(function)] = (function, copy)
         attributes = FunctionAttributes(function, self._attribute)
         self._function_attributes.append(attributes)
-        copy.__dict__ = attributes.inside  # what is assigned there reaches the function
+        copy.__dict__ = attributes.inside  # (`hand_on` assigns them to the function, too)
         if self._watch.is_foreign(function.__module__):
             self._watch.is_strict = True
         else:
@@ -202,12 +202,12 @@ class Rebinder:
             if cell is not real and cell == types.CellType():
                 key = ("cell", id(real), None)
                 inside = self._state[key] if key in self._state else self.inside(real.cell_contents)
-                if cell == types.CellType():  # (What it holds may be a function that has it, too.)
+                if cell == types.CellType():  # (copying the contents may have filled the cell)
                     cell.cell_contents = inside
                     self._cells.append((real, cell, inside))
         self._copy_of(function.__globals__).hand_out(values_in(function.__code__)[0])
         for name in names_in_classes(function.__code__) & function.__globals__.keys():
-            copy.__globals__[name]  # which their code reads in another way
+            copy.__globals__[name]  # (the bodies of classes do not call `Globals.__getitem__`)
         if function.__name__ == "__array__":
             self._copies[id(function)] = (function, of_numpy(copy))
         return self._copies[id(function)][1]
@@ -215,7 +215,7 @@ class Rebinder:
     def _attribute(self, x: types.FunctionType) -> Any:
         with contextlib.suppress(UnsupportedOpError):
             return self(x)
-        return x  # until it is called
+        return x  # (it is refused when it is called)
 
     def _code_of(self, function: types.FunctionType) -> types.CodeType:
         if self._trace.loops is not None:
@@ -228,7 +228,8 @@ class Rebinder:
         return code
 
     def finish(self) -> None:
-        """Hands assignments to globals and variables of outer functions on."""
+        """Makes the trace's assignments to globals, variables of outer functions and attributes of
+        functions outside of the trace."""
         self._made_objects.finish()
         for attributes in self._function_attributes:
             attributes.hand_on()
@@ -244,18 +245,18 @@ class Rebinder:
                 cell.cell_contents = outside_of(copied.cell_contents)
 
     def class_for(self, kind: Any) -> Any:
-        """The class of which an object is in the trace that calls a class."""
+        """The class that a trace calls in place of a class, to make an object."""
         return self._made_objects.class_for(kind, self)
 
     def may_handle_errors(self) -> bool:
-        """Whether one of the functions has a `try` or `with` statement."""
+        """Whether one of the copied functions has a `try` or `with` statement."""
         functions = (copy for copy, _ in self._copies.values())
         codes = (getattr(function, "__code__", None) for function in functions)
         return any(code is not None and may_handle_errors(code) for code in codes)
 
     def forget(self) -> list[tuple[weakref.ref[Any], Any]]:
-        """Gives functions that outlive the trace the globals of their module. Returns the copies of
-        functions and the functions."""
+        """Ends the use of the copies. Functions that outlive the trace read the globals of their
+        module from now on. Returns the pairs of a copied function and its original."""
         for copy in self._globals.values():
             copy.forget()
         for _, copied, _ in self._cells:
@@ -269,8 +270,8 @@ class Rebinder:
         return functions
 
     def read(self, names: dict[str, Any], name: str, value: Any, is_tested: bool = False) -> Any:
-        """Reads a name of a module: the stand-in for its value in the trace. `is_tested`: a class,
-        which isinstance and its kind compare with only."""
+        """Reads a name of a module. Returns the stand-in for its value in the trace. `is_tested`
+        tells whether it is a class that is only an argument of isinstance or issubclass."""
         if (key := ("item", id(names), name)) in self._state:
             return self._state[key]
         if self._watch.is_foreign(names.get("__name__")):
@@ -302,7 +303,7 @@ class Rebinder:
             return value
         replacement = replacements().get(id(value))
         if replacement is not None:
-            # In segments a number is known when it is asked for.
+            # (In segments, numbers are known when code asks for them.)
             is_kept = value is np.ndarray or is_of_math(value)
             return value if trace.is_segmented and is_kept else replacement
         if name := public_name(value):
@@ -353,7 +354,7 @@ class Rebinder:
             )
         elif type(holder) in (list, dict):
             copy = type(holder)()
-            self._copies[id(holder)] = (holder, copy)  # what it holds may hold it
+            self._copies[id(holder)] = (holder, copy)  # (before its items, which may refer to it)
             self._watch.guard_content(holder)
             if type(holder) is list:
                 copy += map(self.inside, holder)
@@ -370,7 +371,7 @@ class Rebinder:
         return self(key) if isinstance(key, types.FunctionType) else key
 
     def _copy_attributes(self, holder: Any, copy: Any) -> None:
-        """Gives a copy of an object its attributes and methods as the trace sees them."""
+        """Gives the copy of an object the trace's versions of its attributes and methods."""
         held, live, now = self._watch.attributes(holder), vars(holder), vars(copy)
         slots = {key[2]: x for key, x in self._state.items() if key[:2] == ("item", id(live))}
         if slots:
@@ -398,7 +399,7 @@ class Rebinder:
         self._watch.look_at_class(type(holder), holder, is_copied=True)
 
     def outside(self, value: Any) -> Any:
-        """What stands for a value of the trace outside of it."""
+        """The counterpart, outside of the trace, of a value in it."""
         if isinstance(value, types.MethodType):
             return types.MethodType(*map(self.outside, (value.__func__, value.__self__)))
         if isinstance(value, Outside):
@@ -411,7 +412,7 @@ class Rebinder:
         return outside_of(value)
 
     def is_made_here(self, x: Any) -> bool:
-        """Whether x is a function that the trace has made: it reads the trace's globals."""
+        """Whether x is a function that the trace has made, so that it reads the trace's globals."""
         is_function = isinstance(x, types.FunctionType) and isinstance(x.__globals__, Globals)
         return is_function and not self.is_copy(x)
 
@@ -420,16 +421,16 @@ class Rebinder:
         return self._watch.knows(x)
 
     def is_new(self, x: Any) -> bool:
-        """Whether each call would make another object than x, which can be told apart from it: x
-        is no value, and the trace has not met it outside."""
+        """Whether each call would make a new object in place of x, and code can tell it from x:
+        the object is compared by identity, and the trace has not met it outside."""
         kind: Any = type(x)
         by_identity = kind.__hash__ in (None, object.__hash__)
         is_known = self._watch.knows(x) or self.has_copy_of(x) or self._trace.draws.knows(x)
         return by_identity and not isinstance(x, UNIQUE) and not is_known
 
     def lasting(self, x: Any) -> Any:
-        """What stands outside of the trace for a function that it has made, or one of its copies:
-        it reads the globals of its module. Of a stand-in, what it stands for."""
+        """The counterpart, outside of the trace, of a function that the trace has made or copied:
+        it reads the globals of its module. For a stand-in, the original."""
         if isinstance(x, Vectorized):
             x.real.pyfunc = self.lasting(x.real.pyfunc)
         if not isinstance(x, types.FunctionType) or not isinstance(x.__globals__, Globals):
@@ -445,7 +446,7 @@ class Rebinder:
             x.__doc__,
         )
         new.__dict__.update(x.__dict__)
-        self._copies[id(x)] = (new, x)  # a cell may hold it, too
+        self._copies[id(x)] = (new, x)  # (before its cells, which may refer to it)
         for cell in x.__closure__ or ():
             if cell != types.CellType():
                 held = cell.cell_contents
@@ -468,17 +469,17 @@ class Rebinder:
         return self._copies[id(module)][1]
 
     def _cell(self, cell: Any, function: types.FunctionType, name: str) -> Any:
-        if id(cell) in self._cell_copies:  # functions may share it
+        if id(cell) in self._cell_copies:  # (functions may share it)
             return self._cell_copies[id(cell)][1]
         try:
             value = cell.cell_contents
-        except ValueError:  # not bound yet
+        except ValueError:  # (not bound yet)
             return cell
         if self._trace.is_segmented and is_assigned_beside(function, name):
             if not isinstance(value, np.ndarray):
                 return cell
             if is_read_in_classes(function, name):
-                # (In the cell itself it would be written at once, which what waits does not see.)
+                # (An assignment to the cell itself would overtake pending operations.)
                 raise UnsupportedOpError(
                     f"{function.__name__}: cannot trace a function that assigns '{name}', an array"
                     " which methods of a class read"
@@ -491,7 +492,7 @@ class Rebinder:
         return self._cell_copies[id(cell)][1]
 
     def _copy_of(self, real: dict[str, Any]) -> Globals:
-        if isinstance(real, Globals):  # of a function that the trace made
+        if isinstance(real, Globals):  # (of a function that the trace made)
             return real
         if id(real) not in self._globals:
             self._globals[id(real)] = Globals(self, real, self._trace.is_segmented)

@@ -1,4 +1,4 @@
-"""Attributes of Python's own modules and classes that have stand-ins while traces run."""
+"""Replaces attributes of Python's own modules and classes while traces run."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-Place = tuple[Any, str, Any, Any]  # whose attribute, its name, what it is, its stand-in
+Place = tuple[Any, str, Any, Any]  # the owner, the attribute's name, its value, its stand-in
 
 
 class Replacing:
-    """Puts stand-ins in place while at least one block runs, of any thread. What somebody else has
-    put there meanwhile stays."""
+    """Puts stand-ins in place while at least one block runs in any thread. Afterwards it restores
+    the attributes, except those that other code has replaced meanwhile."""
 
     def __init__(self, places: Callable[[], Iterable[Place]]) -> None:
         self._places = places
         self._lock = threading.Lock()
-        self._blocks = 0  # how many of them run
+        self._blocks = 0  # how many blocks run
         self._replaced: list[Place] = []
 
     @contextmanager

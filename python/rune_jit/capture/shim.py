@@ -1,7 +1,7 @@
-"""NumPy, Python's functions and their modules as a traced function sees them.
+"""The stand-ins for NumPy, for Python's functions and for their modules.
 
-The traced function runs with a copy of its globals and closure cells (rebinder.py). These
-functions replace the numpy module and its functions there, so other threads see no change."""
+The traced function runs with a copy of its globals and closure cells (rebinder.py). Only there the
+stand-ins replace the real modules and functions, so other threads see no change."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from rune_jit.tracing.context import current_trace
 
 
 class _Shim(types.ModuleType):
-    """Stands for the numpy module inside a trace."""
+    """The stand-in for the numpy module."""
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(np, name)
         stand_in = _stand_in_of(value)
-        if stand_in is not value and value is not np.ndarray:  # which segments see themselves
-            self.__dict__[name] = stand_in  # found sooner from now on
+        if stand_in is not value and value is not np.ndarray:  # (segments see ndarray itself)
+            self.__dict__[name] = stand_in  # (later reads need not call __getattr__)
         return stand_in
 
     def __dir__(self) -> list[str]:
@@ -46,7 +46,7 @@ SHIM = _Shim("numpy")
 
 
 def replace(name: str, stand_in: Any) -> None:
-    """Makes something else stand for what NumPy has under a name."""
+    """Sets another stand-in for the NumPy function with this name."""
     REPLACED[name] = SHIM.__dict__[name] = stand_in
 
 
@@ -61,23 +61,23 @@ def of_lists(function: Any) -> Function:
 
 
 def _functions(module: types.ModuleType) -> Iterator[tuple[Any, Any]]:
-    """The functions of a module of NumPy, each with what stands for it."""
+    """The functions of a module of NumPy, each with its stand-in."""
     for value in vars(module).values():
         if isinstance(value, (np.ufunc, type(np.sum))):
             yield value, of_lists(value)
 
 
 def _scalar_classes() -> Iterator[tuple[Any, Any]]:
-    """NumPy's classes of numbers, each with what stands for it."""
+    """NumPy's classes of numbers, each with its stand-in."""
     for dtype in map(np.dtype, "?" + np.typecodes["AllInteger"] + np.typecodes["AllFloat"]):
         if _core.is_supported_dtype(dtype):
             yield dtype.type, Scalar(dtype.type, make_array)
 
 
 def _refusing(function: Any, name: str, has_result: bool = True) -> Callable[..., Any]:
-    """Stands for a function whose result differs from call to call; or for one without a result,
-    which a program may call when it is traced only unless it stands for all calls with default
-    settings."""
+    """The stand-in for a function that must run at each call, since its result differs from call to
+    call. It raises UnsupportedOpError in a trace. If the function has no result, the stand-in
+    raises only if the trace decides for later calls; else it calls the function."""
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
         seeded = any(seed is not None for seed in (*args, *kwargs.values()))
@@ -92,14 +92,15 @@ def _refusing(function: Any, name: str, has_result: bool = True) -> Callable[...
             f"hint: call it outside, and {instead}"
         )
 
-    refuse.__name__ = name  # explain() names it
+    refuse.__name__ = name  # (for explain())
     return refuse
 
 
 def warn(
     message: Any, category: Any = None, stacklevel: int = 1, source: Any = None, **options: Any
 ) -> None:
-    """warnings.warn, called by what stands for it: the warning is of the line that calls that."""
+    """warnings.warn, for a call by its stand-in: the warning names the line that calls the
+    stand-in."""
     _warn(message, category, stacklevel + 2, source, **options)
 
 
@@ -107,7 +108,7 @@ _warn = warnings.warn
 
 
 def _of_caller(log: Any) -> Callable[..., Any]:
-    """A function of logging, called by what stands for it."""
+    """A function of logging, for a call by its stand-in."""
 
     @functools.wraps(log)
     def of_caller(*args: Any, stacklevel: int = 1, **kwargs: Any) -> Any:
@@ -117,7 +118,7 @@ def _of_caller(log: Any) -> Callable[..., Any]:
 
 
 def _seeded(real: Any) -> Callable[..., Any]:
-    """Stands for numpy.random.default_rng."""
+    """The stand-in for numpy.random.default_rng."""
     refuse = _refusing(real, "numpy.random.default_rng")
 
     def default_rng(seed: Any = None) -> Any:
@@ -125,7 +126,8 @@ def _seeded(real: Any) -> Callable[..., Any]:
         trace = current_trace()
         if trace is None or trace.is_segmented or made is seed:
             return made
-        from rune_jit.capture.generators import SeededGenerator  # not before: it loads numpy.random
+        # (Not imported before, since it loads numpy.random.)
+        from rune_jit.capture.generators import SeededGenerator
 
         return SeededGenerator(made.bit_generator)
 
@@ -137,8 +139,8 @@ _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time")
 
 
 def _impure() -> Iterator[tuple[Any, Any]]:
-    """Functions whose results differ from call to call, each with what stands for it."""
-    import logging  # not before: it registers an exit handler
+    """The functions that must run at each call, each with its stand-in."""
+    import logging  # (not before, since it adds an exit handler)
 
     names = [f"{name}{unit}" for name in _CLOCKS for unit in ("", "_ns")]
     functions = [
@@ -166,13 +168,14 @@ def _impure() -> Iterator[tuple[Any, Any]]:
         yield function, _refusing(of_caller, name, has_result=False)
 
 
-# Modules that have such functions.
+# The modules with such functions.
 IMPURE = frozenset({"random", "os", "threading", "time", "warnings", "logging", "sys", "uuid"})
 IMPURE |= {"numpy.random"}
 
 
 class ModuleView(types.ModuleType):
-    """Stands for a module inside a trace: its attributes are as the traced function sees them."""
+    """The stand-in for a module. Its attributes are the trace's stand-ins for those of the
+    module."""
 
     def __init__(
         self,
@@ -180,7 +183,8 @@ class ModuleView(types.ModuleType):
         read: Callable[[str], Any],
         assign: Callable[[str, Any], None] | None = None,
     ) -> None:
-        super().__init__(module.__name__, getattr(module, "__doc__", None))  # not of C libraries
+        # (Modules of C libraries may have no `__doc__`.)
+        super().__init__(module.__name__, getattr(module, "__doc__", None))
         object.__setattr__(self, "_module", module)
         object.__setattr__(self, "_read", read)
         object.__setattr__(self, "_assign", assign or functools.partial(setattr, module))
@@ -196,7 +200,7 @@ class ModuleView(types.ModuleType):
 
 
 def _view_of(module: types.ModuleType) -> ModuleView:
-    """Stands for a module."""
+    """The stand-in for a module of NumPy or Python."""
 
     def read(name: str) -> Any:
         trace, value = current_trace(), getattr(module, name)
@@ -210,12 +214,13 @@ def _view_of(module: types.ModuleType) -> ModuleView:
 def _stand_in_of(x: Any) -> Any:
     trace = current_trace()
     if x is np.ndarray and trace is not None and trace.is_segmented:
-        return x  # NumPy's methods of arrays that are not traced take no stand-in
+        return x  # (the methods of NumPy's arrays do not accept the stand-in)
     return replacements().get(id(x), x)
 
 
 def _of_real(ask: Callable[[Any], int]) -> Callable[[Any], int]:
-    """Stands for a function that tells objects apart: copies of functions are the functions."""
+    """The stand-in for `id` or `hash`. For the trace's copy of a function, it gives the result for
+    the function itself."""
 
     def of_real(x: Any) -> int:
         rebind = getattr(current_trace(), "rebind", None)
@@ -224,7 +229,7 @@ def _of_real(ask: Callable[[Any], int]) -> Callable[[Any], int]:
     return of_real
 
 
-# By name, what stands for Python's own functions.
+# The stand-ins for Python's built-in functions, by name.
 BUILTINS = {"type": Type(_stand_in_of), **OF_CLASSES}
 BUILTINS |= {f.__name__: _refusing(f, f.__name__) for f in (print, open, input)}
 BUILTINS |= {f.__name__: _of_real(f) for f in (id, hash)}
@@ -232,8 +237,7 @@ BUILTINS |= {f.__name__: _of_real(f) for f in (id, hash)}
 
 @functools.cache
 def _pairs() -> list[tuple[Any, Any]]:
-    """Functions, classes and modules, each with what stands for it inside a trace. (NumPy loads
-    numpy.random now.)"""
+    """Functions, classes and modules, each with its stand-in. (This loads numpy.random.)"""
     return [
         *_functions(np),
         *_functions(np.linalg),
@@ -251,7 +255,7 @@ def _pairs() -> list[tuple[Any, Any]]:
 
 @functools.cache
 def replacements() -> dict[int, Any]:
-    """By id, what stands for a function, class or module inside a trace."""
+    """By id of a function, class or module: its stand-in."""
     return {id(real): stand_in for real, stand_in in _pairs()}
 
 
@@ -260,12 +264,12 @@ def _originals() -> dict[int, Any]:
     return {id(stand_in): real for real, stand_in in _pairs()}
 
 
-# By id of what stands for others of Python's functions: these.
+# By id of a stand-in for a built-in function: the function. Other modules add theirs.
 STANDING_FOR = {id(stand_in): getattr(builtins, name) for name, stand_in in OF_CLASSES.items()}
 
 
 def original(x: Any) -> Any:
-    """The object for which x is a stand-in; otherwise x itself."""
+    """The object for which x is a stand-in, or x itself if it is none."""
     if isinstance(x, Vectorized):
         return x.real
     known = STANDING_FOR.get(id(x), x)

@@ -21,7 +21,7 @@ from rune_jit.errors import ConcretizationError, DataDependentShapeError
 from rune_jit.rules.coercions import refuse
 from rune_jit.rules.table import implements, named
 
-_copies: dict[int, Any] = {}  # by id of what they stand for: functions and modules of NumPy
+_copies: dict[int, Any] = {}  # by id of a function or module of NumPy: its copy
 
 
 def _type(*args: Any) -> Any:
@@ -36,12 +36,12 @@ def _inside(value: Any) -> Any:
     """The stand-in for a global of NumPy's code while it is traced."""
     stand_in = shim.replacements().get(id(value))
     if isinstance(stand_in, Scalar):
-        return value  # it may be compared with a dtype's
+        return value  # (it may be compared with the type of a dtype)
     if stand_in is not None and value is not np:
         return stand_in
     is_module = isinstance(value, types.ModuleType)
     if not is_module and not isinstance(value, types.FunctionType):
-        return value  # a class, a number, or a function that answers to NumPy's protocols
+        return value  # (a class, a number, or a function that uses NumPy's protocols)
     if not (value.__name__ if is_module else value.__module__).startswith("numpy"):
         return value
     if id(value) not in _copies:
@@ -63,7 +63,7 @@ def _copy_of(function: types.FunctionType) -> types.FunctionType:
         function.__closure__,
     )
     copy.__kwdefaults__ = function.__kwdefaults__
-    _copies[id(function)] = copy  # it may call itself
+    _copies[id(function)] = copy  # (before its globals, since it may call itself)
     read = names_in(function.__code__)
     names |= {name: _BUILTINS[name] for name in read & _BUILTINS.keys()}
     for name in read & function.__globals__.keys():
@@ -110,12 +110,13 @@ _isclose = _traced(np.isclose)
 
 @implements(np.isclose)
 def _isclose_of_numbers(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
-    # (NumPy's code makes a float of an int.)
+    # (NumPy's code turns an int into a float.)
     return _isclose(a, b * 1.0 if OF_CLASSES["isinstance"](b, int) else b, *args, **kwargs)
 
 
 class _Indexed:
-    """Stands for an object that users index, such as numpy.r_: runs the code of its class."""
+    """The stand-in for an object that users index, such as numpy.r_. It runs the code of the
+    object's class."""
 
     def __init__(self, real: Any) -> None:
         self._real = real

@@ -20,7 +20,7 @@ from rune_jit.tracing.tracer import Tracer, contains_tracer
 
 
 class StandIn:
-    """Stands for an object: has its attributes, and is equal to it."""
+    """The base of stand-ins. A stand-in has the attributes of its object, and is equal to it."""
 
     def __init__(self, real: Any) -> None:
         self._real = real
@@ -41,7 +41,7 @@ class StandIn:
     def __repr__(self) -> str:
         return repr(self._real)
 
-    # Functions and classes are their own copies.
+    # (Functions and classes are their own copies.)
 
     def __copy__(self) -> StandIn:
         return self
@@ -59,7 +59,7 @@ def _real(x: Any) -> Any:
 
 # Functions.
 
-# Functions that take lists and tuples of arrays. NumPy itself looks through these.
+# Functions that take lists and tuples of arrays. NumPy's protocols find traced arrays in these.
 _OF_SEQUENCES = {
     *("concatenate", "concat", "stack", "vstack", "row_stack", "hstack", "dstack", "column_stack"),
     *(
@@ -73,7 +73,7 @@ _OF_SEQUENCES = {
         "histogram2d",
     ),
 }
-# Parameters that take no arrays.
+# Parameters whose lists and tuples are no arrays.
 _NO_ARRAYS = {
     *("axis", "axes", "shape", "newshape", "reps", "pad_width", "shift", "dims", "source"),
     *("destination", "indices_or_sections", "window_shape", "sorter", "optimize", "out", "dtype"),
@@ -81,8 +81,8 @@ _NO_ARRAYS = {
 
 
 class Function(StandIn):
-    """Stands for a function of NumPy that takes arrays. Lists and tuples that hold traced arrays
-    are arrays to it: NumPy's protocols do not look for traced arrays in them."""
+    """The stand-in for a function of NumPy. It turns arguments that are lists or tuples with traced
+    arrays into arrays, since NumPy's protocols do not find traced arrays in them."""
 
     def __init__(self, real: Any, make_array: Callable[[Any], Any]) -> None:
         super().__init__(real)
@@ -95,7 +95,7 @@ class Function(StandIn):
         return self._real(*args, **kwargs)
 
     def _call_with_lists(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self._real is np.block:  # of nested lists
+        if self._real is np.block:  # (its argument is a nested list)
             return self._real(*args, **kwargs)
         convert = self._each if self._real.__name__ in _OF_SEQUENCES else self._as_array
         names = _parameters(self._real)
@@ -120,20 +120,21 @@ class Function(StandIn):
 
 @functools.cache
 def _parameters(function: Any) -> tuple[str, ...]:
-    """The names of a function's parameters, as far as they may be given by position."""
+    """The names of the parameters that a function takes by position."""
     try:
         parameters = inspect.signature(function).parameters.values()
-    except (ValueError, TypeError):  # a function in C without a signature
+    except (ValueError, TypeError):  # (a function in C without a signature)
         return ()
     return tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
 
 
-# Methods of random generators that take out=.
+# Methods of random generators with a parameter `out`.
 _FILLING = {"permuted", "random", "standard_normal", "standard_exponential", "standard_gamma"}
 
 
 def refuse_code(code: types.CodeType) -> None:
-    """Raises UnsupportedOpError if code cannot run on traced arrays, and Python cannot tell."""
+    """Raises UnsupportedOpError if code cannot run on traced arrays, and no operation in it would
+    raise an error."""
     names_out = any(type(names) is tuple and "out" in names for names in code.co_consts)
     if names_out and _FILLING & set(code.co_names) and _FILLING & _last_names(code):
         raise UnsupportedOpError(f"{code.co_name}: cannot trace out= of a random generator")
@@ -142,8 +143,7 @@ def refuse_code(code: types.CodeType) -> None:
 
 
 def _last_names(code: types.CodeType) -> set[str]:
-    """The names of attributes of which no further attribute is read: not the `random` of
-    `np.random.rand`."""
+    """The last names of the paths of attributes in code: `rand` of `np.random.rand`."""
     found: set[str] = set()
     last = None
     for instruction in dis.get_instructions(code):
@@ -168,8 +168,8 @@ def _compares_arguments(code: types.CodeType) -> bool:
 
 
 def refuse_identity_of_arguments(code: types.CodeType) -> None:
-    """Raises UnsupportedOpError if code asks whether two of its arguments are one object: the
-    arrays of one call may be, and those of the next not."""
+    """Raises UnsupportedOpError if code compares two of its arguments by `is`: they may be the same
+    array in one call, and different arrays in the next."""
     if _compares_arguments(code):
         raise UnsupportedOpError(
             f"{code.co_name}: cannot trace `is` between two arguments (they may be one array)"
@@ -177,10 +177,10 @@ def refuse_identity_of_arguments(code: types.CodeType) -> None:
 
 
 class Class(StandIn):
-    """Stands for a class."""
+    """The stand-in for a class."""
 
     @property
-    def __bases__(self) -> tuple[type, ...]:  # what issubclass(this, ...) looks at
+    def __bases__(self) -> tuple[type, ...]:  # (for issubclass(self, ...))
         return (self._real,)
 
     def __mro_entries__(self, bases: Any) -> tuple[type, ...]:
@@ -206,11 +206,11 @@ class Class(StandIn):
 
 
 class Scalar(Class):
-    """Stands for a class of NumPy's scalars: called with a traced number or array, it casts."""
+    """The stand-in for a class of NumPy's scalars. A call with a traced number or array casts."""
 
     def __init__(self, real: Any, make_array: Callable[[Any], Any]) -> None:
         super().__init__(real)
-        self.dtype = np.dtype(real)  # which numpy.dtype(this) asks for
+        self.dtype = np.dtype(real)  # (for numpy.dtype(self))
         self._make_array = make_array
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -221,11 +221,11 @@ class Scalar(Class):
 
 
 class Ndarray(Class):
-    """Stands for numpy.ndarray: traced arrays are instances, and calls make traced arrays."""
+    """The stand-in for numpy.ndarray. Traced arrays are instances, and calls make traced arrays."""
 
     def __init__(self, make: Callable[..., Any]) -> None:
         super().__init__(np.ndarray)
-        self.dtype = np.dtype(np.ndarray)  # which numpy.dtype(this) asks for: of objects
+        self.dtype = np.dtype(np.ndarray)  # (for numpy.dtype(self): the dtype of objects)
         self._make = make
 
     def __call__(self, shape: Any, dtype: Any = float, *args: Any, **kwargs: Any) -> Any:
@@ -240,7 +240,7 @@ class Ndarray(Class):
 
 
 class Type(Class):
-    """Stands for Python's `type`, which says of a traced array what isinstance does."""
+    """The stand-in for Python's `type`. For a traced array it returns what isinstance confirms."""
 
     def __init__(self, stand_in_of: Callable[[type], Any]) -> None:
         super().__init__(type)
@@ -271,7 +271,8 @@ def _isinstance(x: Any, kinds: Any) -> bool:
     if type(x) not in (Tracer, Selection):
         return isinstance(x, kinds)
     kind = class_of(x)
-    of_x = isinstance(_ARRAY if kind is np.ndarray else kind(0), kinds)  # protocols see attributes
+    # (The classes in `kinds` may be protocols, which look for attributes.)
+    of_x = isinstance(_ARRAY if kind is np.ndarray else kind(0), kinds)
     if kind is not np.ndarray and x._value is not None:
         unsure = x._trace.builder.unsure_kind(x._value)
         if unsure and isinstance(SAMPLES[unsure], kinds) != of_x:
@@ -291,12 +292,12 @@ def _getattr(x: Any, name: str, *default: Any) -> Any:
     return getattr(x, name, *default)
 
 
-_EMPTY = 0  # has no attributes that another number lacks
+_EMPTY = 0  # (an object with the attributes that all numbers have)
 _ARRAY = np.empty(0)
 
 
-# Python's functions that ask for an object's class, by name. A traced number has the attributes of
-# an array, which are not those of a number.
+# The stand-ins for Python's functions that depend on an object's class or attributes, by name. (A
+# traced number has the attributes of an array, not those of a number.)
 OF_CLASSES: dict[str, Callable[..., Any]] = {
     "isinstance": _isinstance,
     "hasattr": _hasattr,

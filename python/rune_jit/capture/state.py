@@ -1,6 +1,6 @@
 """Places outside of a function that it assigns: attributes, globals, variables of outer functions,
-contents of lists and dicts. They are further arguments of its program, and its results are written
-to them."""
+and contents of lists and dicts. The values of these places are additional arguments of the program.
+Additional results are written to them."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ ABSENT = _Absent.ABSENT
 
 
 class Slot(NamedTuple):
-    """A place that a function assigns, or that holds another number at each call. kind: "item", a
-    name in a dict of attributes or globals; "cell", a variable of an outer function; "content",
-    what a list or dict holds; "grown", what is appended to a list (grown.py)."""
+    """A place that a function assigns, or that holds another number at each call. Its `kind` is
+    "item" for a name in a dict of attributes or globals, "cell" for a variable of an outer
+    function, "content" for the contents of a list or dict, and "grown" for the values that are
+    appended to a list (grown.py)."""
 
     kind: str
     holder: Any
@@ -38,7 +39,7 @@ class Slot(NamedTuple):
         return self.kind, id(self.holder), self.name
 
     def read(self) -> Any:
-        """The contents of the place. For the kind "content": the list or dict itself."""
+        """The value of the place. For the kind "content", the list or dict itself."""
         if self.kind == "grown":
             return ()
         if self.kind == "item":
@@ -57,7 +58,7 @@ class Slot(NamedTuple):
 
 
 def watched_place(kind: str, holder: Any, name: Any, value: Any) -> Slot | None:
-    """The place that a guard watches that does not hold, if it is one that can be assigned."""
+    """The place that a broken guard watches, if a program can assign it."""
     is_longer = kind == "items" and type(holder) is list and len(holder) > len(value)
     if is_longer and all(map(operator.is_, holder, value)):
         return Slot("grown", holder)
@@ -67,7 +68,7 @@ def watched_place(kind: str, holder: Any, name: Any, value: Any) -> Slot | None:
 
 
 def bound_members(x: Any) -> frozenset[str]:
-    """The names of the slots of an object that hold something."""
+    """The names of an object's `__slots__` that have values."""
     names = (
         name
         for base in type(x).__mro__
@@ -78,7 +79,7 @@ def bound_members(x: Any) -> frozenset[str]:
 
 
 class Unbound(NamedTuple):
-    """Globals that did not exist or slots of an object that held nothing, for guards to watch."""
+    """Globals that did not exist, or `__slots__` of an object without values, for guards."""
 
     owner: Any
     names: frozenset[str]
@@ -89,12 +90,12 @@ class Unbound(NamedTuple):
 
     @property
     def bound_slot(self) -> str | None:
-        """The name of a slot that holds something now."""
+        """The name of one of the slots that has a value now."""
         return None if type(self.owner) is dict else min(self._bound(), default=None)
 
     @property
     def are_bound(self) -> bool:
-        """Whether one exists now. Assigning False removes them."""
+        """Whether one of them has a value now. Assigning False removes the values."""
         return bool(self._bound())
 
     @are_bound.setter
@@ -107,8 +108,8 @@ class Unbound(NamedTuple):
 
 
 class FunctionAttributes:
-    """The attributes of a function and of its copy in a trace. They are the same, unless there are
-    functions among them: the copy then has copies of these, which see what the trace assigns."""
+    """The attributes of a function and of its copy in a trace. Both share them, unless some are
+    functions: then the copy has copies of these, which see the values that the trace assigns."""
 
     def __init__(self, function: types.FunctionType, copy: Callable[[Any], Any]) -> None:
         self._own = vars(function)
@@ -118,7 +119,7 @@ class FunctionAttributes:
         self._before = self.inside.copy()
 
     def hand_on(self) -> None:
-        """Does to the function's attributes what has been done to the copy's."""
+        """Makes the changes of the copy's attributes in the function's attributes."""
         if self.inside is self._own:
             return
         for name in [*self._before, *self.inside]:
@@ -128,7 +129,7 @@ class FunctionAttributes:
 
 
 class Held:
-    """Saves the contents of slots, to put them back: a trace must not assign them."""
+    """Saves the contents of slots, to restore them after a trace."""
 
     def __init__(self, slots: tuple[Slot, ...]) -> None:
         self._held = [(slot, slot.read()) for slot in slots]
@@ -136,7 +137,7 @@ class Held:
         self._contents = [(held, held.copy()) for held in contents]
 
     def restore(self) -> bool:
-        """Whether anything was put back."""
+        """Restores the contents. Returns whether any had changed."""
         changed = [(slot, held) for slot, held in self._held if slot.read() is not held]
         for slot, held in changed:
             slot.write(held)
@@ -149,7 +150,7 @@ class Held:
         return bool(changed) or found != []
 
 
-# How a container is reached: keys and positions.
+# The way to a container: keys and positions.
 Path = tuple[Any, ...]
 
 
@@ -191,14 +192,14 @@ def at(x: Any, path: Path) -> Any:
 
 
 class Place:
-    """Stands in a result for a list, dict or dataclass that is not the function's own: what a path
-    leads to, or `real`, which each call returns."""
+    """Represents, in a result, a list, dict or dataclass that the function has not made: the object
+    to which a path leads, or `real`, the same object in each call."""
 
     def __init__(self, path: Path | None, real: Any = None) -> None:
         self.path, self.real = path, real
 
     def of(self, outside: Any) -> Any:
-        """What it stands for; `outside`: where the path begins."""
+        """The object that it represents. `outside` is the object where the path begins."""
         return self.real if self.path is None else at(outside, self.path)
 
 
@@ -220,15 +221,16 @@ class Change(NamedTuple):
 
 
 def is_in_order(before: Collection[Any], now: Collection[Any]) -> bool:
-    """Whether the keys of a dict have the order that assignments give: none has been deleted and
+    """Whether assignments alone explain the order of a dict's keys: none has been deleted and
     assigned again."""
     kept, new = [key for key in before if key in now], [key for key in now if key not in before]
     return [*kept, *new] == list(now)
 
 
 def refuse_other_order(function: str, kind: type, before: Any, now: Any) -> None:
-    """Raises UnsupportedOpError if a function has deleted what a dict, or an object with these
-    attributes, holds, and assigned it again: its program would leave the order as it is."""
+    """Raises UnsupportedOpError if a function has deleted an item or attribute and assigned it
+    again: its program would not change the order. `before` and `now` are the dict or the
+    attributes."""
     if isinstance(now, dict) and not is_in_order(before, now):
         raise UnsupportedOpError(
             f"{function}: cannot trace a function that deletes what a {kind.__name__} holds and"
@@ -237,26 +239,26 @@ def refuse_other_order(function: str, kind: type, before: Any, now: Any) -> None
 
 
 class Contents:
-    """Lists and dicts as they were, to see what a function does to them."""
+    """Copies of lists and dicts, to find the changes that a function makes."""
 
     def __init__(self, x: Any) -> None:
         self._before = [(path, held, held.copy()) for path, held in containers(x)]
 
     @classmethod
     def of(cls, held: list[tuple[Any, Any]]) -> Contents:
-        """Makes one of pairs of a list or dict and its copy."""
+        """A Contents of pairs of a list or dict and its earlier copy."""
         self = cls(())
         self._before = [((), x, before) for x, before in held]
         return self
 
     def holds(self, x: Any) -> bool:
-        """Whether x holds one of these lists and dicts."""
+        """Whether x contains one of these lists and dicts."""
         known = {id(held) for _, held, _ in self._before}
         return any(id(held) in known for _, held in containers(x))
 
     def changes(self) -> list[Change] | None:
-        """What has been done to each, None if that cannot be told: a list is shorter, or the keys
-        of a dict have another order than assignments give."""
+        """The changes since the copies were made. None if they cannot be expressed: a list is
+        shorter, or the order of a dict's keys is not that of assignments (`is_in_order`)."""
         found = []
         for path, held, before in self._before:
             appended: list[Any] = []

@@ -1,5 +1,5 @@
-"""Threads to which a traced function gives work, itself or through a library. Traces belong to one
-thread: a traced array means nothing in another one."""
+"""Finds out whether a traced function, or a library that it calls, gives work to other threads. A
+trace belongs to one thread, and its arrays cannot be used in another one."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from rune_jit.tracing.segments import SegmentedTrace
 
 @contextmanager
 def noticed() -> Iterator[None]:
-    """While it lasts, a trace of this thread raises ThreadStartedError where code other than ours
-    gives work to another thread. In segments NumPy runs the rest of the call, and the other thread
-    gets NumPy's arrays."""
+    """A block in which a trace of this thread raises ThreadStartedError if code outside of rune_jit
+    gives work to another thread. In segments, NumPy runs the rest of the call instead, and the
+    other thread gets NumPy's arrays."""
     with _stand_ins.block():
         yield
 
 
 def _methods() -> Iterator[Place]:
-    """The methods that get what another thread is to run."""
+    """The methods that give work to other threads, with their replacements."""
     found = [(threading.Thread, "__init__")]
     if (module := sys.modules.get("concurrent.futures.thread")) is not None:
         found.append((module.ThreadPoolExecutor, "submit"))
@@ -58,7 +58,7 @@ def _noticing(kind: type, real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _is_called_by_us() -> bool:
-    """Whether the caller of `method`, beside Python's own code, is rune_jit's or NumPy's."""
+    """Whether rune_jit or NumPy has called `method`, perhaps through Python's own code."""
     frame: Any = sys._getframe(2)
     while frame is not None:
         filename = frame.f_code.co_filename

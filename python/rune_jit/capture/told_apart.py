@@ -1,6 +1,6 @@
-"""Functions that code tells apart from their copies in a trace: keys of a dict, members of a set,
-elements of a list of which the trace has no copy. They run as they are. Objects that code tells
-apart so have no copies in a program either: their calls run in segments."""
+"""Functions that code could tell apart from their copies in a trace: keys of a dict, members of a
+set, or elements of a list that the trace does not copy. Such functions are not copied. Objects that
+code could tell apart in this way are not copied either, so their calls run in segments."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from rune_jit.capture.objects import PLAIN
 from rune_jit.capture.state import places
 from rune_jit.errors import UnsupportedOpError
 
-# Those that traces have both copied and found in containers.
+# The functions that traces have both copied and found in containers.
 _known: weakref.WeakSet[types.FunctionType] = weakref.WeakSet()
-# Whether a function that has been looked up is a key.
+# By function: whether it is a key of a dict or a member of a set.
 _looked_up: weakref.WeakKeyDictionary[types.FunctionType, bool] = weakref.WeakKeyDictionary()
 
 
 def add(functions: Iterable[types.FunctionType]) -> None:
-    """Notes functions of which there must be no copies."""
+    """Notes functions that must not be copied."""
     _known.update(functions)
 
 
 class ToldApart:
-    """Which functions a trace must not copy."""
+    """Finds the functions and objects that a trace must not copy."""
 
     def __init__(self) -> None:
-        self._held: dict[int, types.FunctionType] = {}  # by containers, by id
-        self._copied: set[int] = set()  # ids of functions
-        self._keys: dict[int, Any] = {}  # objects that containers outside hold as keys, by id
+        self._held: dict[int, types.FunctionType] = {}  # functions in containers, by id
+        self._copied: set[int] = set()  # ids of the functions that have been copied
+        self._keys: dict[int, Any] = {}  # objects that are keys in containers outside, by id
 
     def holds(self, function: types.FunctionType) -> bool:
-        """Whether there must be no copy of a function."""
+        """Whether a function must not be copied."""
         return id(function) in self._held or function in _known
 
     def note_copy(self, function: types.FunctionType) -> None:
-        """Notes that there is a copy of a function."""
+        """Notes that a function has been copied."""
         self._copied.add(id(function))
 
     def note_code(self, function: types.FunctionType) -> None:
-        """Looks for functions that a function's code hands on, and for the containers that it
-        names: of a trace in segments, where nothing notes what code reads."""
+        """Searches a function's code for names of functions that it does not only call, and for
+        names of containers. For traces in segments, which do not record what code reads."""
         held, (names, variables, attributes) = function.__globals__, values_in(function.__code__)
         values = [held.get(name) for name in names]
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
@@ -58,7 +58,8 @@ class ToldApart:
         self.note(x for x in values if type(x) in (*_SEQUENCES, dict))
 
     def note(self, containers: Iterable[Any]) -> None:
-        """Notes that code may find in containers what they hold, and no copy of it."""
+        """Notes that code may find the functions and keys in these containers, which are not
+        copied."""
         for x in containers:
             if isinstance(x, _CONTAINERS):
                 items = [*x, *x.values()] if isinstance(x, dict) else x
@@ -66,20 +67,21 @@ class ToldApart:
             self._keys.update((id(key), key) for key in _keys_of(x))
 
     def are_met(self) -> bool:
-        """Whether the trace has copied a function that a container holds: the next trace of it does
-        not."""
+        """Whether the trace has copied a function that is in such a container. The next trace does
+        not copy the function."""
         found = [x for at, x in self._held.items() if at in self._copied]
         _known.update(found)
         return bool(found)
 
     def check(self) -> None:
-        """Raises UnsupportedOpError if it has."""
+        """Raises UnsupportedOpError if `are_met` is true."""
         if self.are_met():
             raise UnsupportedOpError("function: cannot copy what code compares")
 
     def refuse_keys(self, trace: Any, arguments: Any, made: Any) -> None:
-        """Raises UnsupportedOpError if a dict or set, outside or among what the trace has made, has
-        an object as a key of which the trace has a copy: the two are not equal."""
+        """Raises UnsupportedOpError if a dict or set has a key of which the trace has a copy, since
+        the copy is not equal to it. Looks at containers outside and in `made`, the objects that the
+        trace has made."""
         records = {id(x): type(x) for _, x in places(arguments)}
         kinds, rebind = {*records.values()}, trace.rebind
         if any(type(x) in kinds or rebind.has_copy_of(x) for x in self._keys.values()) or any(
@@ -97,8 +99,8 @@ _CONTAINERS = (*_SEQUENCES, dict, weakref.WeakKeyDictionary, weakref.WeakSet)
 
 
 def _keys_within(x: Any) -> Iterator[Any]:
-    """The objects that are keys of dicts and members of sets in x, or parts of such tuples, and
-    that equal themselves only."""
+    """The keys of dicts and members of sets in x, and the parts of keys that are tuples. Leaves out
+    those that can be equal to other objects."""
     yield from _keys_of(x)
     if isinstance(x, (list, tuple, dict)):
         for item in x.values() if isinstance(x, dict) else x:
@@ -123,8 +125,8 @@ def _parts(key: Any) -> Iterator[Any]:
 
 
 def _is_key(function: types.FunctionType) -> bool:
-    """Whether a function is a key of a dict or a member of a set, a weak one too. (To look at all
-    objects takes long.)"""
+    """Whether a function is a key of a dict or a member of a set, or of a weak one. Keeps the
+    answer, since the search looks at all objects."""
     known = _looked_up.get(function)
     if known is not None:
         return known

@@ -1,4 +1,4 @@
-"""The watch of a trace that no later call repeats."""
+"""The watch (guards.py) of a trace in segments, which no later call reuses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from rune_jit.capture.told_apart import ToldApart
 
 
 class Unwatched(Watch):
-    """Notes nothing."""
+    """A Watch that records nothing. It gives up the trace for objects whose methods must not get
+    traced arrays."""
 
     def __init__(self, function: Any, trace: Any) -> None:
         self._package = (getattr(function, "__module__", None) or "").split(".")[0]

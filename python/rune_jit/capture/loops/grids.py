@@ -6,7 +6,7 @@
                                                 x[i, j] = i
 
 Loops over `itertools.product` of ranges are treated likewise. If another function has one of these
-names, the innermost loop iterates over its result. positions.py has the functions that are called."""
+names, the innermost loop iterates over its result. The called functions are in positions.py."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Host calls in loops of the program. A first loop computes the arguments of all iterations. Then the
-host makes all calls. A second loop uses the results."""
+"""Host calls in loops of the program. A first loop computes the arguments of all iterations. Then
+the host makes all calls. A second loop uses the results."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def call_for_all(trace: Trace, numbers: Range, call: HostCall, stacked: Stacked)
 
 
 class _Rows:
-    """The function that makes a call for all iterations. Arguments that vary have a row for each."""
+    """Makes a host call for all iterations. Arguments that vary have a row for each."""
 
     def __init__(self, call: HostCall, count: int, varies: list[bool]) -> None:
         self._function, self._types = call.function, call.types

@@ -83,8 +83,8 @@ def _variables(function: ast.FunctionDef) -> Names:
 
 
 def stored(nodes: Iterable[ast.AST]) -> Names:
-    """The names that are assigned anywhere in the nodes, also in functions. Leaves out the variables
-    of comprehensions."""
+    """The names that are assigned anywhere in the nodes, also in inner functions. Leaves out the
+    variables of comprehensions."""
     found: set[str] = set()
     for node in nodes:
         nodes = list(walk(node))

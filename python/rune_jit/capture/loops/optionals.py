@@ -9,8 +9,8 @@ read. Two new variables hold the value that the loop assigns last, and whether i
                                                 .hit best = True
                                         if .hit best: best = .last best
 
-An inner loop is followed by `best = .chosen(.hit best, .last best, best)` instead. There the program
-assumes that the loop assigns the variable, and Python runs the calls in which it does not."""
+After an inner loop, the last line is `best = .chosen(.hit best, .last best, best)`. There the
+program assumes that the loop assigns the variable. Python runs the calls in which it does not."""
 
 from __future__ import annotations
 

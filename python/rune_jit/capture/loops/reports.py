@@ -1,5 +1,5 @@
-"""Statements in loops that only report something: `print`, warnings, logging. If data decide whether
-such a statement runs, the program leaves it out and checks whether it would have run. If it would,
+"""Statements in loops that only report something: `print`, warnings, logging. If data decide about
+such a statement, the program leaves it out and checks whether it would have run. If it would,
 Python runs the call from its start, as for `raise` (raises.py):
 
     if x[i] > limit:                    if x[i] > limit:
