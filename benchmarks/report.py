@@ -160,6 +160,7 @@ GROUPS = {
         "partition_loops",
         "widen_narrow_floats",
         "decompose",
+        "divide_by_reciprocals",
         "eliminate_dead_instructions",
     ),
 }

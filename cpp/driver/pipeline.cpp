@@ -11,6 +11,7 @@
 #include "graph/text.h"
 #include "graph/verify.h"
 #include "lower/passes/decompose.h"
+#include "lower/passes/divide_by_reciprocals.h"
 #include "lower/passes/eliminate_dead_instructions.h"
 #include "lower/passes/lower_kernel.h"
 #include "lower/passes/partition_loops.h"
@@ -142,6 +143,7 @@ constexpr Pass kPipeline[] = {
     {"partition_loops", kLowered, kLowered, for_each_kernel<lower::partition_loops>},
     {"widen_narrow_floats", kLowered, kLowered, for_each_kernel<lower::widen_narrow_floats>},
     {"decompose", kLowered, kLowered, for_each_kernel<lower::decompose>},
+    {"divide_by_reciprocals", kLowered, kLowered, for_each_kernel<lower::divide_by_reciprocals>},
     {"eliminate_dead_instructions", kLowered, kLowered,
      for_each_kernel<lower::eliminate_dead_instructions>},
 };

@@ -230,8 +230,24 @@ def test_choices_are_of_one_dtype() -> None:
         return np.select([m, ~m], [x, m], 1), np.select([m], [x], 3), np.select([m], [m], 2.5)
 
     assert_matches(rune_jit.jit(functions, fallback="error")(large, mask), functions(large, mask))
+    x = np.ones(2, np.float32)
+    for number in (2, 2.5, True, np.int64(3), np.float32(1)):
+        found = rune_jit.jit(np.select, fallback="error")([mask], [x], number)
+        assert_matches(found, np.select([mask], [x], number))
     with pytest.raises(TypeError, match="invalid entry 0 in condlist"):
         rune_jit.jit(lambda x, m: np.select([x], [m]), fallback="error")(large, mask)
+
+
+@pytest.mark.parametrize("index", [0, slice(4), (0, 0), [0], (None, 0)])
+def test_numbers_have_no_items(index: Any) -> None:
+    def read(x: Any) -> Any:
+        try:
+            return x.min()[index]
+        except IndexError as error:
+            return x + len(str(error))
+
+    x = np.arange(3.0)
+    assert_matches(rune_jit.jit(read, fallback="error")(x), read(x))
 
 
 def test_writes_of_nothing_to_nothing() -> None:

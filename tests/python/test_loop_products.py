@@ -132,3 +132,13 @@ def test_products_leave_the_loop(function: Callable[..., np.ndarray]) -> None:
     before, _, loop = str(lowered.graph).partition("loop_nest")
     assert "contract" in before
     assert "contract" not in loop.split("end_loop")[0]
+
+
+def test_empty_arrays_that_loops_read_are_not_written_before() -> None:
+    def add(x: np.ndarray, a: np.ndarray, k: int, n: int) -> np.ndarray:
+        for i in range(n):
+            x = x + a[:, :0][k] @ a[i, :0] + x[i]
+        return x
+
+    args = np.arange(7.0), np.arange(49.0).reshape(7, 7), 3, 7
+    np.testing.assert_array_equal(rune_jit.jit(add)(*args), add(*args))

@@ -331,3 +331,28 @@ def test_changing_strings_do_not_make_a_program_each() -> None:
 
     jitted = follow(Named, _rows, 20)
     assert jitted.cache_info().misses < 16
+
+
+def test_arrays_that_a_loop_writes_to_are_written_once_an_iteration() -> None:
+    class Counter:
+        def __init__(self) -> None:
+            self.a, self.limit, self.start = np.arange(4.0), 0, np.arange(4) * 1j
+
+        def step(self, x: np.ndarray, log: list[complex]) -> None:
+            if float(x[0]) < self.limit:
+                self.a[0] = float(x[0])
+            else:
+                log.append(complex(self.start[0]))
+            if x.size and not x[0]:
+                log.append(2.0)
+            else:
+                for _ in x:
+                    self.a[1] = self.a.argmax()
+
+    for size in (4, 5):
+        ours, theirs = Counter(), Counter()
+        step = rune_jit.jit(ours.step)
+        for _ in range(3):
+            step(np.ones(size), [])
+            theirs.step(np.ones(size), [])
+            assert_matches(ours.a, theirs.a)

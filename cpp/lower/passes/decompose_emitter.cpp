@@ -131,18 +131,18 @@ Value clamp(Value x, double lo, double hi) {
   return where(less(hi, above), hi, above);
 }
 
-Value any_greater(Value integers, Literal bound) {
-  Value largest = integers;
-  for (int lanes = integers.lanes(); lanes > 1;) {
-    const int half = (lanes + 1) / 2;
-    Ints low(half), high(half);
-    std::iota(low.begin(), low.end(), 0);
-    std::iota(high.begin(), high.end(), lanes - half);
-    Emitter& e = *integers.emitter;
-    largest = apply(AluOp::Max, {e.shuffle(largest, low), e.shuffle(largest, high)});
-    lanes = half;
+Value any(Value bools) {
+  // In this form LLVM recognises the question, and answers it by one instruction.
+  Emitter& e = *bools.emitter;
+  const int lanes = bools.lanes();
+  Value found = bools;
+  for (int width = lanes; width > 1;) {
+    width = (width + 1) / 2;
+    Ints others(lanes);
+    for (int lane = 0; lane < lanes; ++lane) others[lane] = (lane + width) % lanes;
+    found = found | e.shuffle(found, others);
   }
-  return less(bound, largest);
+  return lanes == 1 ? found : e.shuffle(found, {0});
 }
 
 double Format::smallest_normal() const {

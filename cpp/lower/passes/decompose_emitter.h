@@ -166,8 +166,8 @@ Value constant_like(Value x, Literal number);
 Value polynomial(Value x, std::span<const double> coefficients);
 // lo if x < lo, hi if x > hi, else x; NaN stays.
 Value clamp(Value x, double lo, double hi);
-// Whether a lane of the integer vector is greater than `bound`, as a scalar.
-Value any_greater(Value integers, Literal bound);
+// Whether a lane is true, as a scalar.
+Value any(Value bools);
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();

@@ -214,7 +214,7 @@ Value of_angle(Value x, Function function) {
   const Value size = from_bits(size_bits);
   const uint64_t bound = Scalar::of(x.dtype(), trig_table_of(x).moderate).bits();
   const Value result = e.acc(function(reduce_moderate(size)));
-  e.if_(any_greater(size_bits, bound));
+  e.if_(any(less(bound, size_bits)));
   const Value invalid = less_equal(format_of(x).infinity_bits(), size_bits);
   const Value huge = where(invalid, kNan, function(reduce_huge(size)));
   e.assign(result, where(less(bound, size_bits), huge, result));

@@ -137,11 +137,14 @@ class Verifier {
                "`: differs from the kernel that its launches have in common");
   }
 
+  // Nothing computes arrays without elements, and whoever takes one reads nothing.
+  bool is_empty(Value v) const { return max_elements(graph_[v].shape()) == 0; }
+
   // Fills writers_.
   void check_data_flow() {
     for (int64_t i = 0; i < num_items(); ++i) {
       for (const Value v : accesses_[i].reads)
-        if (!is_given(graph_[v]) && !writers_.count(v))
+        if (!is_given(graph_[v]) && !writers_.count(v) && !is_empty(v))
           report(item_text(i), ": reads ", text(v), " before an earlier item wrote it");
       for (size_t w = 0; w < accesses_[i].writes.size(); ++w) {
         const Value v = accesses_[i].writes[w];
@@ -171,7 +174,7 @@ class Verifier {
       const Value v = schedule_.outputs[i];
       if (v.id >= graph_.size()) {
         report("output ", i, " is ", text(v), ", which does not exist");
-      } else if (!writers_.count(v) && max_elements(graph_[v].shape()) > 0) {
+      } else if (!writers_.count(v) && !is_empty(v)) {
         report("output ", i, ": nothing writes ", text(v));
       }
     }

@@ -214,7 +214,8 @@ class Signatures:
                 return known
             trial = self._trials.get(shared.call.key)
             if trial is None and may_fall_back and shared.call.key not in self._judged:
-                trial = self._trials[shared.call.key] = Trial()  # to find it takes time, too
+                trial = Trial(traced.has_loops)  # to find it takes time, too
+                self._trials[shared.call.key] = trial
             if trial is not None:
                 if trial.is_over:
                     self.end_trial(shared.call.key)
@@ -270,7 +271,7 @@ class Signatures:
                     self._notes[call.key] = [report, *traced.loops]
                     self._reports.once(report, SlowCompilationWarning, user_site())
             if may_fall_back and _may_be_slow(call, traced):
-                self._trials[call.key] = Trial()
+                self._trials[call.key] = Trial(traced.has_loops)
         except (ValuesNeeded, StateFound):
             self.misses -= 1
             raise

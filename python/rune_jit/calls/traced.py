@@ -69,6 +69,7 @@ class Traced(NamedTuple):
     met: Met | None = None  # of a program: what tells whether it is right for other objects
     leaves_usual: bool = False  # that of LoopPlans
     numbers: Numbers | None = None  # that are drawn before each run
+    has_loops: bool = False  # whether it has loops of the program
 
     @property
     def has_room(self) -> bool:
@@ -449,6 +450,7 @@ def _finish(
         0 if trace.has_guessed else trace.conditions,
         leaves_usual=trace.loops is not None and trace.loops.plans.leaves_usual,
         numbers=trace.draws.numbers(),
+        has_loops=trace.loops is not None and trace.loops.rolled > 0,
     )
 
 

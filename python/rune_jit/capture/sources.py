@@ -16,12 +16,20 @@ import numpy as np
 from rune_jit.capture import shim
 from rune_jit.capture.creation import writable
 from rune_jit.capture.names import names_in
-from rune_jit.capture.stand_ins import OF_CLASSES, Scalar
+from rune_jit.capture.stand_ins import OF_CLASSES, Scalar, class_of
 from rune_jit.errors import ConcretizationError, DataDependentShapeError
 from rune_jit.rules.coercions import refuse
 from rune_jit.rules.table import implements, named
 
 _copies: dict[int, Any] = {}  # by id of what they stand for: functions and modules of NumPy
+
+
+def _type(*args: Any) -> Any:
+    return class_of(args[0]) if len(args) == 1 else type(*args)
+
+
+# Python's functions that ask for the class of an object, which may be traced.
+_BUILTINS = {**OF_CLASSES, "type": _type}
 
 
 def _inside(value: Any) -> Any:
@@ -57,7 +65,7 @@ def _copy_of(function: types.FunctionType) -> types.FunctionType:
     copy.__kwdefaults__ = function.__kwdefaults__
     _copies[id(function)] = copy  # it may call itself
     read = names_in(function.__code__)
-    names |= {name: OF_CLASSES[name] for name in read & OF_CLASSES.keys()}
+    names |= {name: _BUILTINS[name] for name in read & _BUILTINS.keys()}
     for name in read & function.__globals__.keys():
         names[name] = _inside(function.__globals__[name])
     return copy

@@ -249,10 +249,11 @@ class Type(Class):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if len(args) != 1 or kwargs:
             return type(*args, **kwargs)
-        return self._stand_in_of(_class_of(_real(args[0])))
+        return self._stand_in_of(class_of(_real(args[0])))
 
 
-def _class_of(x: Any) -> Any:
+def class_of(x: Any) -> Any:
+    """The class that NumPy's program would see: a number's, or np.ndarray."""
     if type(x) is Selection:
         return np.ndarray
     if type(x) is not Tracer:
@@ -269,7 +270,7 @@ def _isinstance(x: Any, kinds: Any) -> bool:
         x = 0
     if type(x) not in (Tracer, Selection):
         return isinstance(x, kinds)
-    kind = _class_of(x)
+    kind = class_of(x)
     of_x = isinstance(_ARRAY if kind is np.ndarray else kind(0), kinds)  # protocols see attributes
     if kind is not np.ndarray and x._value is not None:
         unsure = x._trace.builder.unsure_kind(x._value)
@@ -281,7 +282,7 @@ def _isinstance(x: Any, kinds: Any) -> bool:
 def _hasattr(x: Any, name: str) -> bool:
     if type(x) is not Tracer:
         return hasattr(x, name)
-    return any(name in vars(base) for base in _class_of(x).__mro__)
+    return any(name in vars(base) for base in class_of(x).__mro__)
 
 
 def _getattr(x: Any, name: str, *default: Any) -> Any:

@@ -1,5 +1,5 @@
-"""Decides whether a name surely stands for an array of its own after a loop. If data decide which
-array a function returns, the result is a copy."""
+"""Finds out whether two names, or a name and a list, may share an array after a loop. A compiled
+loop returns copies, so it would lose the sharing."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from rune_jit.tracing.tracer import Tracer
 
 
 class Kind(enum.IntEnum):
-    """What an expression is, as far as its source tells; the least of several is that of all."""
+    """What an expression surely yields. If one of several expressions gives the value, its kind is
+    the least of theirs."""
 
-    OTHER = 0  # perhaps an array that there is already, or a view of one
+    OTHER = 0  # anything: perhaps an array that exists already, or a view of one
     NEW = 1  # a new array, or a number
     NUMBER = 2
 
 
 _NUMBERS = frozenset(("int", "float", "bool", "len", "round", "ord"))
-# The names of functions that make random numbers (streams.py).
+# The names of functions that draw one random number (streams.py adds them).
 NUMBERS_OF_SAMPLERS: set[str] = set()
 _OF_NUMBERS = frozenset(("abs", "min", "max", "sum", "pow", "divmod"))
 _NEW_METHODS = (
@@ -44,7 +45,7 @@ _NEW_FUNCTIONS = (
 )
 _NEW = frozenset(f"{_NEW_METHODS} {_NEW_FUNCTIONS}".split())
 _METHODS = frozenset(_NEW_METHODS.split())
-# Of all elements of an array, they make a number.
+# Functions and methods that reduce an array to a number, unless they get an axis.
 _OF_ALL_NAMES = "sum mean max min argmax argmin std var prod all any item median norm"
 _OF_ALL = frozenset(_OF_ALL_NAMES.split())
 
@@ -53,7 +54,7 @@ _RANGE = ast.parse("range(0)", mode="eval").body
 
 
 class Aliases:
-    """The arrays that names may stand for after a loop."""
+    """The names that may share an array after a loop."""
 
     def __init__(
         self,
@@ -62,16 +63,17 @@ class Aliases:
         stacks: Collection[str] = (),
         numbered: Collection[str] = (),
     ) -> None:
-        """`results` are names that are read after the loop, `stacks` those of lists of numbers and
-        of tuples of numbers that it changes and reads, `numbered` those of arrays that are told
-        apart (same_arrays.py)."""
+        """`results` are the names that are read after the loop. `stacks` are the lists of numbers,
+        or of tuples of numbers, that the loop both changes and reads. `numbered` are names that
+        may share arrays because same_arrays.py keeps track of them."""
         self._stacks = stacks
         self._loop, self._results = loop, [name for name in results if name not in numbered]
         self.appended = appended_only(loop)
-        # By name, what is assigned (None: in another way), and what is added by `name += ...`.
+        # By name: the expressions that are assigned to it (None: one that is not known), and the
+        # expressions that `name += ...` adds.
         self._values: dict[str, list[ast.expr | None]] = {}
         self._added: dict[str, list[ast.expr]] = {}
-        self._iterated: list[tuple[str, ast.expr]] = []  # names, and over what
+        self._iterated: list[tuple[str, ast.expr]] = []  # loop variables, and what they run over
         for x in walk(loop):
             if isinstance(x, ast.AugAssign) and isinstance(x.target, ast.Name):
                 self._added.setdefault(x.target.id, []).append(x.value)
@@ -85,8 +87,8 @@ class Aliases:
         self._known: dict[Any, tuple[bool, bool, Reads]] = {}
 
     def are_possible(self, given: Mapping[str, Any], find: Find) -> bool:
-        """Whether the loop, of what names stand for before it, may leave an array to a name that is
-        another one's, too, or give one to a list. `find` finds the functions that it calls."""
+        """Whether a result may share its array with another name or a list after the loop. `given`
+        are the values of the names before the loop; `find` finds the functions that it calls."""
         key = tuple([(name, type(x), getattr(x, "ndim", None)) for name, x in given.items()])
         known = self._known.get(key)
         if known is None or not are_as_read(known[2], find):
@@ -101,19 +103,20 @@ class Aliases:
         return may_be or (are_replaced and not self._replaces(given))
 
     def kinds(self, given: Mapping[str, Any], scope: Scope) -> _Kinds:
-        """The kinds of the loop's expressions, where names stand for what is given."""
+        """The kinds of the loop's expressions, if `given` are the values before the loop."""
         return _Kinds(self._values, self._added, self._iterated, given, self._stacks, scope)
 
     def values_of(self, name: str) -> list[ast.expr] | None:
-        """What the loop assigns to a name; None if other statements than `name = value` do."""
+        """The expressions that the loop assigns to a name. None if it assigns anything to the name
+        by another statement than `name = value`."""
         values = self._values.get(name, [])
         is_other = name in self._added or any(name == x for x, _ in self._iterated)
         return None if is_other or None in values else values  # type: ignore[return-value]
 
     def _keeps_lists(self, kinds: _Kinds, given: Mapping[str, Any]) -> bool:
-        """Whether the lists among the names get nothing but numbers."""
+        """Whether the loop stores no array that exists already in a list."""
         lists = {name for name, x in given.items() if type(x) is list} - {*self._stacks}
-        known: set[int] = set()  # uses that do no more than that
+        known: set[int] = set()  # uses of lists that surely store no such array
         for x in walk(self._loop) if lists else ():
             if isinstance(x, ast.Call) and len(x.args) == 1:
                 is_append = isinstance(x.func, ast.Attribute) and x.func.attr == "append"
@@ -140,12 +143,13 @@ class Aliases:
         )
 
     def _replaces(self, given: Mapping[str, Any]) -> bool:
-        """Whether all names of arrays that are assigned surely stand for others after the loop."""
+        """Whether the loop surely assigns each name that it may assign and that is an array now."""
         always = assigned_always(self._loop)
         names = [x for x in self._results if x in self._values and is_array(given.get(x))]
         return all(name in always for name in names) and self._runs(given)
 
     def _runs(self, given: Mapping[str, Any]) -> bool:
+        """Whether the loop surely has an iteration."""
         if not isinstance(self._loop, ast.For) or not _is_range(self._loop.iter):
             return False
         if any(isinstance(x, ast.Call) and not _is_range(x) for x in walk(self._loop.iter)):
@@ -153,7 +157,7 @@ class Aliases:
         code = compile(ast.Expression(self._loop.iter), "<range>", "eval")
         try:
             return len(eval(code, {"range": range}, dict(given))) > 0
-        except Exception:  # of what is no number
+        except Exception:  # an argument is no integer
             return False
 
     def _iterate(self, target: ast.expr, over: ast.expr) -> None:
@@ -192,7 +196,7 @@ class Aliases:
 
 
 class _Kinds:
-    """The kinds of a loop's expressions, where names stand for what they are given."""
+    """The kinds of a loop's expressions, if names have given values before it."""
 
     def __init__(
         self,
@@ -216,17 +220,18 @@ class _Kinds:
         return name in self._values
 
     def may_be_others(self, name: str) -> bool:
-        """Whether the loop may assign the name an array that is another one's."""
+        """Whether the loop may assign the name an array that exists already."""
         return any(self.of(x) == Kind.OTHER for x in self._values.get(name, ()))
 
     def is_new(self, x: ast.expr) -> bool:
-        """Whether an expression is a number or a new array, or a tuple or list of such."""
+        """Whether an expression is a number, a new array, or a tuple or list of these."""
         if isinstance(x, (ast.Tuple, ast.List)):
             return all(map(self.is_new, x.elts))
         return self.of(x) >= Kind.NEW
 
     def _find_numbers(self) -> None:
-        """Finds the names that stand for numbers, as far as all that is assigned to them tells."""
+        """Finds the names to which nothing but numbers is assigned. Begins with all names that are
+        no arrays before the loop, and removes names until none has to be removed."""
         names = self._given.keys() | self._values.keys()
         self._numbers = {name for name in names if not is_array(self._given.get(name))}
         while True:
@@ -241,10 +246,11 @@ class _Kinds:
             self._numbers -= others
 
     def of(self, x: ast.expr | None) -> Kind:
+        """The kind of an expression; None stands for one that is not known."""
         if isinstance(x, ast.Constant) or (x is not None and item_of(x) in self._stacks):
             return Kind.NUMBER
         if isinstance(x, ast.Name):
-            # (An array that a name stands for is no new one.)
+            # (The array that a name stands for exists already.)
             return Kind.NUMBER if x.id in self._numbers else Kind.OTHER
         if isinstance(x, (ast.BinOp, ast.UnaryOp, ast.Compare)):
             parts = [y for y in ast.iter_child_nodes(x) if isinstance(y, ast.expr)]
@@ -300,7 +306,7 @@ _NUMBER, _SOME_ARRAY = 0.0, np.empty((0,) * 20)
 
 
 def _returned(function: types.FunctionType, given: Sequence[Kind], scope: Scope) -> Kind:
-    """What a function returns, if it is given arguments of these kinds."""
+    """The kind of what a function returns, if its arguments are of the kinds in `given`."""
     code = function.__code__
     body = body_of(function) if scope.depth < DEEPEST else None
     if body is None or code.co_kwonlyargcount or len(given) > code.co_argcount:
@@ -318,7 +324,8 @@ def _returned(function: types.FunctionType, given: Sequence[Kind], scope: Scope)
 
 
 def item_of(x: ast.expr) -> str | None:
-    """The name of the list of which an expression is an item, or a part of an item."""
+    """The name of the list that an expression takes an item, or a part of an item, from. None if
+    it does not do that."""
     while isinstance(x, ast.Subscript):
         x = x.value
         if isinstance(x, ast.Name):
@@ -333,11 +340,12 @@ def item_of(x: ast.expr) -> str | None:
 
 
 def is_array(x: Any) -> bool:
+    """Whether a value is an array, traced or not, and no scalar."""
     return isinstance(x, np.ndarray) or (type(x) is Tracer and not x._storage.scalar)
 
 
 def appended_only(loop: ast.stmt) -> frozenset[str]:
-    """The names of lists of which a loop does no more than append values to them."""
+    """The names of the lists that a loop uses in no other way than to append to them."""
     nodes = [x for x in walk(loop)]
     lists = [
         x.value.func.value  # type: ignore[attr-defined]

@@ -1,5 +1,5 @@
-"""Loops of calls in segments that are programs of their own. Such a loop becomes a function, which
-is compiled like any other and called with the values of the loop's names.
+"""Loops that run apart: if a function runs in segments, each of its loops can be compiled as a
+function of its own. This function gets the values of the loop's names.
 
     d = np.zeros((n, m))                    def loop(a, b, d, n, m):
     for i in range(1, n):                       for i in range(1, n):
@@ -54,32 +54,32 @@ from rune_jit.errors import RuneJitError
 from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.segments import SegmentedTrace
 
-# Called with a function, a device and a fallback, it makes a jitted function. calls/jit.py sets it.
+# Makes a jitted function of a function, a device and a fallback. calls/jit.py sets it.
 compiler: Callable[[types.FunctionType, str, str], Any] | None = None
 
-# An integer that has had this many values becomes an element of an array, so that not each value
-# has a program of its own.
+# An integer that has had more than this many values becomes an element of an array. Otherwise each
+# value would need a program of its own.
 _MANY = 3
 _MOST_SIGNATURES = 8
 # How many bytes of arrays may be copied at each call of a loop that draws random numbers.
 _MOST_RESTORED = 2**26
-# How many calls of a new function may trace and compile.
+# How many of a loop's first calls may trace and compile: if they run as one program, in segments.
 _NEW, _TRIED = 3, 10
-# As often a loop that has never run apart is looked at.
+# How often a loop that has never run apart is examined.
 _MOST_LOOKS = 10
 
 
-# Names of the parameters that make lists longer.
+# Names of the parameters of the loop's function that are helpers for growing lists.
 _GROWING, _STACK, _FILLED = "_rune_growing", "_rune_stack", "_rune_filled"
-_LEAST_ROWS = 256  # for which a stack has room
+_LEAST_ROWS = 256  # the least estimate of a growing list's rows
 
 
 class LoopApart:
-    """A loop of a function whose calls run in segments."""
+    """A loop of a function that runs in segments, and the functions that it has become."""
 
     def __init__(self, loop: Loop, device: str) -> None:
         self._device = device
-        self._functions: dict[Any, Any] = {}  # by parameters, and which are elements of arrays
+        self._functions: dict[Any, Any] = {}  # jitted ones, by the key that `_call` makes
         self._values: dict[str, set[int]] = {}  # of integers, by name
         self._misses: dict[int, int] = {}  # by function: how often it has been traced
         self._calls = self._looks = 0
@@ -92,22 +92,23 @@ class LoopApart:
         self._original = loop
         self._random: Drawing | Streams | None = None  # where its random numbers come from
         self._has_streams = True
-        # Calls that may be of functions of Python's library, and what takes their place.
+        # Calls that may call functions of Python's library, and the functions that they do call.
         self._of_library = calls_of(loop.original) if loop.original is not None else []
         self._called: tuple[str | None, ...] = ()
-        self._dicts: dict[str, type] = {}  # and sets, that the loop makes longer
+        self._dicts: dict[str, type] = {}  # the dicts and sets that the loop makes longer
         self._shared: SharedArrays | None = None
         self._use(loop)
 
     def _use(self, loop: Loop) -> None:
+        """Makes `loop` the one that runs: the original, or what one of the finders made of it."""
         self._loop = loop
         original = [loop.original] if loop.original is not None else []
         self._names = sorted(loaded(original) | stored(original))
         self._assigned = assigned_always(loop.original) | {VALUE, LEFT}
-        # Lists that the loop does no more than append to: the function makes them longer.
+        # Growing lists: first those that the loop only appends to,
         self._appended = appended_only(loop.original) if loop.original is not None else frozenset()
         self._capacities = {name: Capacity() for name in self._appended}
-        # Those that it reads, too.
+        # then those that it reads as well.
         self._stacks = stacks_of(loop.original) if loop.original is not None else {}
         self._capacities |= {name: Capacity(is_stack=True) for name in self._stacks}
         numbered = self._shared.names if self._shared is not None else ()
@@ -116,16 +117,17 @@ class LoopApart:
             if loop.original is not None
             else None
         )
-        # (Also what it iterates over, and handlers, which run where an iteration raises.)
+        # (These include the iterable, and the handlers, which run when an iteration raises.)
         self._uses = uses_of(original)
 
     @property
     def is_used(self) -> bool:
+        """Whether the loop has run apart and still may."""
         return self._calls > 0 and not self.is_refused
 
     def run(self, trace: SegmentedTrace, frame: Any) -> tuple[Any, ...] | None:
-        """Runs the loop; what the names that are read after it stand for. None if it does not run
-        apart. Raises what the loop raises."""
+        """Runs the loop. Returns the values of the names that are read after it, or None if it has
+        not run apart. Raises what the loop raises."""
         if self.is_refused or compiler is None or trace.gave_up:
             return None
         held = frame.f_locals
@@ -191,7 +193,7 @@ class LoopApart:
         given |= {name: items_of(x) for name, x in sorted(lists.items()) if name in self._stacks}
         with Memory(trace, given) as memory:
             values, code = memory.values, frame.f_code
-            for name in self._stacks.keys() & growing.keys():  # which hold traced numbers, perhaps
+            for name in self._stacks.keys() & growing.keys():  # (they may hold traced numbers)
                 fill_again(growing[name][0], values[name])
             try:
                 results = (
@@ -199,7 +201,7 @@ class LoopApart:
                     if self._random is None
                     else self._call_random(trace, methods, values, growing, module, code)
                 )
-            finally:  # also of loops that raise
+            finally:  # (a loop that raises has printed and appended, too)
                 show(printed.values())
                 if self._shared is not None:
                     objects = self._shared.objects(given)
@@ -212,14 +214,15 @@ class LoopApart:
             return memory.inside(results)
 
     def _are_others(self, held: Any, module: dict[str, Any]) -> bool:
-        """Whether the loop's dicts or functions of Python's library are others than those that have
-        been looked at."""
+        """Whether the loop has other dicts, or calls other functions of Python's library, than when
+        it was examined."""
         if self._of_library and names_of(self._of_library, held, module) != self._called:
             return True
         return any(type(held.get(name)) is not of for name, of in self._dicts.items())
 
     def _find_algorithms(self, held: Any, module: dict[str, Any]) -> None:
-        """Finds out which functions of Python's library have others in their place."""
+        """Finds out which functions of Python's library and which dicts the loop uses. Replaces
+        their calls by calls that can be compiled."""
         loop = self._original
         assert loop.original is not None
         self._called = names_of(self._of_library, held, module)
@@ -231,8 +234,8 @@ class LoopApart:
         self._use(loop)
 
     def _find_shared(self, trace: SegmentedTrace, held: Any, scope: Callable[[str], Any]) -> None:
-        """Finds out whether names that are read after the loop, and items of lists, may stand for
-        the same arrays."""
+        """Finds out whether names that are read after the loop, or items of lists, may share
+        arrays."""
         loop, self._shared = self._loop, None
         if loop.original is None or self._aliases is None:
             return
@@ -250,7 +253,7 @@ class LoopApart:
     def _shared_results(
         self, results: tuple[Any, ...], objects: dict[int, Any], memory: Memory
     ) -> tuple[Any, ...]:
-        """The results, with the arrays that lists and other names have, too."""
+        """The results, where names with equal numbers get one array (same_arrays.py)."""
         assert self._shared is not None
         names = self._loop.results[: -len(self._shared.numbers) or None]
         number_of = dict(zip(self._shared.results, results[len(names) :], strict=True))
@@ -270,7 +273,7 @@ class LoopApart:
             found = Drawing(draws)
         self._random = found
         if found is not None:
-            # (Handlers may run after some of the numbers have been drawn.)
+            # (An exception may occur between draws, and its handler would go on.)
             is_guarded = loop is not None and any(map(is_transparent, walk(loop)))
             self.is_refused |= is_guarded or bool(self._stacks)
             self._use(self._loop._replace(original=found.loop, uses=uses_of([found.loop])))
@@ -284,8 +287,8 @@ class LoopApart:
         module: dict[str, Any],
         code: types.CodeType,
     ) -> tuple[Any, ...] | None:
-        """Draws random numbers and runs the loop. None if it has to run as it is: then what it
-        changes is what it was."""
+        """Draws random numbers and runs the loop. None if Python has to run the loop; the arrays,
+        lists and generators are then as before the call."""
         assert self._random is not None
         restore = _restoring(values, lists)
         given = {name: x for name, x in values.items() if name in self._names}
@@ -301,11 +304,11 @@ class LoopApart:
                 drawn.restore()
                 if not isinstance(error, Exception):
                     raise
-                # (What the loop itself raises it raises again.)
+                # (If the loop itself raised, it raises again when Python runs it.)
                 if isinstance(error, RuneJitError) and type(self._random) is Streams:
                     self._has_streams, self._random, self._calls = False, None, 0
                     self._functions.clear()
-                    self._use(self._original)  # (it is looked at again)
+                    self._use(self._original)  # (it is examined again)
                 return None
             count = len(self._loop.results)
             if drawn.finish([*results[count:]]):
@@ -336,7 +339,7 @@ class LoopApart:
             if self._random is not None and drawn is not None:
                 parts, fallback = self._random.parts(drawn.key), self._random.fallback
                 if self._prints is not None:
-                    fallback = "error"  # (Where it raises, the loop runs again as it is.)
+                    fallback = "error"  # (If the program raises, Python runs the loop again.)
             parts.results[:0] = self._loop.results
             made = _function(parts, [*given], elements, stacks, module, code)
             assert compiler is not None
@@ -359,15 +362,15 @@ class LoopApart:
     def _look(
         self, given: dict[str, Any], scope: Callable[[str], Any], module: dict[str, Any]
     ) -> None:
-        """Raises Refused unless all that the loop reaches is what it is given, numbers, modules and
-        functions: the call may have stored traced values in objects and containers, and what it has
-        written to arrays may wait."""
+        """Raises Refused if the loop reaches more than its arguments, numbers, modules and
+        functions. Other objects may hold traced values, or arrays with writes that are pending."""
         effects = Effects()
         effects.look(self._uses, given, scope, module)
         if effects.reaches_others_than(given.values()):
             raise Refused("it uses objects")
 
     def _varies(self, name: str, x: Any) -> bool:
+        """Whether x is an integer and the name has had many values, with this one."""
         if type(x) is not int or not -(2**62) < x < 2**62:
             return False
         seen = self._values.setdefault(name, set())
@@ -376,7 +379,8 @@ class LoopApart:
         return len(seen) > _MANY
 
     def _note(self, trace: SegmentedTrace, function: Any) -> None:
-        """Notes how a call has run: with a program for each length, the loop runs as before."""
+        """Notes how a call has run. Refuses the loop for later calls if it has compiled too many
+        programs, for example one for each length of an array."""
         self._calls += 1
         info = function.cache_info()
         is_tried = self._calls <= (_TRIED if info.segmented else _NEW)
@@ -388,12 +392,13 @@ class LoopApart:
 
 
 def _finding(given: dict[str, Any], scope: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Finds the value of a name in `given`, or else in the scope."""
     return lambda name: given[name] if name in given else scope(name)
 
 
 def _restoring(values: dict[str, Any], lists: Lists) -> Callable[[], None] | None:
-    """Makes the arrays among the values and the lists what they are now. None if there are too many
-    elements to copy them at each call."""
+    """Returns a function that gives the arrays and lists the contents that they have now. None if
+    the arrays are too large to be copied at each call."""
     parts = [y for x in values.values() for y in (x if type(x) is tuple else (x,))]
     arrays = [x for x in parts if isinstance(x, np.ndarray) and x.flags.writeable]
     if sum(x.nbytes for x in arrays) > _MOST_RESTORED:
@@ -418,8 +423,9 @@ def _function(
     module: dict[str, Any],
     code: types.CodeType,
 ) -> types.FunctionType:
-    """The loop as a function of names; `elements` are integers that come as elements of arrays,
-    `lists` those that become longer, with the size of an item of those that the loop reads."""
+    """The loop as a function whose parameters are `names`. `elements` are the integers that come as
+    elements of arrays. `lists` are the growing lists: the size of an item if the loop reads the
+    list, else None."""
     body = [assign(name, call("int", load(name))) for name in sorted(elements)]
     returned: ast.expr = ast.Tuple([load(x) for x in parts.results], ast.Load())
     filling: list[ast.expr] = []
@@ -433,7 +439,7 @@ def _function(
         returned = ast.Tuple([returned, ast.Tuple(filling, ast.Load())], ast.Load())
     statements = copied(parts.statements)
     if LEFT in parts.results:
-        # (They must not have the place of the loop in the source.)
+        # (The loop is found by its line, so these statements get the line before it.)
         before = ast.Pass(lineno=max(1, statements[0].lineno - 1), col_offset=0)
         start = [assign(VALUE, ast.Constant(None)), assign(LEFT, ast.Constant(False))]
         body += [at(before, s) for s in start]
@@ -456,8 +462,8 @@ def _function(
 
 
 def run_apart(number: int) -> tuple[Any, ...] | None:
-    """Runs a loop of a call in segments as a program of its own: what the names that are read after
-    it stand for. None if it runs as it is."""
+    """Runs the loop with this number apart. Returns the values of the names that are read after it,
+    or None if Python has to run the loop."""
     trace = current_trace()
     if not isinstance(trace, SegmentedTrace):
         return None

@@ -1,6 +1,6 @@
-"""Lists that a loop of the program makes longer: each iteration appends the same number of values,
-or each for which a condition on the counter holds (`if i % 10 == 0`). The loop writes them to
-arrays, whose rows the list holds afterwards."""
+"""Lists that a loop of the program appends to. Each iteration appends the same number of values, or
+each iteration in which a condition on the counter holds (`if i % 10 == 0`). The loop writes the
+values to the rows of arrays. After the loop, the list gets these rows."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
-# The most values in a list that a loop makes longer: each is an object of the trace.
+# The most values that a loop may append to a list: each becomes an object of the trace.
 _MOST_ITEMS = 100_000
-# The most numbers of Python in such a list: each is an operation of the trace.
+# The most Python numbers that a loop may append to a list: each becomes an operation of the trace.
 _MOST_NUMBERS = 1000
-# A loop of at least this many iterations is better a program of its own than unrolled in another.
+# A loop of at least this many iterations had better run apart than be unrolled.
 _MANY = 100
-# Types of values that are the same in all iterations unless they are traced.
+# Types of values that are the same in all iterations, because they are not traced.
 _CONSTANTS = (bool, int, float, complex, str, type(None), np.generic, np.dtype)
 
 
@@ -61,9 +61,9 @@ def append(items: Any, value: Any) -> Any:
 
 
 def is_better_apart(trace: Any, items: list[Any], names: dict[str, Any]) -> bool:
-    """Whether the loop that appends to a list, which a local variable stands for, had better be a
-    program of its own: a condition decides whether it appends, and there are many iterations, which
-    one program would have one by one."""
+    """Whether the loop that appends to a list had better run apart: a condition decides whether an
+    iteration appends, and there are many iterations, which would otherwise be unrolled. `names` are
+    the local variables; one of them must be the list."""
     loops = trace.loops
     if not loops.open or not trace.builder.must_pay or id(items) in loops.growing:
         return False
@@ -80,7 +80,7 @@ def is_better_apart(trace: Any, items: list[Any], names: dict[str, Any]) -> bool
 
 
 def collect(items: list[Any], value: Any) -> None:
-    """The same for the list of a comprehension, which its loop has made."""
+    """Appends to the list of a comprehension, which the comprehension's loop has made."""
     trace = current_trace()
     loops = trace.loops if trace is not None else None
     if loops is None or not loops.append(items, [value], True):
@@ -98,13 +98,13 @@ def extended(items: Any, values: list[Any]) -> Any:
 
 
 def appended(items: Any, value: Any) -> Any:
-    """Appends a value. Returns it."""
+    """Appends a value to a list and returns the value."""
     append(items, value)
     return value
 
 
 def last(items: Any, kept: Any) -> Any:
-    """items[-1]; `kept` while a loop of the program that appends to the list is traced."""
+    """items[-1], or `kept` while the trace is in a loop of the program that appends to the list."""
     trace = current_trace()
     loops = trace.loops if trace is not None else None
     is_kept = loops is not None and loops.open and id(items) in loops.open[-1].lists
@@ -122,25 +122,25 @@ class _Array(NamedTuple):
     """The values that the iterations write to one array."""
 
     value: Tracer | Run | list[Tracer]  # what an iteration writes: one row, or several
-    carried: int = -1  # its number in what the loop carries
-    is_flat: bool = False  # whether the rows that an iteration writes are rows of the array
+    carried: int = -1  # the array's number among the values that the loop carries
+    is_flat: bool = False  # whether each iteration appends several rows (else, it appends one)
 
 
 class _Item(NamedTuple):
     """A traced array or number that each iteration appends."""
 
     array: int  # the number of the _Array
-    like: Tracer
-    part: tuple[int, ...] = ()  # of what an iteration writes to it
-    first: Any = None  # what the first iteration appends, if that is older
+    like: Tracer  # the value in the traced iteration
+    part: tuple[int, ...] = ()  # its index in what an iteration writes to the array
+    first: Any = None  # what the first iteration appends, if it existed before the loop
 
 
 class _Structure(NamedTuple):
     """A dict, object or named tuple that each iteration appends."""
 
-    like: Any
-    parts: list[Any]
-    first: Any = None  # what the first iteration appends, if that is older
+    like: Any  # the object in the traced iteration
+    parts: list[Any]  # the plans of its parts
+    first: Any = None  # what the first iteration appends, if it existed before the loop
 
 
 class Appends:
@@ -154,28 +154,31 @@ class Appends:
         reaches: Callable[[Any], bool],
         replaced: list[tuple[Any, Any]],
     ) -> None:
-        """`reaches` tells whether the body reaches a list from outside of it. `replaced` has a pair
-        for each list, dict or object that iterations replace: its stand-in in the body, and the one
-        before the loop."""
+        """`reaches` tells whether the body can reach an object from outside of the body. `replaced`
+        has a pair for each list, dict or object that iterations replace: its stand-in in the body,
+        and the object before the loop."""
         self._trace, self._body, self._range, self._reaches = trace, body, numbers, reaches
         self._replaced = replaced
-        self._made: dict[int, list[Any]] = {}  # by id of a structure: those of all iterations
-        # With what an iteration appends, whether the list is a comprehension's, and in which
-        # iterations.
+        # By the id of a structure in the traced iteration: the structures of all iterations.
+        self._made: dict[int, list[Any]] = {}
+        # Each list, the plans of what an iteration appends to it, whether the list is a
+        # comprehension's, and the iterations that append.
         self._lists: list[tuple[list[Any], list[Any], bool, list[int] | range]] = []
-        self._is_partial = False  # whether the values that are planned now are of some iterations
-        self._is_printed = False  # whether they are only printed
+        # Of the list that is planned now: whether some iterations do not append to it, and whether
+        # its values are only printed.
+        self._is_partial = False
+        self._is_printed = False
         self._arrays: list[_Array] = []
-        self._seen: set[int] = set()  # ids of lists and storages
-        self._taken: set[int] = set()  # of those that the next iteration appends
+        self._seen: set[int] = set()  # ids of the objects and storages that are appended
+        self._taken: set[int] = set()  # ids of the storages that the next iteration appends
 
     def check(
         self, runs_all: bool, given: dict[int, str], before: dict[str, Any], after: dict[str, Any]
     ) -> None:
-        """Refuses what arrays of rows cannot hold. `runs_all`: whether all iterations run
-        certainly; `given`: the names of arrays carried as values, by the ids of their storages at
-        the start of an iteration; `before` and `after`: what names stand for before the loop and
-        after an iteration. Raises GivenUp."""
+        """Plans the arrays. Raises GivenUp if arrays of rows cannot hold the appended values.
+        `runs_all` tells whether all iterations surely run. `given` has the names of the arrays that
+        the loop carries as values, by the ids of their storages at the start of an iteration.
+        `before` and `after` are the values of names before the loop and after an iteration."""
         appended = self._body.appended.values()
         iterations = [self._iterations(items, conditions) for items, *_, conditions in appended]
         if not runs_all or type(self._range.count) is not int:
@@ -199,8 +202,8 @@ class Appends:
             raise GivenUp("it appends an array twice")
 
     def _iterations(self, items: list[Any], conditions: list[Any]) -> list[int] | range:
-        """In which iterations a list becomes longer, if it is known how many there are. Raises
-        GivenUp."""
+        """The iterations that append to a list: those in which the conditions hold. Raises GivenUp
+        if that is not known now."""
         numbers, builder = self._range, self._trace.builder
         found: list[int] | range = range(numbers.count if type(numbers.count) is int else 0)
         for condition in conditions:
@@ -214,12 +217,12 @@ class Appends:
         return found
 
     def iterations_of(self, items: list[Any]) -> list[int] | range:
-        """The numbers of the iterations that make a list longer."""
+        """The numbers of the iterations that append to a list."""
         return next(runs for known, *_, runs in self._lists if known is items)
 
     def _grow(self) -> None:
-        """Makes arrays stand for one of the lists whose length data may decide, if there is one.
-        Raises LoopRefused."""
+        """Asks for the lists to be traced as growing lists. Raises LoopRefused if one of them can
+        be such a list, so that the trace begins again."""
         for items, *_ in self._body.appended.values():
             assert self._trace.loops is not None
             self._trace.loops.grow(items)
@@ -238,8 +241,8 @@ class Appends:
             raise GivenUp(f"it appends more than {most} values to a list")
 
     def _plan_list(self, values: list[Any]) -> list[Any]:
-        """An _Item in the place of each traced array and number, and for others the list of what
-        the iterations append."""
+        """The plan of each value: an _Item for a traced array or number, a _Structure or _Known for
+        others."""
         made: list[Any] = []
         for part in runs_of(values):
             if type(part) is not Run:
@@ -275,13 +278,13 @@ class Appends:
         return _Item(len(self._arrays) - 1, value, (), first)
 
     def _is_from_outside(self, x: Tracer) -> bool:
-        """Whether x is an array, the same one in each iteration."""
+        """Whether x is an array that existed before the iteration, the same one in all of them."""
         if not is_array(x) or not self._body.is_older(x._storage):
             return False
         return not x._steps or any(x is value for value in self._before.values())
 
     def _known(self, value: Any) -> list[Any]:
-        """Appended values that are neither traced numbers nor arrays."""
+        """The value in each iteration, if it is no traced number or array of the iteration."""
         if type(value) is not Size:
             if type(value) is not Tracer and not isinstance(value, _CONSTANTS):
                 raise GivenUp(f"it appends a {type(value).__name__} to a list")
@@ -293,9 +296,9 @@ class Appends:
         return [rest + times * number for number in self._range.known]
 
     def _check(self, value: Tracer) -> Any:
-        """Refuses what may be Python's number or not, and arrays whose memory is not that
-        iteration's alone. Returns what the first iteration appends if that is an array from before
-        the loop."""
+        """Raises GivenUp for a number that may or may not be Python's. Raises it for an array whose
+        memory is not the iteration's alone. Returns what the first iteration appends if that is an
+        array from before the loop, else None."""
         if is_array(value):
             return self._check_array(value)
         kind = kind_of(self._trace, value)
@@ -304,7 +307,7 @@ class Appends:
                 raise GivenUp("it appends a number to a list that may be Python's")
         elif kind[0] == "Python's":
             self._check_count(1, _MOST_NUMBERS)
-            # (What follows may need to know an integer.)
+            # (The code that follows may need the value of an integer.)
             is_data = self._trace.builder.depends_on_arguments(value._value_in(self._trace))
             if kind[-1] != "float" and not (is_data or self._is_printed):
                 raise GivenUp("it appends a number to a list that no array decides")
@@ -335,7 +338,7 @@ class Appends:
         return self._before[name]
 
     def carry(self, initial: list[Any], finals: list[Any]) -> None:
-        """Adds the arrays to what the loop carries."""
+        """Adds the arrays to the values that the loop carries."""
         builder, counter = self._trace.builder, self._body.counter
         position = self._range.iterations_before(counter)
         for number, array in enumerate(self._arrays):
@@ -360,8 +363,8 @@ class Appends:
         return trace.builder.stack([trace.operand(x) for x in written], 0)
 
     def extend(self, results: list[Any], made: dict[str, Any]) -> None:
-        """Appends the rows to the lists. `results` are what the loop has carried, `made` what names
-        stand for after it."""
+        """Appends the rows to the lists. `results` are the loop's results, `made` the values of
+        names after it."""
         loops, builder = self._trace.loops, self._trace.builder
         assert loops is not None
         self._results = [results[array.carried] for array in self._arrays]
@@ -369,7 +372,7 @@ class Appends:
             if array.is_flat:
                 rows = self._results[number]
                 self._results[number] = builder.reshape(rows, [-1, *rows.shape[2:]])
-        # By id of a storage in an iteration: the array in one, and in all.
+        # By the id of a storage in the traced iteration: its array there, and in all iterations.
         self._rows: dict[int, tuple[Tracer, list[Tracer]]] = {}
         new = [
             [x for k in runs for x in self._of(planned, k)] for _, planned, _, runs in self._lists
@@ -380,7 +383,7 @@ class Appends:
                 items += values
 
     def _of(self, planned: Any, k: int) -> Any:
-        """The values that iteration k appends."""
+        """The value that iteration k appends, made as planned."""
         if type(planned) in (list, tuple):
             return type(planned)([self._of(x, k) for x in planned])
         if type(planned) is _Structure:
@@ -405,16 +408,16 @@ class Appends:
         return x
 
     def take_over(self, made: dict[str, Any], after: dict[str, Any]) -> None:
-        """Makes names stand for what the last iteration has appended, where that is one list, dict
-        or object. The arguments are those of `extend`, and what names stand for after an
+        """Assigns to names the object that the last iteration has appended, if a name and a list
+        share it. `made` are the values of names after the loop, `after` those after the traced
         iteration."""
         for name in made:
             if found := self._made.get(id(after.get(name))):
                 made[name] = found[-1]
 
     def _share(self, made: dict[str, Any]) -> None:
-        """Makes names stand for rows that are the same arrays, and notes which others are the same
-        memory."""
+        """Assigns a row to each name that shares its array with a list, and notes which other
+        arrays share memory with rows."""
         loops, after = self._trace.loops, self._after
         assert loops is not None
         for like, rows in self._rows.values():
@@ -438,9 +441,9 @@ class Appends:
                 new = after[self._given[id(new._storage)]]
 
     def _appended_since(self, storage: Any, earlier: int) -> Iterator[tuple[Tracer, bool]]:
-        """The rows that are, or may share memory with, the array of a storage in the iteration that
-        was so many before the last one; whether they are the array itself. Names hand it on to the
-        iterations that follow, which may append it."""
+        """The rows that may share memory with an array, and whether each of them is the array
+        itself. The array is that of a storage in the iteration that runs `earlier` iterations
+        before the last one. Names carry it to the iterations that follow, which may append it."""
         known = {id(storage): True}  # by id of a storage: whether the array is all of it
         for ago in range(earlier, -1, -1):
             for at, is_whole in known.items():
@@ -456,7 +459,7 @@ class Appends:
 
 
 class _Known(NamedTuple):
-    """Appended values that are neither traced arrays nor traced numbers."""
+    """A value that is no traced array or number of the iteration."""
 
     values: list[Any]  # by iteration
 

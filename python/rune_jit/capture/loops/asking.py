@@ -1,4 +1,4 @@
-"""Code that asks the trace what it calls (callees.py), of functions that have no loops."""
+"""Redirects calls (callees.py) in the code of functions without loops."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from rune_jit.capture.loops.nodes import copied
 from rune_jit.capture.names import all_codes
 
 _asks: dict[types.CodeType, types.CodeType] = {}
-_originals: dict[types.CodeType, types.CodeType] = {}  # what these were made from
+_originals: dict[types.CodeType, types.CodeType] = {}  # by such code: the code it was made from
 
 
 def asking(function: types.FunctionType) -> types.CodeType:
-    """The code of a function without loops that asks for what it calls, or its code as it is."""
+    """The code of a function without loops, with its calls redirected. Its own code if that is not
+    necessary or not possible."""
     code = made = function.__code__
     if code not in _asks:
         with contextlib.suppress(*UNREADABLE):
@@ -34,7 +35,7 @@ def asking(function: types.FunctionType) -> types.CodeType:
 
 
 def original(function: types.FunctionType) -> types.FunctionType:
-    """The function with the code that it had before, if it is one that asks."""
+    """The function with its own code, if its calls are redirected; else the function itself."""
     code = _originals.get(function.__code__)
     if code is None:
         return function
@@ -51,20 +52,20 @@ def callees_of(function: types.FunctionType) -> Callees:
 def with_callees(
     tree: ast.FunctionDef, code: types.CodeType, qualname: str, callees: Callees
 ) -> types.CodeType:
-    """The code of a definition that asks for what it calls."""
+    """The code of a definition, with its calls redirected."""
     tree.body = [callees.visit(s) for s in tree.body]
     return _compiled(tree, code, qualname)
 
 
 def _compiled(tree: ast.stmt, code: types.CodeType, qualname: str) -> types.CodeType:
-    """The code of a definition in which callees have been visited. `code` as it is, if the other
-    one would use other variables of outer functions."""
+    """The code of a definition whose calls have been rewritten. `code` itself if the new code would
+    use other variables of outer functions."""
     made = asked(compiled(ast.fix_missing_locations(tree), code, qualname))
     return made if made.co_freevars == code.co_freevars else code
 
 
 def _lambda(function: types.FunctionType) -> types.CodeType:
-    """The code of a lambda that asks for what it calls."""
+    """The code of a lambda, with its calls redirected."""
     code = function.__code__
     x = lambda_of(function)
     if x is None:

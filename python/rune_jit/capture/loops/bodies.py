@@ -1,5 +1,5 @@
-"""The body of a loop of the program. It is traced again and again until it is known what is carried
-from iteration to iteration."""
+"""The body of a loop of the program. The body is traced repeatedly, until the loop carries all that
+the body changes from iteration to iteration."""
 
 from __future__ import annotations
 
@@ -31,12 +31,13 @@ from rune_jit.tracing.storage import next_serial
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, tracers_in
 
-# A loop that a condition ends is one kernel on one core: larger operations are better shared.
+# A loop that a condition ends is one kernel on one core. Larger operations are faster on all cores,
+# outside of such a kernel.
 _LARGE = 2**22
 
 
 class Attempt(Comparison):
-    """One loop whose body is traced, again and again, until it is known what it carries."""
+    """An attempt to find all that a loop carries. Each trace of the body may find more of it."""
 
     def __init__(
         self,
@@ -48,23 +49,24 @@ class Attempt(Comparison):
         replaced: set[str],
         first: Any = True,
     ) -> None:
-        """`effects` are those of the body; `replaced` is that of Structures, to which names are
-        added; `first` says whether the first iteration runs: True, or a traced bool."""
+        """`numbers` is the loop's range and `before` has the values of names before the loop.
+        `effects` are those of the body. For `replaced` see Structures, which adds names to it.
+        `first` tells whether the first iteration runs: True, or a traced bool."""
         assert trace.loops is not None
         self._trace, self._loops, self._loop = trace, trace.loops, loop
         self._range, self._before, self._first = numbers, dict(before), first
-        self._runs = numbers.has_some and first is True  # whether an iteration runs certainly
+        self._runs = numbers.has_some and first is True  # whether an iteration surely runs
         self._effects = effects
-        self._returned: list[list[Any]] = []  # by the host's calls, for all iterations
-        self._same_memory: list[tuple[str, str]] = []  # names of arrays after an iteration
-        self._goes_on: Any = None  # whether another one follows, if that is a traced bool
+        self._returned: list[list[Any]] = []  # by host call: its results for all iterations
+        self._same_memory: list[tuple[str, str]] = []  # names that share memory after an iteration
+        self._goes_on: Any = None  # a traced bool: whether another iteration follows; or None
         missing = [name for name in loop.carried if name not in before]
         if missing:
             raise Unstable(f"{missing[0]} has no value before the first iteration")
         self._structures = Structures(replaced, effects.reaches)
         self._carried = self._structures.begin(loop.carried, self._before)
-        # Arrays that are written to: those that an earlier trace of the body has written to (not
-        # those of another call of the function), and those that it seems to write to.
+        # The arrays that the body writes to: those that an earlier trace of it in this call wrote
+        # to, and those that it writes to according to its source.
         known = {id(x._storage) for x in tracers_in(list(before.values()))}
         hints = self._loops.hints.get(loop.number, [])
         self._storages = [s for s in hints if id(s) in known or s.captured is not None]
@@ -72,15 +74,15 @@ class Attempt(Comparison):
             value: Any = before.get(name)
             if is_array(value) and all(value._storage is not s for s in self._storages):
                 self._storages.append(value._storage)
-        # Names of arrays that stand for other arrays after an iteration: carried as values.
+        # The names that stand for other arrays after an iteration. The loop carries them as values.
         self._by_value = {
             name
             for name in self._carried
             if name not in loop.updated and is_array(self._before[name])
         }
-        self._changing: dict[str, ChangingShape] = {}  # of these, what have another shape each time
-        # Python's numbers before the loop that are NumPy's after an iteration, if there is one:
-        # the kind of Python's, and NumPy's dtype.
+        self._changing: dict[str, ChangingShape] = {}  # of these, those whose shape changes
+        # The numbers that are Python's before the loop and NumPy's after an iteration: the kind of
+        # Python's number, and the dtype of NumPy's.
         self._unsure: dict[str, tuple[str, Any]] = {}
         for name in self._carried:
             kind = kind_of(trace, self._before[name])
@@ -95,7 +97,7 @@ class Attempt(Comparison):
         self._integers_before = len(trace.loops.integers)
 
     def begin(self, low: int, high: int) -> tuple[Any, ...]:
-        """Begins a trace of the body: what the names carried stand for in it."""
+        """Begins a trace of the body. Returns the values that the carried names have in it."""
         trace, builder = self._trace, self._trace.builder
         self.counter = builder.begin_loop(low, high)
         self._body = Body(self._loop.number, self.counter, self._range.symbolic_bounds)
@@ -107,11 +109,14 @@ class Attempt(Comparison):
         self._limits = counts_of(trace)
         self._shared = self._loops.shared
         self._initial: list[Any] = []
-        self._given: dict[str, Any] = {}  # what the names stand for at the start
-        self._numbers: dict[str, int] = {}  # of what is carried, by name
-        self._integers: dict[str, Any] = {}  # Python integers at the start of an iteration
-        self._pythons: dict[str, int] = {}  # by name: what says whether a number is Python's
-        self._counted: dict[str, Any] = {}  # by name: a Size, and what it is after the loop
+        # By name: the value at the start of an iteration; the number of the carried value; a Python
+        # integer at the start of an iteration; the number of the carried flag that tells whether a
+        # number is Python's; and the value after the loop of a name that counts iterations.
+        self._given: dict[str, Any] = {}
+        self._numbers: dict[str, int] = {}
+        self._integers: dict[str, Any] = {}
+        self._pythons: dict[str, int] = {}
+        self._counted: dict[str, Any] = {}
         for name in self._carried:
             value = self._before[name]
             if name in self._loop.steps and type(value) in (int, Size):
@@ -179,7 +184,7 @@ class Attempt(Comparison):
         return given
 
     def check_effects(self) -> None:
-        """Refuses bodies that do what a loop of the program does not."""
+        """Refuses the loop if its body did something that a loop of the program cannot do."""
         if self._loops.open[-1] is not self._body or self._loops.within[-1] != self._loop.number:
             self._loops.fail("a loop in it has been left")
         now = counts_of(self._trace)
@@ -188,9 +193,9 @@ class Attempt(Comparison):
                 self._loops.fail(f"it has {what}")
 
     def compare(self, after: Any, goes_on: Any) -> bool:
-        """Whether what is carried is all that the body changes. `goes_on`: a traced bool, whether
-        another iteration follows if the range has one; None if that is certain. Raises GivenUp,
-        Unstable."""
+        """Whether the loop carries all that the body changes. `after` are the values of names after
+        the iteration. `goes_on` is a traced bool that tells whether another iteration follows, if
+        the range has one; it is None if that is certain. Raises GivenUp, Unstable."""
         self._goes_on, self._same_memory = goes_on, []
         after, self._results = self._structures.after(after, self._loop.results)
         if goes_on is not None:
@@ -202,11 +207,11 @@ class Attempt(Comparison):
             if not any(storage is known for known in self._storages):
                 self._storages.append(storage)
                 is_complete = False
-        finals: dict[int, str] = {}  # storages of arrays that names stand for
+        finals: dict[int, str] = {}  # names of arrays, by the ids of their storages
         for name in self._carried:
             given, new = self._given[name], after[name]
             if name in self._counted:
-                # (A traced number is the same one unless the loop ends.)
+                # (A number that a condition has selected differs only if the loop ends.)
                 if type(new) is not Tracer and not same_size(new, given + self._loop.steps[name]):
                     raise GivenUp(f"{name} does not count the iterations")
                 continue
@@ -243,7 +248,8 @@ class Attempt(Comparison):
         return is_complete
 
     def end(self, after: Any) -> tuple[dict[str, Any], tuple[Any, ...]]:
-        """Ends the loop: what the names carried, and those that are read after it, stand for."""
+        """Ends the loop. Returns the values of the carried names after it, and those of the names
+        that are read after it."""
         trace, builder = self._trace, self._trace.builder
         after, self._results = self._structures.after(after, self._loop.results)
         finals: list[Any] = [None] * self._first_storage
@@ -257,7 +263,7 @@ class Attempt(Comparison):
                 finals[index] = builder.astype(builder.value(finals[index]), dtype)
         finals += [storage.current(trace) for storage in self._storages]
         initial = list(self._initial)
-        others: dict[str, int] = {}  # numbers of names that are not read in the loop
+        others: dict[str, int] = {}  # numbers of the results that no iteration reads
         constants: dict[str, Any] = {}
         for name in self._results:
             if name == self._loop.target and self._goes_on is None:
@@ -315,7 +321,7 @@ class Attempt(Comparison):
                 builder.mark_unsure(results[index], kind, results[self._pythons[name]])
             if is_array(after[name]):
                 lay_out_as(made, after[name])
-                # A condition selects it, perhaps what it was before.
+                # A condition may select the array, perhaps the one from before the loop.
                 shared = self._sharing_after(name, after)
                 if shared:
                     self._loops.share(made._storage, *shared)
@@ -349,7 +355,7 @@ class Attempt(Comparison):
         return values, tuple(values[name] for name in self._loop.results)
 
     def _unite(self, values: dict[str, Any], after: Any) -> None:
-        """Makes names that stand for one array after the loop stand for one array of the trace."""
+        """Gives names that share an array after the loop one array of the trace."""
         if not self._runs:
             return
         known: dict[tuple[int, int], Any] = {}
@@ -365,20 +371,21 @@ class Attempt(Comparison):
         return last
 
     def _stand_in(self, name: str, value: Any) -> Any:
-        """What a name that only an iteration assigns is before the first one: any value of its
-        type, unless there may be no iteration."""
+        """The value before the loop of a name that the loop only assigns: its own value if perhaps
+        no iteration runs, else any value of its type."""
         before = self._structures.part(name, self._before)
         if not self._runs and before is not UNSET:
             return self._trace.operand(before)
         return zero_like(self._trace, value)
 
     def iterations_of(self, items: list[Any]) -> Any:
-        """The numbers of the iterations that make a list longer."""
+        """The numbers of the iterations that append to a list."""
         return self._appends.iterations_of(items)
 
     def hoist_call(self) -> bool:
-        """Whether the body has calls on the host that are made before the loop from now on: it must
-        be traced again. Raises GivenUp."""
+        """Moves the next host call of the body, if there is one, before the loop, as one call for
+        all iterations. Returns whether there was one: then the body must be traced again. Raises
+        GivenUp."""
         number = len(self._returned)
         if number == len(self._body.calls):
             return False
@@ -390,11 +397,11 @@ class Attempt(Comparison):
 
     @property
     def has_called(self) -> bool:
-        """Whether calls on the host are made before the loop."""
+        """Whether host calls of the body are made before the loop."""
         return bool(self._returned)
 
     def give_up(self) -> None:
-        """Makes everything what it was before the body was traced."""
+        """Restores the state from before the trace of the body."""
         self._leave()
         self._trace.builder.give_up_loop()
 

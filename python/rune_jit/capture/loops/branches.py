@@ -1,8 +1,7 @@
-"""`if` statements in the bodies of loops of the program whose conditions are known only when the
-program runs: both sides are traced one after the other.
-
-What a side writes to arrays is written if its condition holds (tracing/loops.py); names that it
-assigns are selected afterwards. The calls around an `if` that source.py adds come here."""
+"""`if` statements in loops of the program, with conditions that are known only when the program
+runs. The trace runs both sides, one after the other. A write to an array takes place only if the
+condition of its side holds (tracing/loops.py). The program selects the values of the names that the
+sides assign. source.py adds calls of this module around each `if`."""
 
 from __future__ import annotations
 
@@ -41,7 +40,8 @@ from rune_jit.tracing.tracer import Tracer
 
 
 def branch(number: int, test: Any) -> Any:
-    """The sides of an `if` that run: its number, and its condition."""
+    """An iterable over the sides of an `if` that run. `number` is that of the `if`, `test` is its
+    condition."""
     trace, loops, of, test = current_trace(), loops_now(), BRANCHES[number], condition_of(test)
     if trace is not None and trace.loops is not None and of.is_of_flag and is_traced(test):
         if number in trace.loops.plans.decided and not trace.loops.within:
@@ -59,11 +59,12 @@ def is_traced(x: Any) -> bool:
 
 
 def is_unknown(x: Any) -> bool:
+    """Whether x is such a number and the body of a loop is being traced."""
     return is_traced(x) and loops_now() is not None
 
 
 def condition_of(x: Any) -> Any:
-    """What stands for x where it is a condition: of an array of one element, the element."""
+    """x as a condition: the element if x is a traced array of one element, else x itself."""
     if type(x) is not Tracer or x._storage.array is not None or not x.ndim:
         return x
     return x.reshape(())[()] if all(type(n) is int and n == 1 for n in x.shape) else x
@@ -78,20 +79,21 @@ def loops_now() -> Loops | None:
 
 
 class Conditions:
-    """What stands for `and`, `or` and `not` (conditions.py): their second operand is computed if it
-    may matter, under the condition that it does."""
+    """Replaces `and`, `or` and `not` (conditions.py). If the first operand is known only when the
+    program runs, the second one is computed under the condition that it is needed."""
 
     def __init__(
         self,
         is_unknown: Callable[[Any], bool],
         refuse: Callable[[str], NoReturn] | None = None,
     ) -> None:
-        """`refuse` is what refuses the loop of the conditions, if it is not the innermost one that
-        is being traced."""
+        """`is_unknown` tells whether a value is known only when the program runs. `refuse` refuses
+        the loop of the conditions, if that is not the innermost loop that is being traced."""
         self._is_unknown, self._refuse_loop = is_unknown, refuse
 
     def may(self, x: Any, wanted: bool, number: int) -> bool:
-        """Whether a condition may be as wanted: then `and` and `or` need their second operand."""
+        """Whether the first operand of `and` or `or` may be as wanted, so that the second operand
+        is needed."""
         x = condition_of(x)
         if not self._is_unknown(x):
             return bool(x) == wanted
@@ -115,7 +117,8 @@ class Conditions:
         return self._joined(np.logical_or, True, x, y)
 
     def _joined(self, function: np.ufunc, decides: bool, x: Any, y: Any) -> Any:
-        """x or y where one is known; if it `decides`, the other one does not matter."""
+        """function(x, y). If one operand is known and equal to `decides`, it is the result; if it
+        is known and not equal, the other operand is."""
         x, y = condition_of(x), condition_of(y)
         if self._is_unknown(x):
             self._end_operand()
@@ -181,13 +184,13 @@ class Conditions:
 
 
 def python_bool(trace: Trace, value: Any) -> Tracer:
-    """A traced bool as Python's."""
+    """A traced bool, from NumPy's to Python's."""
     number = trace.builder.python_number(value, True)
     return Tracer(trace, trace.builder.operator("not_equal", [number, 0]), scalar=True)
 
 
 class _One:
-    """One side."""
+    """The only side of an `if` that runs."""
 
     rebinds = False
 
@@ -217,7 +220,7 @@ class _Both:
         self.rebinds = False
         self.values: tuple[Any, ...] = ()
         self.results: tuple[Any, ...] = ()
-        self._may_decide = False  # whether there may be a program for each side instead
+        self._may_decide = False  # whether each side may have a program of its own instead
         self._trace, self._loops, self._branch = trace, loops, branch
         self._test, self._frame = test, frame
 
@@ -229,7 +232,7 @@ class _Both:
         return self._behind(number)
 
     def _behind(self, number: int) -> Iterator[bool]:
-        """The sides of what follows a loop."""
+        """The sides of an `if` whose condition is a flag of the loop before it."""
         with self._loops.apart(number):
             yield from self._sides()
 
@@ -263,7 +266,7 @@ class _Both:
         )
 
     def _changed(self, held: Held) -> dict[str, tuple[Place, Any]]:
-        """The places that a side has assigned, by name, and what they hold."""
+        """The places that a side has assigned, by name, and their values."""
         try:
             return {place.name: (place, place.read()) for place in held.changed()}
         except Changed as error:
@@ -278,7 +281,7 @@ class _Both:
         if a is b:
             return a
         if (name == RESULT or is_last(name)) and (a is UNSET or b is UNSET):
-            return b if a is UNSET else a  # it is read where it has been set
+            return b if a is UNSET else a  # (it is only read if it has been set)
         is_bound = a is not _UNBOUND and b is not _UNBOUND
         if self._may_decide and not (is_bound and _are_of_one_kind(self._trace, a, b)):
             self._loops.plans.decided.add(self._branch.number)
@@ -289,7 +292,8 @@ class _Both:
 
 
 def _select(trace: Trace, loops: Loops, name: str, holds: Any, a: Any, b: Any) -> Any:
-    """One of two numbers or arrays of the same type, or structures of such."""
+    """`a` if `holds`, else `b`: numbers or arrays of the same type, or structures of these.
+    `name` is for errors."""
     if a is b or is_view(a, b):
         return a
     if are_alike(a, b):
@@ -308,9 +312,9 @@ def _select(trace: Trace, loops: Loops, name: str, holds: Any, a: Any, b: Any) -
 
 
 def _selected(trace: Trace, holds: Any, a: Any, b: Any, may_mix: bool = False) -> Tracer | None:
-    """One of two numbers or arrays; None if they are of other types. Of a Python number and an
-    equal kind of NumPy's, it is not known which one it is; nor is it of Python's ints and floats,
-    if it `may_mix` them."""
+    """`a` if `holds`, else `b`: numbers or arrays. None if their types cannot be joined. If one is
+    Python's number and the other one NumPy's, the result is marked as one of either kind. With
+    `may_mix`, so is that of an int and a float of Python's."""
     builder = trace.builder
     is_one_kind, unsure = _common_kind(trace, a, b, may_mix)
     if not is_one_kind:
@@ -325,7 +329,7 @@ def _selected(trace: Trace, holds: Any, a: Any, b: Any, may_mix: bool = False) -
 
 
 def _common_kind(trace: Trace, a: Any, b: Any, may_mix: bool) -> tuple[bool, Any]:
-    """Whether one number or array can stand for both, and what is not known of its kind."""
+    """Whether a and b have a common kind, and what `unsure_sum` gives if their kinds differ."""
     kind, other = kind_of(trace, a), kind_of(trace, b)
     unsure = unsure_sum(kind, other)
     if unsure is None and may_mix and type(a) is not type(b):
@@ -334,7 +338,7 @@ def _common_kind(trace: Trace, a: Any, b: Any, may_mix: bool) -> tuple[bool, Any
 
 
 def _are_of_one_kind(trace: Trace, a: Any, b: Any) -> bool:
-    """Whether one can be selected of two numbers or arrays, or structures of such."""
+    """Whether `_select` can select a or b."""
     if a is b or is_view(a, b):
         return True
     if are_alike(a, b):
@@ -343,11 +347,12 @@ def _are_of_one_kind(trace: Trace, a: Any, b: Any) -> bool:
     return _common_kind(trace, a, b, True)[0]
 
 
-_choices: dict[str, int] = {}  # numbers of the places that choose, as if they were loops
+_choices: dict[str, int] = {}  # by line of a call of `choose`: a number, as a loop has one
 
 
 def choose(test: Any, then: Any, other: Any, operands: tuple[Any, ...]) -> Any:
-    """then(*operands) or other(*operands); both if the program is to select one of them."""
+    """then(*operands) if `test`, else other(*operands). If only the program knows `test`, calls
+    both, and the program selects."""
     trace = current_trace()
     loops = trace.loops if trace is not None else None
     if trace is None or loops is None or not is_traced(test):
@@ -383,13 +388,14 @@ def _chosen(
     )
 
 
-# How often a place outside of the program's loops takes what is known only when the program runs. A
-# place that runs more often is in a loop that is unrolled: segments are small programs for that.
+# How often one place in the source, outside of the program's loops, may use a value that is known
+# only when the program runs. A place that runs more often is in an unrolled loop. Segments give
+# such a loop smaller programs.
 _MOST_OF_A_PLACE = 4
 
 
 def _may_choose(trace: Trace) -> bool:
-    """Whether the caller's caller goes on without the value of a traced number."""
+    """Whether the place that called the caller can go on without the value of a traced number."""
     if trace.is_segmented:
         return False
     if loops_now() is not None:
@@ -401,8 +407,7 @@ def _may_choose(trace: Trace) -> bool:
 
 
 class _Extreme(StandIn):
-    """Stands for Python's max or min: of numbers that are known only when the program runs, one is
-    selected."""
+    """Replaces Python's max or min. If only the program knows the numbers, it selects one."""
 
     def __init__(self, real: Any, is_better: Any) -> None:
         super().__init__(real)
@@ -436,8 +441,8 @@ class _Extreme(StandIn):
 
 
 def convert(kind: Any, x: Any) -> Any:
-    """Python's int(x), float(x) or, in loops, bool(x) and round(x), also of what is known only when
-    the program runs."""
+    """Python's int(x) or float(x), or bool(x) or round(x) in a loop. `x` may be a number that is
+    known only when the program runs."""
     trace, loops = current_trace(), loops_now()
     if kind is round and trace is not None and loops is not None and is_traced(x):
         if x.dtype.kind != "f":
@@ -455,7 +460,7 @@ def convert(kind: Any, x: Any) -> Any:
     if not is_traced(x) and (type(x) is not Size or loops is None):
         return kind(x)
     if type(x) is Tracer and x.dtype.kind == "c":
-        return kind(x)  # which raises
+        return kind(x)  # (raises)
     if kind is int and type(x) is Tracer and (x.dtype.kind == "f" or x.dtype.itemsize == 8):
         if loops is None and not trace.may_guess:
             return kind(x)
@@ -464,13 +469,13 @@ def convert(kind: Any, x: Any) -> Any:
 
 
 def _is_pythons(function: Any) -> bool:
-    """Whether a function that a name stands for is Python's own, not another one of its name."""
+    """Whether a function is Python's own, or its replacement here."""
     known = (sum, max, min, any, all, *EXTREMES.values())
     return any(function is x for x in known)
 
 
 def _better(function: Any, best: Any, x: Any) -> Any:
-    """max(best, x), or min, where best may be none yet."""
+    """max(best, x) or min(best, x); x if `best` is not set."""
     return x if best is UNSET else EXTREMES[function.__name__](best, x)
 
 
@@ -481,7 +486,7 @@ def _found(function: Any, best: Any) -> Any:
 
 ALLOWED += [convert, _is_pythons, _better, _found]
 
-# By the names under which the calls around an `if` find it.
+# The functions that source.py calls around an `if`, by name.
 CONDITIONS = {IF: Conditions(is_unknown), UNSET_NAME: UNSET, ".convert": convert}
 CONDITIONS |= {IS_PYTHONS: _is_pythons, BETTER: _better, FOUND: _found}
 LENGTHS = {"len": length}

@@ -1,15 +1,16 @@
-"""Calls, which ask the trace first what is called: functions have copies in a trace, and classes
-have others that make its objects.
+"""Redirects calls in traced code. A trace has copies of functions, and its own classes for objects
+that it makes. So each call asks the trace for the object to call:
 
 y = layers[0](x)                    y = (CALLEE @ layers[0])(x)
 ys = map(ops["f"], xs)              ys = map(CALLEE @ ops["f"], xs)
 kind = type(x)                      kind = CALLEE.kind_of(type, x)
 
-In a trace others stand for functions, classes and objects from outside, so `is` asks, too:
+The comparison by `is` asks as well, since a function, class or object from outside may be replaced
+by a copy:
 
 if f is max:                        if CALLEE.same(f, max, True):
 
-CALLEE is a constant of the code: functions that outlive the trace call it, too."""
+CALLEE is a constant of the code, so that functions that outlive the trace still find it."""
 
 from __future__ import annotations
 
@@ -34,18 +35,18 @@ from rune_jit.tracing.tracer import Tracer
 
 
 class _Callee:
-    """Finds what is called in the place of something."""
+    """Finds the object to call in place of a callee: `CALLEE @ callee`."""
 
     def __matmul__(self, x: Any) -> Any:
         kind = type(x)
         function: Any = x.__func__ if kind is types.MethodType else x
         if type(function) is types.FunctionType:
-            if type(function.__globals__) is not dict:  # a copy, or what the trace has made
+            if type(function.__globals__) is not dict:  # (a copy, or made in the trace)
                 return x
         elif kind is types.MethodType:
             return x
         elif kind is types.BuiltinFunctionType and not isinstance(x.__self__, types.ModuleType):
-            return x  # a method
+            return x  # (a method)
         trace = current_trace()
         if trace is None or trace.rebind is None:
             return x
@@ -57,12 +58,13 @@ class _Callee:
         return x if known[1] is function else trace.rebind.callee(x)
 
     def kind_of(self, kind_of: Any, x: Any) -> Any:
-        """type(x); `kind_of` is what stands for `type`."""
+        """type(x). `kind_of` is the object that the name `type` stands for."""
         kind = kind_of(x)
         return class_of(x) if kind is type(x) else kind
 
     def same(self, x: Any, y: Any, wanted: bool) -> bool:
-        """`x is y`, or `x is not y`, of what they stand for outside of the trace."""
+        """Whether x and y are the same object outside of the trace, if `wanted`; else, whether they
+        are not."""
         trace = current_trace()
         rebind = None if trace is None else trace.rebind
         if x is y or trace is None or rebind is None:
@@ -78,8 +80,8 @@ class _Callee:
 
 
 def _may_be_one(x: Any, y: Any) -> bool:
-    """Whether one of these is an array that is an argument, and the other one an array from
-    outside."""
+    """Whether x is an array that is an argument and y an array from outside, or the other way
+    round. In another call they may be the same array."""
     storages = [z._storage for z in (x, y) if type(z) is Tracer and not z._steps]
     is_argument = any(storage.leaf is not None for storage in storages)
     are_outside = sum(s.leaf is not None or s.captured is not None for s in storages)
@@ -87,12 +89,12 @@ def _may_be_one(x: Any, y: Any) -> bool:
 
 
 CALLEE = _Callee()
-# Stands for it in syntax trees. (Python takes constants of its own types only.)
+# Marks the place of CALLEE in syntax trees, which take only constants of Python's own types.
 _PLACE = "\0callee"
 
 
 def asked(code: types.CodeType) -> types.CodeType:
-    """Compiled code with CALLEE in its place."""
+    """Compiled code with CALLEE in the marked places."""
     consts = (
         asked(x) if isinstance(x, types.CodeType) else CALLEE if x == _PLACE else x
         for x in code.co_consts
@@ -101,7 +103,7 @@ def asked(code: types.CodeType) -> types.CodeType:
 
 
 class Callees(ast.NodeTransformer):
-    """Asks for callees, but for functions of `modules`, names of NumPy and its kind."""
+    """Redirects calls, except those of functions of `modules` (see `modules_of`)."""
 
     def __init__(self, modules: frozenset[str] = frozenset()) -> None:
         self._modules = modules
@@ -143,7 +145,7 @@ class Callees(ast.NodeTransformer):
         return not is_known and not isinstance(root, ast.Constant)
 
 
-# Functions in C that call what they are given first.
+# Functions in C that call their first argument.
 _CALLING = ("map", "filter", "reduce")
 
 
@@ -154,28 +156,28 @@ def _asked(x: ast.expr) -> ast.expr:
 
 
 def modules_of(names: dict[str, Any]) -> frozenset[str]:
-    """The names of modules of NumPy and Python among these."""
+    """The names among these that stand for modules of NumPy, Python or rune_jit."""
     modules = ((name, x) for name, x in names.items() if isinstance(x, types.ModuleType))
     return frozenset(name for name, x in modules if is_library(x.__name__))
 
 
 def has_to_ask(function: types.FunctionType) -> bool:
-    """Whether a function may call others than functions of modules and methods of arrays, as far as
-    its names tell, or compares objects by `is`."""
+    """Whether the calls of a function have to be redirected: it compares objects by `is`, or it may
+    call something else than functions of modules and methods of arrays."""
     codes = list(all_codes(function.__code__))
     return any(map(_compared, codes)) or any(_calls_others(x, function) for x in codes)
 
 
 @functools.cache
 def _compared(code: types.CodeType) -> list[dis.Instruction]:
-    """The instructions that read what code compares with by `is`, but for None."""
+    """The instructions that load the right operand of `is`, unless that is None."""
     run = [x for x in dis.get_instructions(code) if x.opname not in ("CACHE", "EXTENDED_ARG")]
     found = [x for x, after in itertools.pairwise(run) if after.opname == "IS_OP"]
     return [x for x in found if (x.opname, x.argval) != ("LOAD_CONST", None)]
 
 
 def _compares_with_named(code: types.CodeType) -> bool:
-    """Whether code compares by `is` with a global, an attribute or a variable of an outer
+    """Whether the right operand of `is` can be a global, an attribute, or a variable of an outer
     function."""
     named = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "LOAD_DEREF")
     return any(x.opname in named for x in _compared(code))
@@ -196,8 +198,8 @@ def _calls_others(code: types.CodeType, function: types.FunctionType) -> bool:
 
 
 def refuse_identity(code: types.CodeType) -> None:
-    """Raises UnsupportedOpError if code compares by `is`, and does not ask: of two objects one may
-    be a copy, or a stand-in."""
+    """Raises UnsupportedOpError if code that is not redirected compares by `is`: one of the objects
+    may be a copy or a stand-in."""
     if any(map(_compares_with_named, all_codes(code))):
         raise UnsupportedOpError(
             f"{code.co_name}: cannot trace `is` in a function that has no copy, or no source\n"
@@ -205,7 +207,7 @@ def refuse_identity(code: types.CodeType) -> None:
         )
 
 
-# Operations by which code calls local variables, items and results of calls, or makes a class.
+# Instructions that call local variables, items or results of calls, or that make a class.
 _OF_OTHERS = ("PUSH_NULL", "CALL_FUNCTION", "CALL_FUNCTION_KW", "LOAD_BUILD_CLASS")
 _AS_THEY_ARE = (
     *(types.ModuleType, types.BuiltinFunctionType, np.ufunc, np.ndarray, np.generic),
@@ -215,5 +217,5 @@ _AS_THEY_ARE = (
 
 @functools.cache
 def _numpys() -> frozenset[str]:
-    """Names of attributes of NumPy's."""
+    """The names of attributes of NumPy's modules, of arrays, and of `math`."""
     return frozenset(x for held in (np, np.ndarray, np.linalg, np.random, math) for x in dir(held))

@@ -1,4 +1,4 @@
-"""Calls that run loops apart, in the code of functions whose calls run in segments:
+"""Puts the calls that run loops apart (apart.py) into the code of functions that run in segments:
 
 for i in range(n):                  .ran = .apart(7)
     s += x[i]                       if .ran is None:
@@ -20,7 +20,7 @@ from rune_jit.capture.loops.nodes import assign, at, call, copied, load, walk
 APART = ".apart"
 _RAN = ".ran"
 
-# Syntax that a loop must not have to become a function of its own.
+# Syntax that a loop that runs apart must not contain.
 _NOT_IN_LOOPS = (
     *(ast.Yield, ast.YieldFrom, ast.Await, ast.Lambda, ast.FunctionDef, ast.ClassDef),
     *(ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom, ast.Delete, ast.NamedExpr),
@@ -28,13 +28,14 @@ _NOT_IN_LOOPS = (
 # Syntax of the iterables of loops over numbers and arrays.
 _OVER_NUMBERS = (ast.Call, ast.Name, ast.Attribute, ast.Subscript)
 Place = tuple[str, int, int]
-# Names of what a loop returns, and of whether it does, in its function.
+# Variables in the loop's function: the value that the loop returns, and whether it returns.
 VALUE, LEFT = "_rune_value", "_rune_left"
 
 
 def keep_loops(statements: list[ast.stmt], filename: str) -> None:
-    """Keeps the loops of statements as they are now, if they can be functions of their own. Not
-    those in a `try`: its handlers may read what an iteration has assigned before it raised."""
+    """Stores copies of the loops in some statements that may run apart, in their attribute
+    `original`. Leaves out loops in a `try`, whose handlers may read the names that an iteration has
+    assigned before it raised."""
     nodes = [x for s in statements for x in walk(s)]
     tried = {y for x in nodes if isinstance(x, ast.Try) for y in walk(x)}
     for x in nodes:
@@ -48,7 +49,7 @@ def keep_loops(statements: list[ast.stmt], filename: str) -> None:
 
 
 class _Extends(ast.NodeTransformer):
-    """Makes `items.extend([a, b])` two appends, where the values do not read the list."""
+    """Replaces `items.extend([a, b])` by two appends, if the values do not read the list."""
 
     def visit_Expr(self, node: ast.Expr) -> Any:
         x = node.value
@@ -65,7 +66,7 @@ class _Extends(ast.NodeTransformer):
 
 
 def _without_returns(loop: ast.For | ast.While) -> ast.stmt:
-    """The loop with a `break` for each `return`, after it has noted what is returned:
+    """The loop where each `return` stores its value and becomes a `break`:
 
     while queue:                        while queue:
         for v in near(queue.pop()):         for v in near(queue.pop()):
@@ -107,8 +108,8 @@ def place_of(original: Any) -> Place:
 
 
 class Apart(ast.NodeTransformer):
-    """Puts the calls into a function, for the loops of the statements `within`: `known`
-    are the loops that can be functions."""
+    """Puts the calls into a function, for the loops of the statements `within` that may run apart:
+    these are in `known`."""
 
     def __init__(self, filename: str, known: dict[Place, Any], within: list[ast.stmt]) -> None:
         self._filename, self._known = filename, known
@@ -122,7 +123,7 @@ class Apart(ast.NodeTransformer):
 
     def _visit(self, node: ast.For | ast.While) -> Any:
         returns = has_returns(node)
-        self.generic_visit(node)  # loops in it may run apart where it does not
+        self.generic_visit(node)  # (inner loops may run apart if this one does not)
         loop = self._known.get((self._filename, node.lineno, node.col_offset))
         if loop is None or id(node) not in self._open:
             return node
@@ -138,7 +139,7 @@ class Apart(ast.NodeTransformer):
 
 
 def results_of(loop: Any) -> tuple[str, ...]:
-    """What a loop's function returns: the names that are read after the loop, and what it returns
-    itself."""
+    """The results of a loop's function: the names that are read after the loop, and the variables
+    for the value that the loop returns."""
     names = tuple(x for x in loop.results if x not in (RETURNED, RESULT))
     return (*names, VALUE, LEFT) if RETURNED in loop.results else names

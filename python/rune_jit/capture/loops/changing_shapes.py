@@ -1,5 +1,6 @@
-"""Carried arrays whose shape changes by the same amount in every iteration, as in `v = v[1:] -
-v[:-1]`. The loop carries memory for the largest shape, and an iteration sees a part of it."""
+"""Carried arrays whose shape changes by the same amount in every iteration, as in
+`v = v[1:] - v[:-1]`. The loop carries an array of the largest shape, and each iteration uses a part
+of it."""
 
 from __future__ import annotations
 
@@ -13,37 +14,37 @@ from rune_jit.tracing.tracer import Tracer
 
 
 class ChangingShape:
-    """The shape `first` before the first iteration and `by` more along each axis after each one."""
+    """A shape that is `first` before the first iteration, and to which each iteration adds `by`."""
 
     def __init__(self, first: tuple[int, ...], by: tuple[int, ...], count: int) -> None:
         self._first, self._by = first, by
         self._room = tuple(n + max(0, more * count) for n, more in zip(first, by, strict=True))
 
     def at(self, iteration: Any) -> tuple[Any, ...]:
-        """The shape after so many iterations."""
+        """The shape after `iteration` iterations."""
         return tuple(n + iteration * more for n, more in zip(self._first, self._by, strict=True))
 
     def embed(self, builder: Any, value: Any) -> Any:
-        """The memory that a value is a part of."""
+        """An array of the largest shape that contains a value as a part."""
         missing = [(0, room - n) for n, room in zip(value.shape, self._room, strict=True)]
         return builder.pad(value, missing)
 
     def part(self, builder: Any, memory: Any, iteration: Any) -> Any:
-        """The value after so many iterations, of its memory."""
+        """The value after `iteration` iterations, as a part of `memory` (`embed`)."""
         return builder.index(memory, [slice(0, n) for n in self.at(iteration)])
 
 
 def changing_shape(numbers: Range, counter: Any, before: Tracer, new: Any) -> ChangingShape | None:
-    """How the shape of an array changes from iteration to iteration: `before` is it before the
-    loop, and `new` after an iteration that began with an array of that shape. None if it does not
-    change by the same."""
+    """The change of an array's shape from iteration to iteration. `before` is the array before the
+    loop, and `new` is the array after an iteration that began with the same shape. None if the
+    shape does not change, or not by the same amount in every iteration."""
     if not is_array(new) or new.dtype != before.dtype or new.ndim != before.ndim:
         return None
     if not numbers.is_known or any(type(n) is not int for n in before.shape):
         return None
     by = []
     for n, after in zip(before.shape, new.shape, strict=True):
-        if type(after) is Size:  # in terms of the counter: that of the array before the loop, too?
+        if type(after) is Size:  # (it must also give the shape before the loop)
             per_number = after.coefficients.get(counter.names[0], 0)
             first = after + (numbers.start - counter) * per_number
             if not same_size(first, n + per_number * numbers.step):
@@ -57,7 +58,7 @@ def changing_shape(numbers: Range, counter: Any, before: Tracer, new: Any) -> Ch
 def is_alike(
     trace: Trace, shape: ChangingShape | None, iteration: Any, given: Tracer, new: Any
 ) -> bool:
-    """Whether `new` can be in the next iteration what `given` is in this one."""
+    """Whether `new` can take the place of `given` in the next iteration."""
     if shape is None:
         return is_array(new) and kind_of(trace, new) == kind_of(trace, given)
     return (

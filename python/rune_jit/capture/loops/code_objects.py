@@ -17,7 +17,7 @@ for _name in __future__.all_feature_names:
 
 
 def parsed(text: str, filename: str = "<unknown>") -> ast.Module:
-    """The syntax tree of source that Python has loaded: it has warned then of invalid escapes."""
+    """The syntax tree of source that Python has loaded. Does not warn of invalid escapes again."""
     if "\\" not in text:
         return ast.parse(text, filename)
     with warnings.catch_warnings():
@@ -26,7 +26,7 @@ def parsed(text: str, filename: str = "<unknown>") -> ast.Module:
 
 
 def compiled(definition: ast.stmt, code: types.CodeType, qualname: str) -> types.CodeType:
-    """The code of the definition, with the variables of outer functions that `code` has."""
+    """The code of a definition, which uses the same variables of outer functions as `code`."""
     outer = ast.parse(f"def {_OUTER}(): pass").body[0]
     assert isinstance(outer, ast.FunctionDef)
     outer.args.args = [ast.arg(name) for name in code.co_freevars]
@@ -41,19 +41,19 @@ def compiled(definition: ast.stmt, code: types.CodeType, qualname: str) -> types
 
 
 def compiled_alone(definition: ast.FunctionDef, like: types.CodeType) -> types.CodeType:
-    """The code of a definition that uses no variables of outer functions, as if it stood in the
+    """The code of a definition that uses no variables of outer functions. The code belongs to the
     file of `like`."""
     module = ast.Module([definition], [])
     made = compile(module, like.co_filename, "exec", like.co_flags & _FUTURE, dont_inherit=True)
     return inner(made, definition.name)
 
 
-# The name of the function around a definition that is compiled.
+# The name of the function that is put around a definition to compile it.
 _OUTER = "_rune_jit_outer"
 
 
 def _renamed(code: types.CodeType, within: str) -> types.CodeType:
-    """The code with the qualified names of functions and classes that stand `within` this."""
+    """The code with qualified names that begin with `within` instead of the outer function."""
 
     def renamed(x: Any) -> Any:
         if isinstance(x, types.CodeType):
@@ -70,7 +70,7 @@ def _renamed(code: types.CodeType, within: str) -> types.CodeType:
 def inner(
     code: types.CodeType, name: str, definition: ast.FunctionDef | ast.ClassDef | None = None
 ) -> types.CodeType:
-    """The code of a function in another one: of the first one of the name, or of a definition."""
+    """The code of an inner function: the first one with this name, or that of a definition."""
     line = None
     if definition is not None:
         line = min([definition.lineno, *(x.lineno for x in definition.decorator_list)])
@@ -81,7 +81,7 @@ def inner(
 
 
 def is_same(a: types.CodeType, b: types.CodeType) -> bool:
-    """Whether two codes do the same at the same lines."""
+    """Whether two code objects do the same and begin at the same line."""
     fields = ("co_names", "co_varnames", "co_cellvars", "co_freevars", "co_firstlineno")
     if any(getattr(a, field) != getattr(b, field) for field in fields):
         return False
@@ -96,8 +96,9 @@ def is_same(a: types.CodeType, b: types.CodeType) -> bool:
 
 
 def _instructions(code: types.CodeType) -> list[tuple[str, Any]]:
-    """What code does. (Methods of what the module imports are called in another way, which the
-    source of a function alone does not tell.)"""
+    """The instructions of code, in a form that can be compared. Loads and calls of methods become
+    those of attributes: Python chooses between them by the module's imports, which the source of
+    the function alone does not show."""
     kept: list[dis.Instruction] = []
     position: dict[int, int] = {}
     for x in dis.get_instructions(code):

@@ -1,4 +1,5 @@
-"""Compares what a loop carries with what it is after an iteration, and finds what does not fit."""
+"""Compares the values that a loop carries with the values after an iteration, and finds those that
+differ in kind."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ from rune_jit.tracing.tracer import Tracer, tracers_in
 
 
 class Comparison:
-    """The names that an Attempt carries, before and after an iteration."""
+    """The part of an Attempt that compares the carried names before and after an iteration."""
 
     _trace: Trace
     _loops: Loops
@@ -49,12 +50,13 @@ class Comparison:
     _same_memory: list[tuple[str, str]]
     _runs: bool
     _is_decided_by_data: bool
-    zeros: dict[str, Any]  # names that only conditions assign, which may have any value: the kinds
-    is_settled = False  # whether numbers that are Python's may become NumPy's in any iteration
+    # The kinds of names that have no value before the loop, and may have any (`any_value`).
+    zeros: dict[str, Any]
+    is_settled = False  # whether Python's numbers may become NumPy's in any iteration
     _goes_on: Any
 
     def _compare_number(self, name: str, new: Any) -> bool:
-        """Whether the name is carried in the right way."""
+        """Whether the loop can carry a name that is no array now, without another trace."""
         trace, before = self._trace, self._before[name]
         kind, new_kind = kind_of(trace, before), kind_of(trace, new)
         if before is UNSET and is_last(name) and new_kind is not None:
@@ -76,7 +78,7 @@ class Comparison:
         may_be_either = is_unsure or self._is_decided_by_data or self.is_settled
         unsure = unsure_sum(kind, new_kind) if may_be_either else None
         if unsure is not None:
-            # (So are all items of a queue, through which numbers go.)
+            # (All items of a queue get the same kind, since numbers move through them.)
             for other in self._carried:
                 is_beside = holder_of(other) == holder_of(name) is not None
                 if is_beside and kind_of(trace, self._before[other]) == kind:
@@ -86,7 +88,7 @@ class Comparison:
         raise Unsettled(f"{name} has another type after an iteration")
 
     def _compare_array(self, name: str, given: Tracer, new: Any, finals: dict[int, str]) -> bool:
-        """Whether the name is carried in the right way."""
+        """Whether the loop carries an array in the right way now, without another trace."""
         before = self._before[name]
         if name not in self._by_value:
             if is_view(new, before):
@@ -96,7 +98,7 @@ class Comparison:
         shape = self._changing.get(name)
         is_same = is_alike(self._trace, shape, self._body.row, given, new)
         may_end_before = not self._runs or self._goes_on is not None
-        if may_end_before and (shape is not None or not is_same):  # its last shape is not known
+        if may_end_before and (shape is not None or not is_same):  # (its last shape is unknown)
             raise Unstable(f"{name} has another type or shape after an iteration")
         if not is_same:
             changing = changing_shape(self._range, self.counter, before, new)
@@ -106,7 +108,7 @@ class Comparison:
             return False
         if self._body.has_written(given._storage):
             if new is given or is_view(new, given):
-                self._by_value.discard(name)  # it stands for one array always
+                self._by_value.discard(name)  # (the name always stands for the same array)
                 return False
             raise Unstable(f"{name} is written to before it stands for another array")
         if new is given:
@@ -118,7 +120,8 @@ class Comparison:
         return True
 
     def _check_new(self, name: str, new: Tracer, finals: dict[int, str]) -> None:
-        """That an array is the body's own, and no other name's."""
+        """Raises Unstable unless the body has made the array and never writes to its memory. Notes
+        which other names share the memory."""
         storage = new._storage
         if self._body.is_older(storage):
             raise Unstable(f"{name} is a view of an array from outside")
@@ -130,14 +133,16 @@ class Comparison:
                 self._same_memory.append((name, other))
 
     def _givers(self) -> dict[int, str]:
-        """The names of arrays that the body carries as values, by their storage at its start."""
+        """The names that are carried as values, by the ids of their storages at the start of an
+        iteration."""
         return {
             id(self._given[name]._storage): name for name in self._by_value if name in self._numbers
         }
 
     def _sharing_after(self, name: str, after: Any) -> list[Any]:
-        """The storages that the array of a name may share memory with when the loop ends. Those of
-        another name that gave it its array count, too, as w's in `u, w = w, x[i] if b else u`."""
+        """The storages that the array of a name may share memory with after the loop. If a name
+        takes over the array of another name, as `u` does in `u, w = w, x[i] if b else u`, these
+        include the storages that the other name may share memory with."""
         givers = self._givers()
         found: dict[int, Any] = {}
         met = {id(after[name]._storage): after[name]._storage}
@@ -153,8 +158,9 @@ class Comparison:
         return list(found.values())
 
     def _made_by(self, name: str, after: Any) -> tuple[int, int] | None:
-        """Which array that the body makes, by its storage, and of how many iterations before the
-        last one, a name stands for when the loop ends; None if it is a part of one."""
+        """The array that a name stands for after the loop: the id of the storage that the body made
+        for it, and how many iterations before the last one it did so. None if the body has not made
+        the array, or if it is a part of one."""
         givers, earlier, new = self._givers(), 0, after.get(name)
         while is_array(new) and not new._steps:
             giver = givers.get(id(new._storage))
@@ -165,8 +171,9 @@ class Comparison:
         return None
 
     def _check_exchanges(self, after: Any) -> None:
-        """That names which take others' arrays over, as in `a, b = b, a + b`, stand for arrays that
-        the body has made when the loop ends."""
+        """Raises GivenUp unless all names stand for arrays that the body has made after the loop.
+        Names may take over arrays of others, as in `a, b = b, a + b`; then the loop must run often
+        enough for that."""
         givers = self._givers()
         for name in self._by_value:
             giver, depth = givers.get(id(after[name]._storage)), 0
@@ -188,7 +195,7 @@ class Comparison:
         new, shown = after[name], "what it returns" if is_result(name) else name
         kind = kind_of(trace, new)
         if is_result(name) and (new is UNSET or kind is not None):
-            # It is read only if an iteration has set it, perhaps one that has run apart.
+            # The result is only read if an iteration has set it. A peeled one may have.
             first = self._structures.part(name, self._before)
             is_other = new is UNSET or self._is_of_before(new) or kind_of(trace, first) != kind
             if first is not UNSET and is_other:
@@ -208,7 +215,7 @@ class Comparison:
             raise GivenUp(f"{shown} is read after the loop, which may not run")
 
     def _is_of_before(self, x: Any) -> bool:
-        """Whether the body has not made the array, nor what it is a view of."""
+        """Whether x is an array that a name stood for before the loop."""
         return is_array(x) and any(x is value for value in self._before.values())
 
     def _is_traced(self, after: Any) -> bool:

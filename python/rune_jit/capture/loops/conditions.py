@@ -1,5 +1,5 @@
-"""`and`, `or`, `not` and chained comparisons as calls, which take what is known only when the
-program runs:
+"""Turns `and`, `or`, `not` and chained comparisons into calls, which accept values that only the
+program knows:
 
     if x[i] > 0 and y[i] > 0:
     if .if.both(.value1 := x[i] > 0, y[i] > 0 if .if.may(.value1, True, 7) else None):
@@ -8,8 +8,8 @@ program runs:
     ok = .if.all(.value2 := low < (.value3 := f(x)),
                  .value3 <= high if .if.may(.value2, True, 8) else None)
 
-The second operand is used only where the first one makes it matter: 7 and 8 are the numbers of what
-it reads."""
+The second operand is computed only if the first one does not decide the result. 7 and 8 are numbers
+of entries of OPERANDS."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from typing import Any
 from rune_jit.capture.loops.nodes import at, call, load, store, walk
 from rune_jit.capture.loops.syntax import Uses, uses_of
 
-OPERANDS: list[Uses | None] = []  # what second operands read; None: they assign names
+OPERANDS: list[Uses | None] = []  # the uses of second operands; None if they assign names
 
-# The name of what has these calls.
+# The object whose methods are called.
 IF = ".if"
 
 
 def condition(test: ast.expr, of: str = IF) -> ast.expr:
-    """A condition in which methods of the name `of` stand for `and`, `or` and `not`."""
+    """A condition where `and`, `or` and `not` are replaced by calls of methods of the name `of`."""
     made: ast.expr = test
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         made = call((of, "negated"), condition(test.operand, of))
@@ -38,7 +38,8 @@ def condition(test: ast.expr, of: str = IF) -> ast.expr:
 
 
 class Values(ast.NodeTransformer):
-    """The same of expressions that are no conditions, whose values matter."""
+    """Replaces `and`, `or` and `not` in expressions that are no conditions, but whose values are
+    used."""
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         return self._visit(node)
@@ -63,7 +64,7 @@ class Values(ast.NodeTransformer):
         return at(node, _joined(node, IF, method, is_and, operands))
 
     def _leave(self, node: Any) -> Any:
-        """Leaves nodes that have names of their own as they are."""
+        """Returns a node with names of its own unchanged."""
         return node
 
     visit_Lambda = visit_ClassDef = _leave
@@ -71,8 +72,8 @@ class Values(ast.NodeTransformer):
 
 
 def _operands(x: ast.expr) -> tuple[bool, list[ast.expr]] | None:
-    """Whether x is `and`, not `or`, and its operands; those of chained comparisons, too. None if it
-    is another expression."""
+    """The operands of `and` or `or`, and whether it is `and`. A chained comparison counts as `and`.
+    None for other expressions."""
     if isinstance(x, ast.BoolOp):
         return isinstance(x.op, ast.And), x.values
     if not isinstance(x, ast.Compare) or len(x.ops) == 1:
@@ -108,13 +109,12 @@ def _joined(
 
 
 def _name(x: ast.expr) -> str:
-    """The beginning of names of parts of an expression."""
+    """The prefix of the names for parts of an expression."""
     return f".{type(x).__name__}{x.lineno}.{x.col_offset}"
 
 
 def _uses_of(x: ast.expr) -> Uses | None:
-    """What an expression reads, if it can change anything; else nothing. None if it assigns names
-    of the source."""
+    """The uses of an expression. None if it assigns names that stand in the source."""
     nodes = list(walk(x))
     if any(isinstance(y, ast.NamedExpr) and y.target.id[:1] != "." for y in nodes):
         return None

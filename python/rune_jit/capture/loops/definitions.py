@@ -13,14 +13,15 @@ from typing import Any
 from rune_jit.capture.loops.code_objects import compiled, is_same, parsed
 from rune_jit.capture.loops.nodes import walk
 
-# What reading a source raises that is no function's.
+# The errors of reading the source of a function that has none.
 UNREADABLE = (OSError, SyntaxError, ValueError, IndexError, RecursionError, tokenize.TokenError)
 
 
 def definition_of(function: types.FunctionType) -> ast.FunctionDef | None:
-    """The definition from which Python has made a function's code."""
+    """The definition from which Python has made a function's code. None if the source gives other
+    code."""
     code = function.__code__
-    linecache.checkcache(code.co_filename)  # the file may have been edited
+    linecache.checkcache(code.co_filename)  # (the file may have been edited)
     lines = linecache.getlines(code.co_filename, function.__globals__)
     tree = _parse(inspect.getblock(lines[code.co_firstlineno - 1 :]), code)
     if tree is None or not is_same(code, compiled(tree, code, function.__qualname__)):
@@ -29,7 +30,8 @@ def definition_of(function: types.FunctionType) -> ast.FunctionDef | None:
 
 
 def _parse(block: list[str], code: types.CodeType) -> ast.FunctionDef | None:
-    """The function's definition, at its lines and columns."""
+    """A function's definition, with its line numbers in the file. None if the block has another
+    definition."""
     indented = block[0][:1] in (" ", "\t")
     text = ("if 1:\n" if indented else "") + "".join(block)
     body: Any = parsed(text).body
@@ -43,7 +45,7 @@ def _parse(block: list[str], code: types.CodeType) -> ast.FunctionDef | None:
 
 
 def lambda_of(function: types.FunctionType) -> ast.Lambda | None:
-    """The expression of a lambda's file that has its code."""
+    """The lambda expression in a lambda's file that gives its code. None if there is none."""
     code = function.__code__
     tree = _module(code.co_filename, "".join(linecache.getlines(code.co_filename)))
     for x in walk(tree):

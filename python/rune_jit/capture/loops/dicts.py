@@ -1,5 +1,5 @@
-"""What a loop does with dicts and sets that it makes longer, when the loop is a function of its own
-(apart.py): calls take its place (hashing.py).
+"""Dicts and sets that a loop adds items to. If the loop runs apart (apart.py), its operations on
+them become calls (hashing.py):
 
     for v in x:                              for v in x:
         if v not in seen:                        if _rune_on_dict_contains(seen, v, False):
@@ -23,21 +23,21 @@ _NOT_IN_KEYS = (ast.NamedExpr, ast.Lambda, ast.Await, ast.Yield, ast.YieldFrom, 
 
 
 def is_dict(x: Any) -> bool:
-    """Whether x is a dict or set that arrays may stand for: what a missing key of a defaultdict
-    gets is a number."""
+    """Whether x is a dict or set that arrays may represent. The default of a defaultdict must be a
+    number."""
     if type(x) is defaultdict:
         return x.default_factory in (int, float)
     return type(x) in _CLASSES
 
 
 def kind(x: Any) -> Any:
-    """What tells dicts and sets apart that are not alike."""
+    """The kind of a dict or set: its class, and the default factory of a defaultdict."""
     return type(x), getattr(x, "default_factory", None)
 
 
 def dicts_of(loop: ast.stmt, held: Mapping[str, Any]) -> dict[str, type]:
-    """The classes of the dicts and sets, by name, that a loop makes longer and does nothing with
-    but what there are calls for. `held` are the values of local variables."""
+    """The dicts and sets that a loop adds items to: their classes by name. There must be a call for
+    each operation of the loop on them. `held` are the values of local variables."""
     names = {x.id for x in walk(loop) if isinstance(x, ast.Name)}
     found = frozenset(name for name in names if name in held and is_dict(held[name]))
     if not found:
@@ -48,13 +48,13 @@ def dicts_of(loop: ast.stmt, held: Mapping[str, Any]) -> dict[str, type]:
 
 
 def with_calls(loop: ast.stmt, names: frozenset[str]) -> ast.stmt:
-    """The loop with calls in the place of what it does with these dicts and sets."""
+    """A copy of the loop in which the operations on these dicts and sets are calls."""
     return _Replacer(names).visit(copied(loop))  # type: ignore[no-any-return]
 
 
 class _Replacer(ast.NodeTransformer):
-    """Puts the calls there. `changed` are names of what becomes longer, `others` those that are
-    used in other ways, too."""
+    """Replaces operations on dicts and sets by calls. `changed` are the names of those that get
+    items. `others` are the names of those with an operation for which there is no call."""
 
     def __init__(self, names: frozenset[str]) -> None:
         self._names = names
@@ -120,7 +120,7 @@ class _Replacer(ast.NodeTransformer):
         assert isinstance(target, ast.Subscript)
         before: list[ast.stmt] = []
         key = target.slice
-        if not isinstance(key, (ast.Name, ast.Constant)):  # it is evaluated once
+        if not isinstance(key, (ast.Name, ast.Constant)):  # (Python evaluates the key once)
             name = f"_rune_key{self._keys}"
             self._keys += 1
             before = [at(node, assign(name, self.visit(key)))]

@@ -15,8 +15,8 @@ from rune_jit.capture.loops.draws import DRAW, KEEP, NOTE, Draws, Unsuitable, is
 from rune_jit.capture.loops.liveness import loaded
 from rune_jit.capture.loops.nodes import at, copied
 
-# Methods of NumPy's generators of which one call for n numbers gives what n calls give, with how
-# many parameters they have before the size.
+# Methods of NumPy's generators that give the same n numbers in one call as in n calls. The values
+# are the numbers of their parameters before `size`.
 AT_ONCE = {
     name: count
     for count, names in enumerate(
@@ -32,36 +32,36 @@ AT_ONCE = {
     for name in names.split()
 }
 _MOST_ITERATIONS = 2**20  # of a loop
-# How many bytes the numbers take together at most.
+# The most bytes of all numbers together.
 _MOST_BYTES = 2**26
 
 
 class _Enough(Exception):
-    """The loop has drawn so many numbers."""
+    """The wanted count of numbers has been drawn."""
 
 
 class Parts(NamedTuple):
-    """What the function of a loop that draws numbers is made of."""
+    """The parts of the function that a loop with random numbers becomes."""
 
     statements: list[ast.stmt]
     parameters: list[str]  # for the numbers
-    results: list[str]  # beside those of the loop
-    functions: dict[str, Any]  # by the names under which it calls them
+    results: list[str]  # in addition to those of the loop
+    functions: dict[str, Any]  # that it calls, by name
 
 
 class Drawn(NamedTuple):
     """Numbers for one run of a loop."""
 
     arguments: list[Any]
-    key: Any  # tells which function takes them
-    restore: Callable[[], None]  # sets the generators to the state before
-    # To the one after the loop, by the results that it has beside its own; False if there were too
-    # few numbers.
+    key: Any  # identifies the function that takes them
+    restore: Callable[[], None]  # sets the generators to the state before the loop
+    # Sets the generators to the state after the loop. Takes the additional results (`Parts`).
+    # Returns False if there were too few numbers.
     finish: Callable[[list[Any]], bool]
 
 
 class Drawing:
-    """Draws the numbers before the loop."""
+    """Draws the numbers of a loop before it runs."""
 
     fallback = "silent"
 
@@ -72,11 +72,13 @@ class Drawing:
         self._kinds: tuple[str, ...] = ()  # of the numbers of the last run, by site
 
     def methods(self, held: Mapping[str, Any], module: dict[str, Any]) -> list[Any] | None:
-        """The generators' methods that the loop calls; None if it calls something else."""
+        """The generators' methods that the draws call now. None if one of them calls another
+        function."""
         return self._draws.methods(held, module)
 
     def parts(self, kinds: tuple[str, ...]) -> Parts:
-        """For numbers of these kinds, by site: "float", "int", "NumPy's" or "array"."""
+        """The parts of the loop's function. `kinds` are the kinds of the numbers, by site: "float",
+        "int", "NumPy's" or "array"."""
         draws = self._draws
         results = [draws.iteration] if draws.may_end_early else []
         return Parts(draws.replaced(kinds), draws.parameters(), results, {})
@@ -84,9 +86,10 @@ class Drawing:
     def draw(
         self, methods: list[Any], values: Mapping[str, Any], module: dict[str, Any]
     ) -> Drawn | None:
-        """Draws the numbers of all iterations. `values` are those of `names` that are local
-        variables. None if they cannot be drawn before; the generators are as before then."""
-        from rune_jit.capture.generators import set_state, state_of  # not before: it loads numpy's
+        """Draws the numbers of all iterations. `values` are the local variables among `names`.
+        Returns None, and leaves the generators unchanged, if that is not possible."""
+        # (Not imported before, since it loads numpy.random.)
+        from rune_jit.capture.generators import set_state, state_of
 
         if not self._are_kept(values):
             return None
@@ -116,7 +119,7 @@ class Drawing:
                 for items, (_, around) in zip(lists, self._draws.sites, strict=True)
             ]
         except Exception:
-            # (Python's own run of the loop raises what there is to raise.)
+            # (Python then runs the loop, and raises what it raises.)
             restore()
             return None
         except BaseException:
@@ -132,9 +135,9 @@ class Drawing:
         module: dict[str, Any],
         lengths: dict[int, int],
     ) -> list[Any] | None:
-        """The numbers by one call of the method, if the sites call the same one with the same
-        arguments, in the innermost of the loops. None if that is not so, or if the kinds of the
-        numbers are not known yet."""
+        """Draws all numbers by one call of the method. None unless all sites are in the innermost
+        loop and call the same method with the same arguments, and the kinds of the numbers are
+        known from the last run."""
         method, (first, around) = methods[0], self._draws.sites[0]
         if not self._kinds or method.__name__ not in AT_ONCE:
             return None
@@ -161,7 +164,7 @@ class Drawing:
     def _evaluated(
         self, x: ast.Call, values: Mapping[str, Any], module: dict[str, Any]
     ) -> tuple[list[Any], dict[str, Any], list[Any]]:
-        """The arguments of a call, and what the loops iterate over."""
+        """The values of a call's arguments, and the iterables of the loops."""
         keys: list[Any] = [ast.Constant(y.arg) for y in x.keywords]
         named = ast.Dict(keys, [y.value for y in x.keywords])
         iterables = ast.List([y.iter for y in self._draws.loops], ast.Load())
@@ -172,7 +175,8 @@ class Drawing:
         return found
 
     def _are_kept(self, values: Mapping[str, Any]) -> bool:
-        """Whether the loop surely changes no array or list of which the calls need the elements."""
+        """Whether the loop surely keeps the arrays and lists unchanged whose elements the draws
+        need."""
         for name in self._draws.names & values.keys():
             x = values[name]
             if not isinstance(x, (np.ndarray, list)):
@@ -196,8 +200,8 @@ class Drawing:
         lengths: dict[int, int],
         most: int | None,
     ) -> list[list[Any]]:
-        """Draws the numbers of all iterations, or as many as `most`. `lengths` gets the numbers of
-        iterations of the loops."""
+        """Draws the numbers of all iterations, or at most `most` numbers. Stores the number of
+        iterations of each loop in `lengths`."""
         lists: list[list[Any]] = [[] for _ in self._draws.sites]
         left = _MOST_BYTES if most is None else most
 
@@ -238,8 +242,8 @@ class Drawing:
         own: list[str],
         module: dict[str, Any],
     ) -> tuple[tuple[str, ...], Callable[..., Any]]:
-        """A function with this body, and the names among `values` that are its parameters, before
-        its `own`."""
+        """A function with this body, and the names of its first parameters. These are the names in
+        `values` that the draws need. The `own` parameters follow."""
         names = tuple(sorted(self._draws.names & values.keys() - self._draws.targets))
         code = self._codes.get((name, names))
         if code is None:
@@ -256,9 +260,10 @@ class Drawing:
 def at_once(
     method: Any, args: list[Any], kwargs: dict[str, Any], counts: list[int], is_array: bool
 ) -> Any:
-    """An array of what many calls of a generator's method give, by one call: with axes of these
-    lengths before those of what a call gives, which `is_array` or a number. None if it is not known
-    to be the same. Raises Unsuitable for too many numbers."""
+    """The results of many calls of a generator's method as one array, by one call. Its first axes
+    have the lengths `counts`; those of a single result follow. `is_array` tells whether a single
+    result is an array or a number. None if the one call might give other numbers. Raises Unsuitable
+    for too many numbers."""
     most = AT_ONCE.get(method.__name__)
     if most is None or is_of_python(method.__self__):
         return None
@@ -284,7 +289,8 @@ def at_once(
 
 
 def _stacked(items: list[Any], lengths: list[int]) -> tuple[Any, str]:
-    """The numbers of a site as an array, and of which kind they are. Raises Unsuitable."""
+    """The numbers of a site as an array, and their kind. Raises Unsuitable if they differ in
+    kind."""
     kinds = set(map(type, items))
     if len(kinds) != 1 or len(items) != math.prod(lengths):
         raise Unsuitable

@@ -1,5 +1,5 @@
-"""Random numbers in loops that are programs of their own (apart.py). Before such a loop runs, the
-numbers of all its iterations are drawn, in the order in which the iterations would draw them:
+"""Random numbers in loops that run apart (apart.py). The numbers of all iterations are drawn before
+such a loop runs, in the order in which the iterations would draw them:
 
     for i in range(n):                       for i in range(n):
         step = s * rng.normal()                  a.append(rng.normal())
@@ -12,8 +12,8 @@ numbers of all its iterations are drawn, in the order in which the iterations wo
                                                  if b[k] < p(x, step):
                                                      x += step
 
-The generators end up in the state in which the loop would leave them: if a `break` has ended it
-early, what it has drawn is drawn again from their first state."""
+The generators end up in the state in which the loop would leave them. If a `break` has ended the
+loop early, they return to their first state and draw only the numbers that the loop has used."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from rune_jit.capture.loops.liveness import loaded, stored
 from rune_jit.capture.loops.nodes import assign, at, call, copied, load, path_of, walk
 from rune_jit.capture.random_methods import METHODS
 
-# What the arguments of such calls, and what loops over, may consist of.
+# The syntax that may occur in the arguments of the draws and in the iterables of their loops.
 _PURE = (
     *(ast.Name, ast.Constant, ast.Attribute, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.List),
     *(ast.Subscript, ast.Slice, ast.Call, ast.keyword, ast.operator, ast.unaryop, ast.expr_context),
@@ -53,25 +53,26 @@ class Draws:
     def __init__(self, loop: ast.For, is_draw: Callable[[ast.AST], bool]) -> None:
         """Raises Unsuitable."""
         self.original, self._is_draw = copied(loop), is_draw
-        # The nodes have their positions in these lists as `number` and `site`.
+        # The loops that draw, and the draws, each with the numbers of the loops around it. The
+        # nodes have the attributes `number` and `site` for their positions in these lists.
         self.loops: list[ast.For] = []
-        self.sites: list[tuple[ast.Call, tuple[int, ...]]] = []  # and numbers of loops around it
+        self.sites: list[tuple[ast.Call, tuple[int, ...]]] = []
         self.skeleton = self._visit_loop(self.original, ())
         if not self.sites:
             raise Unsuitable
         self._paths = [path_of(x.func) for x, _ in self.sites]
-        # Names whose values the calls and the loops need.
+        # The names that the draws' arguments and the loops' iterables read.
         arguments = [y for x, _ in self.sites for y in (*x.args, *x.keywords)]
         self.names = loaded([*arguments, *(x.iter for x in self.loops)])
         self.described = self.names - _whole(arguments + [x.iter for x in self.loops])
         self.targets = frozenset[str]().union(*(stored([x.target]) for x in self.loops))
         self.may_end_early = any(isinstance(x, ast.Break) for x in _own(self.original))
         self.loop = self.replaced(("float",) * len(self.sites))[-1]
-        # An array that the loop uses in another way may change in it.
+        # (An array that the loop uses in another way may change.)
         self.used = loaded([self.loop])
 
     def _visit_loop(self, loop: ast.For, around: tuple[int, ...]) -> ast.stmt | None:
-        """What draws the numbers of a loop."""
+        """The loop that only draws the numbers; None if the loop draws none."""
         number = loop.number = len(self.loops)  # type: ignore[attr-defined]
         self.loops.append(loop)
         first = len(self.sites)
@@ -88,7 +89,7 @@ class Draws:
 
     def _visit_block(self, block: list[ast.stmt], around: tuple[int, ...]) -> list[ast.stmt]:
         made: list[ast.stmt] = []
-        leaves = False  # whether a part of the iterations does not get here
+        leaves = False  # whether some iterations may not get here
         for s in block:
             first = len(self.sites)
             if isinstance(s, ast.For):
@@ -130,8 +131,8 @@ class Draws:
         return any(map(self._is_draw, walk(x)))
 
     def _in_order(self, x: ast.AST) -> Iterator[ast.Call]:
-        """The calls in an expression that may draw, in the order of their evaluation. Raises
-        Unsuitable if one of them is evaluated under a condition, or the order is not known."""
+        """The draws in an expression, in the order of their evaluation. Raises Unsuitable if a
+        condition decides about one of them, or if the order is not known."""
         children = list(ast.iter_child_nodes(x))
         always = children
         if isinstance(x, ast.BoolOp):
@@ -152,7 +153,7 @@ class Draws:
             yield x
 
     def _check(self, x: ast.AST) -> None:
-        """Raises Unsuitable unless the loop does not change the value of an expression."""
+        """Raises Unsuitable if the loop may change the value of an expression."""
         targets = {z for y in self.loops for z in walk(y.target)}
         names = loaded([x])
         for y in walk(self.original):
@@ -165,7 +166,8 @@ class Draws:
                 raise Unsuitable
 
     def replaced(self, kinds: tuple[str, ...]) -> list[ast.stmt]:
-        """The loop that takes numbers of these kinds from arrays, with what comes before it."""
+        """The loop that takes its numbers from arrays, and the statements before it. `kinds` are
+        the kinds of the numbers, by site."""
         made = _Replacer(self.sites, kinds).visit(copied(self.original))
         return [at(self.original, s) for s in made]
 
@@ -179,7 +181,8 @@ class Draws:
         return _COUNT.format(0)
 
     def methods(self, held: Mapping[str, Any], module: dict[str, Any]) -> list[Any] | None:
-        """The generators' methods that are called; None if something else is."""
+        """The generators' methods that the draws call now. None if one of them calls another
+        function."""
         found = [method_of(path, held, module) for path in self._paths]
         return None if None in found else found
 
@@ -206,10 +209,10 @@ def draws_of(
 
 
 def method_of(path: tuple[str, ...], held: Mapping[str, Any], module: dict[str, Any]) -> Any:
-    """The method of a generator that a path of names stands for; None for everything else."""
+    """The method of a generator that a path of names refers to. None if it is something else."""
     try:
         value = held[path[0]] if path[0] in held else global_value(module, path[0])
-        for name in path[1:-1]:  # (Nothing runs: no property is asked.)
+        for name in path[1:-1]:  # (without `getattr`, which may run a property)
             value = vars(value)[name]
         if len(path) > 1 and (type(value) in generators() or type(value) is types.ModuleType):
             value = getattr(value, path[-1])
@@ -235,7 +238,7 @@ def _own(s: ast.AST) -> Iterator[ast.AST]:
             yield from _own(x)
 
 
-# Their parts are evaluated in the order of their fields.
+# The nodes whose parts are evaluated in the order of their fields.
 _IN_ORDER = (
     *(ast.Name, ast.Constant, ast.Attribute, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.List),
     *(ast.Subscript, ast.Slice, ast.Call, ast.keyword, ast.Starred),
@@ -247,7 +250,7 @@ def _is_pure(x: ast.Call) -> bool:
 
 
 def _whole(nodes: list[Any]) -> frozenset[str]:
-    """The names of which the expressions need more than a shape, length or dtype."""
+    """The names of arrays whose elements the expressions read, not only shape, length or dtype."""
     found: set[str] = set()
     for x in nodes:
         is_description = isinstance(x, ast.Attribute) and x.attr in _DESCRIPTIONS
@@ -259,9 +262,9 @@ def _whole(nodes: list[Any]) -> frozenset[str]:
 
 
 def generators() -> list[Any]:
-    """The classes of generators, as far as their modules are loaded."""
+    """The classes of generators whose modules are loaded."""
     found = [sys.modules["random"].Random] if "random" in sys.modules else []
-    if "numpy.random" in sys.modules:  # (Reading np.random loads it.)
+    if "numpy.random" in sys.modules:  # (`np.random` would load it)
         from rune_jit.capture.generators import SeededGenerator
 
         found += [np.random.Generator, np.random.RandomState, SeededGenerator]
@@ -269,12 +272,12 @@ def generators() -> list[Any]:
 
 
 def is_of_python(generator: Any) -> bool:
-    """Whether this is a random.Random."""
+    """Whether a generator is a random.Random."""
     return "random" in sys.modules and type(generator) is sys.modules["random"].Random
 
 
 class _Replacer(ast.NodeTransformer):
-    """Takes numbers from arrays where a loop draws them."""
+    """Replaces the draws of a loop by items of arrays."""
 
     def __init__(
         self, sites: list[tuple[ast.Call, tuple[int, ...]]], kinds: tuple[str, ...]

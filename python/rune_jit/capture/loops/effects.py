@@ -1,6 +1,6 @@
-"""Decides whether one run of Python code can stand for many runs: everything that the code reaches
-is of a known kind, and the code changes only traced arrays, local variables, items of containers
-and attributes of objects."""
+"""Decides whether one traced run of Python code can represent many runs. For this, everything that
+the code reaches must be of a known kind. The code may change traced arrays, local variables, items
+of containers and attributes of objects, and nothing else."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ from rune_jit.tracing.tracer import Tracer
 
 
 class StandIn:
-    """The stand-in for a list of numbers in the body of a loop (lists.py)."""
+    """The base of the stand-ins for lists of numbers in the body of a loop (lists.py)."""
 
 
 _ATOMS = (
     *(bool, int, float, complex, str, bytes, type(None), type(...), slice, range, np.dtype),
     *(StandIn, np.generic, np.ndarray, Tracer, Size, _core.ArrayBase, trees.Structure, enum.Enum),
 )
-# Python's functions that depend on nothing but their arguments, and do not ask for their classes.
+# Python's functions that depend only on their arguments, and not on the arguments' classes.
 _BUILTIN_NAMES = (
     "abs all any bool complex divmod dict enumerate float frozenset int len list max min pow range"
     " reversed round set slice sorted sum tuple zip"
@@ -70,15 +70,15 @@ _METHOD_NAMES = (
     " diagonal dot fill flatten max mean min nonzero prod ptp put ravel repeat reshape round"
     " searchsorted sort squeeze std sum swapaxes take trace transpose var view"
     " at accumulate outer reduce reduceat items keys values get _replace _asdict"
-    # Of lists and queues, which are compared afterwards.
+    # Methods that change lists and queues. Their items are compared after the run.
     " append appendleft extend insert pop popleft remove reverse rotate"
 )
 _METHODS = frozenset(_METHOD_NAMES.split())
-# What stands for Python's own functions, and what takes apart and makes containers.
+# Further functions without effects, such as replacements for Python's own. Modules add theirs.
 ALLOWED: list[Any] = [trees.flatten, trees.unflatten, trees.leaves_again, OF_CLASSES["isinstance"]]
 _RAISING = ("builtins", "numpy")  # packages whose exceptions have no effects
 _OF_ABSTRACT_CLASSES = ("numbers", "collections.abc")
-_MOST_HELD = 10_000  # items of containers
+_MOST_HELD = 10_000  # items of all containers together
 _OF_ANY_NAME = ("__getattr__", "__getattribute__", "__setattr__", "__delattr__")
 
 
@@ -87,26 +87,26 @@ class Refused(Exception):
 
 
 class Effects:
-    """The objects that code with these names can change. They are compared after it has run."""
+    """The objects that some code can reach and change. They are compared after it has run."""
 
     def __init__(self) -> None:
-        self._containers: list[tuple[Any, str]] = []  # with what to call them
-        self._objects: list[Any] = []  # and classes of which the code makes objects
-        self._replaces = False  # whether the code makes objects of the classes of others
-        self._asks_bases = False  # whether it calls methods that classes inherit and override
-        self._attributes: set[str] = set()  # that the code names
-        self._calls: dict[str, str] = {}  # of these, called: for reports, with what they are of
-        self.appended: dict[int, list[Any]] = {}  # by id, lists that are appended to
-        self._appended_attributes: set[str] = set()
-        self._lists: list[tuple[str, Any]] = []  # that objects hold, with the attributes' names
-        # By id, lists of which items are read and assigned, with a name of each.
+        self._containers: list[tuple[Any, str]] = []  # with their names for reports
+        self._objects: list[Any] = []  # and the classes whose objects the code may make
+        self._replaces = False  # whether the code calls dataclasses.replace
+        self._asks_bases = False  # whether the code calls super
+        self._attributes: set[str] = set()  # the names of attributes in the code
+        self._calls: dict[str, str] = {}  # the called ones of these, with their names for reports
+        self.appended: dict[int, list[Any]] = {}  # the lists that the code appends to, by id
+        self._appended_attributes: set[str] = set()  # the attributes whose lists it appends to
+        self._lists: list[tuple[str, Any]] = []  # lists that are attributes, with their names
+        # The lists whose items are read and assigned, by id, each with one of its names.
         self._indexed: dict[int, tuple[str, list[Any]]] = {}
         self.stand_ins: list[Any] = []  # for these lists
         self._seen: dict[int, Any] = {}
-        self._globals: set[tuple[int, str]] = set()  # modules' variables that are assigned
+        self._globals: set[tuple[int, str]] = set()  # the global variables that are assigned
         self._arrays: list[Any] = []  # NumPy's and rune_jit's
         self._num_items = 0
-        self.draws = False  # whether it reaches a generator from outside
+        self.draws = False  # whether the code reaches a random generator from outside
 
     def look(
         self,
@@ -115,9 +115,9 @@ class Effects:
         scope: Callable[[str], Any],
         module: dict[str, Any],
     ) -> None:
-        """Looks through what code uses. `values` are local variables that are bound; `scope` finds
-        a name that is none, and raises KeyError for a local variable that is not bound. `module`
-        has the global variables that the code assigns.
+        """Adds all that some code reaches. `values` has the local variables that are bound. `scope`
+        finds other names, and raises KeyError for a local variable that is not bound. `module` has
+        the global variables that the code assigns.
 
         Raises Refused."""
         for name in uses.globals:
@@ -144,7 +144,7 @@ class Effects:
             try:
                 value = find(path[0])
             except KeyError:
-                value = None  # a local variable
+                value = None  # (a local variable that is not bound)
             self._look_along(value, path, path in uses.calls)
             if path in uses.assigned and isinstance(value, (types.FunctionType, type)):
                 raise Refused(f"it assigns to the attribute {path[-1]}")
@@ -160,8 +160,9 @@ class Effects:
                 self._look_at(value)
 
     def stand_in(self, make: Callable[[str, list[Any]], StandIn | None]) -> None:
-        """Makes what stands for the lists of which items are read and assigned; what no array
-        stands for, or other code reaches, is a list like others. Raises Refused."""
+        """Makes stand-ins for the lists whose items are read and assigned. A list without a
+        stand-in, or one that the code also reaches in another way, is an ordinary container. Raises
+        Refused."""
         for name, items in self._indexed.values():
             found = None if any(map(self.reaches, (items, *items))) else make(name, items)
             if found is not None:
@@ -178,7 +179,8 @@ class Effects:
             self._append_to(items)
 
     def _append_to_attributes(self) -> None:
-        """Looks through lists that objects hold, but for those that the code only appends to."""
+        """Adds the lists that are attributes of objects. Separates those that the code only appends
+        to."""
         while True:
             read = [
                 x
@@ -207,8 +209,8 @@ class Effects:
         self._containers.append((x, "list"))
 
     def held(self) -> Held:
-        """What containers and objects that the code reaches hold now. Raises Refused if it calls
-        methods that are not known."""
+        """The present contents of the containers and objects that the code reaches. Raises Refused
+        if the code calls methods that are not known."""
         members = {
             name for x in self._objects for name in self._attributes if member(x, name) is not None
         }
@@ -237,8 +239,8 @@ class Effects:
 
     @classmethod
     def seen_by(cls, uses: Uses, frame: Any) -> Held:
-        """What the containers and objects hold that code of this frame reaches, as far as it is
-        known what it does."""
+        """The present contents of the containers and objects that some code of a frame reaches. If
+        the code does something unknown, the rest of what it reaches is left out."""
         effects = cls()
         with contextlib.suppress(Refused):
             effects.look(uses, frame.f_locals, scope_of(frame), frame.f_globals)
@@ -250,20 +252,21 @@ class Effects:
         inner = [x for items in lists for x in items if type(x) is list]
         known = {id(x) for x, _ in self._containers}
         more = {id(x): (x, "list") for x in (*lists, *inner) if id(x) not in known}
-        return Held([*self._containers, *more.values()])
+        arrays = {id(x): x for x in self._arrays if isinstance(x, np.ndarray)}
+        return Held([*self._containers, *more.values()], arrays.values())
 
     def reaches(self, x: Any) -> bool:
-        """Whether the code reaches a container that was there before."""
+        """Whether the code reaches an object that exists outside of it."""
         return id(x) in self._seen or id(x) in self.appended
 
     def reaches_others_than(self, known: Iterable[Any]) -> bool:
-        """Whether the code reaches arrays, containers and objects beside these."""
+        """Whether the code reaches an array, container or object that is not in `known`."""
         ids = {id(x) for x in known}
         found = (*self._arrays, *self._objects, *(x for x, _ in self._containers))
         return any(id(x) not in ids for x in found)
 
     def forget_read(self) -> None:
-        """Lists that the code appends to and may read are lists like others."""
+        """Removes from `appended` the lists that the code may also read."""
         for key in self.appended.keys() & self._seen.keys():
             del self.appended[key]
 
@@ -285,7 +288,7 @@ class Effects:
             x = type(x)
         if isinstance(x, _ATOMS) or id(x) in self._seen:
             return
-        if type(x) is Grown or is_bar(x):  # which are not read, and not made in a trace
+        if type(x) is Grown or is_bar(x):  # (they are not read, and not made in a trace)
             return
         self._seen[id(x)] = x
         if isinstance(x, enum.EnumMeta):
@@ -375,7 +378,7 @@ class Effects:
             self._look_at_member(x, name)
 
     def _look_at_class(self, kind: Any) -> None:
-        """A class of which the code may make objects."""
+        """Adds a class whose objects the code may make."""
         self._look_at_class_members(kind)
         for function in what_makes(kind):
             self._look_at(function)
@@ -384,8 +387,8 @@ class Effects:
             self._look_at_member(kind, name)
 
     def _look_at_enum(self, kind: enum.EnumMeta) -> None:
-        """A class of constants: all its functions, since some run where a member is read, called,
-        or compared."""
+        """Adds all functions of an enumeration, since some of them run when a member is read,
+        called or compared."""
         if type(kind) is not enum.EnumMeta:
             raise Refused(f"it uses {kind.__name__}")
         for base in classes_of(kind):
@@ -395,7 +398,7 @@ class Effects:
                     self._look_at_function(x)
 
     def _look_at_class_members(self, kind: Any) -> None:
-        """The methods of an object that Python calls by itself."""
+        """Adds the methods of a class that Python calls by itself."""
         parameters = getattr(kind, "__dataclass_params__", None)
         for base in classes_of(kind):
             for name, value in vars(base).items():
@@ -403,12 +406,12 @@ class Effects:
                     raise Refused(f"it uses a {kind.__name__}, which has a method {name}")
                 value = value.member if isinstance(value, Copied) else value
                 is_called = name[:2] == "__" and name not in NOT_CALLED
-                # (Methods that dataclasses are given have no source.)
+                # (The methods that `dataclass` adds have no source.)
                 if is_called and inspect.isfunction(value) and not is_made(value):
                     self._look_at(value)
 
     def _name_attributes(self, names: set[str]) -> None:
-        """The code names these attributes: of any object, for all that is known."""
+        """Adds attributes that the code names. They may be those of any object that it reaches."""
         new = names - self._attributes
         self._attributes |= new
         for x in list(self._objects):
@@ -442,7 +445,7 @@ class Effects:
 
 
 def _found(names: Iterable[str], find: Callable[[str], Any]) -> Iterator[tuple[str, Any]]:
-    """The names that are bound, with what they stand for. `find` raises KeyError for the others."""
+    """The names that are bound, with their values. `find` raises KeyError for the others."""
     for name in names:
         with contextlib.suppress(KeyError):
             yield name, find(name)
@@ -455,7 +458,7 @@ def _holds_lists(x: Any) -> bool:
 
 
 def scope_of(frame: Any, names: dict[str, Any] | None = None) -> Callable[[str], Any]:
-    """Finds the global names of a frame's code, among `names` if those are given."""
+    """Returns a function that finds the global names of a frame's code, in `names` if given."""
     code = frame.f_code
     found = frame.f_globals if names is None else names
     local = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}

@@ -1,5 +1,4 @@
-"""`==` of tuples of numbers, and `in`, in loops: of numbers that are known only when the program
-runs."""
+"""The operators `in`, and `==` of tuples, for numbers that are known only when the program runs."""
 
 from __future__ import annotations
 
@@ -16,7 +15,8 @@ from rune_jit.tracing.sizes import Size
 
 
 def _contains(x: Any, items: Any, wanted: bool) -> Any:
-    """`x in items`, or `x not in items`: a number in a loop is compared with each item."""
+    """`x in items` if `wanted`, else `x not in items`. An unknown number is compared with each
+    item."""
     parts = x if type(x) is tuple else (x,)
     are_known = not any(type(y) is Size or is_unknown(y) for y in parts)
     if are_known or type(items) not in (tuple, list, set, frozenset, range):
@@ -25,8 +25,7 @@ def _contains(x: Any, items: Any, wanted: bool) -> Any:
 
 
 def _same(x: Any, y: Any, wanted: bool) -> Any:
-    """`x == y`, or `x != y`, of which one may be a tuple of numbers that are known only when the
-    program runs."""
+    """`x == y` if `wanted`, else `x != y`. One of them may be a tuple of unknown numbers."""
     parts = [*(x if type(x) is tuple else ()), *(y if type(y) is tuple else ())]
     if not any(type(z) is Size or is_unknown(z) for z in parts):
         return x == y if wanted else x != y
@@ -34,15 +33,15 @@ def _same(x: Any, y: Any, wanted: bool) -> Any:
 
 
 def _equal(x: Any, y: Any) -> Any:
-    """Whether two numbers are equal, or two tuples: then all of their items are. (Python asks first
-    whether items are the same object, which NaN is and is not equal to.)"""
+    """Whether two numbers, or all items of two tuples, are equal. The value of a traced float is
+    needed: Python compares items by identity first, so a NaN may count as equal to itself."""
     if type(x) is not tuple and type(y) is not tuple:
         return x == y
     if type(x) is not tuple or type(y) is not tuple or len(x) != len(y):
         return False
     for z in (*x, *y):
         if is_unknown(z) and z.dtype.kind not in "biu":
-            bool(z)  # its value is needed
+            bool(z)  # (ends the segment, or refuses)
     return functools.reduce(np.logical_and, map(_equal, x, y), True)
 
 
@@ -55,5 +54,5 @@ def _decided(found: Any, wanted: bool) -> Any:
 
 ALLOWED += [_contains, _same]
 
-# By the names under which loops find them.
+# The functions that loops call, by name.
 EQUALITY = {".in": _contains, SAME: _same}

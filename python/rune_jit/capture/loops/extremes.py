@@ -11,7 +11,7 @@ from rune_jit.tracing.tracer import Tracer
 
 
 def is_row(x: Any) -> bool:
-    """Whether x is a traced array of real numbers, one at least, along one axis."""
+    """Whether x is a traced array of real numbers with one axis and at least one element."""
     return (
         type(x) is Tracer
         and x._storage.array is None
@@ -23,8 +23,8 @@ def is_row(x: Any) -> bool:
 
 
 def extreme_of_row(trace: Trace, real: Any, x: Tracer) -> Tracer:
-    """Python's max or min of an array's elements: a NaN is the result if it comes first, since no
-    number is greater or less."""
+    """Python's max or min of an array's elements. The result is NaN only if the first element is
+    NaN, since no number is greater or less than NaN."""
     if x.dtype.kind != "f":
         return x.max() if real is max else x.min()  # type: ignore[no-any-return]
     first: Any = x[0]

@@ -1,4 +1,4 @@
-"""Comprehensions with conditions as loops that append to a list:
+"""Turns comprehensions with conditions into loops that append to a list:
 
 out = np.array([i for i in range(n) if x[i] > 0])
 
@@ -22,8 +22,8 @@ _OWN_SCOPES = (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
 
 
 class Filters(ast.NodeTransformer):
-    """Makes comprehensions of the statements of functions such loops, where nothing is evaluated
-    before them that they could change or that could change them."""
+    """Rewrites such comprehensions in functions. A comprehension must be what its statement
+    evaluates first."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -42,7 +42,7 @@ class Filters(ast.NodeTransformer):
 
     def _statements(self, s: ast.stmt) -> list[ast.stmt]:
         if isinstance(s, ast.ClassDef):
-            # (What the body of a class reads is not what a loop would.)
+            # (In the body of a class, a loop would find other names than a comprehension.)
             s.body = [self.visit(x) if isinstance(x, ast.FunctionDef) else x for x in s.body]
             return [s]
         if not isinstance(s, _SIMPLE):
@@ -70,13 +70,13 @@ class Filters(ast.NodeTransformer):
             for test in reversed(generator.ifs):
                 appended = at(test, ast.If(test, [appended], []))
             appended = at(generator.iter, ast.For(generator.target, generator.iter, [appended], []))
-        # (Each loop has its place in the source.)
+        # (The loops have places in the source of their own.)
         made = [assign(name, ast.List([], ast.Load())), appended]
         return [at(x, s) for s in made]
 
 
 def _first(x: ast.expr | None) -> ast.ListComp | None:
-    """The comprehension that can be a loop, if it is what an expression evaluates first."""
+    """The comprehension that an expression evaluates first, if it can become a loop, else None."""
     if isinstance(x, ast.ListComp):
         return x if _is_loop(x) else None
     for part in _evaluated(x):
@@ -86,7 +86,7 @@ def _first(x: ast.expr | None) -> ast.ListComp | None:
 
 
 def _evaluated(x: ast.expr | None) -> list[ast.expr]:
-    """The parts of an expression in the order in which they are evaluated, if all of them are."""
+    """The parts of an expression in the order of their evaluation. Empty if not known."""
     if isinstance(x, ast.Call):
         return [x.func, *x.args, *(keyword.value for keyword in x.keywords)]
     if isinstance(x, ast.BinOp):
@@ -101,14 +101,14 @@ def _evaluated(x: ast.expr | None) -> list[ast.expr]:
 
 
 def _is_trivial(x: ast.expr) -> bool:
-    """Whether a constant, a name or an attribute of a module."""
+    """Whether an expression is a constant, a name or an attribute of one."""
     while isinstance(x, ast.Attribute):
         x = x.value
     return isinstance(x, (ast.Name, ast.Constant))
 
 
 def _is_loop(x: ast.ListComp) -> bool:
-    """Whether a comprehension with a condition can be a loop whose names are its own."""
+    """Whether a comprehension has a condition and can become a loop, with its own names renamed."""
     if not any(g.ifs for g in x.generators) or any(g.is_async for g in x.generators):
         return False
     targets = [

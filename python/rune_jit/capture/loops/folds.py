@@ -1,4 +1,4 @@
-"""Python's sum, max, min, any and all of generators as loops:
+"""Turns Python's sum, max, min, any and all of generators into loops:
 
     s = sum(x[i] for i in range(n))         if .is_pythons(sum):
                                                 .choice0 = 0
@@ -22,7 +22,7 @@ _EXTREMES, _DECISIONS = ("max", "min"), ("any", "all")
 
 
 def is_fold(x: ast.AST) -> bool:
-    """Whether x is a call that can be such a loop, whose names are its own."""
+    """Whether x is a call that can become such a loop, with its own names renamed."""
     if not isinstance(x, ast.Call) or not isinstance(x.func, ast.Name) or x.keywords:
         return False
     if getattr(x, "is_kept", False):
@@ -52,8 +52,8 @@ def is_fold(x: ast.AST) -> bool:
 
 
 def as_loop(x: ast.Call | ast.BoolOp, name: str) -> list[ast.stmt]:
-    """The statements that compute the result, as the value of a name; of `and` and `or`, each
-    operand in a statement of its own."""
+    """The statements that compute the result of x and assign it to a name. For `and` and `or`, each
+    operand has a statement of its own."""
     if isinstance(x, ast.BoolOp):
         return _as_statements(x, name)
     assert isinstance(x.func, ast.Name)
@@ -67,12 +67,12 @@ def as_loop(x: ast.Call | ast.BoolOp, name: str) -> list[ast.stmt]:
         begins = load(UNSET)
     body = _step(function, given.elt, name)
     for i, generator in enumerate(reversed(given.generators)):
-        if i and function in _DECISIONS:  # the inner loop may have been left
+        if i and function in _DECISIONS:  # (if the inner loop has been left, so is this one)
             body.append(ast.If(_decided(function, load(name)), [ast.Break()], []))
         for test in reversed(generator.ifs):
             body = [ast.If(test, body, [])]
         loop = ast.For(generator.target, generator.iter, body, [])
-        # Few items are one expression.
+        # (A comprehension of few items is unrolled.)
         is_plain = not i and not generator.ifs and function not in _DECISIONS
         loop.is_comprehension = is_plain  # type: ignore[attr-defined]
         body = [loop]
@@ -98,13 +98,13 @@ def _as_statements(x: ast.BoolOp, name: str) -> list[ast.stmt]:
 
 
 def _rename(given: ast.GeneratorExp, suffix: str) -> None:
-    """Gives the names that the generators assign a suffix."""
+    """Adds a suffix to the names that a generator expression assigns."""
     generators = given.generators
     names = {y.id for g in generators for y in walk(g.target) if isinstance(y, ast.Name)}
     parts: list[ast.expr] = [given.elt]
     for g in generators:
         parts += [g.target, *g.ifs]
-    parts += [g.iter for g in generators[1:]]  # the first one is evaluated outside
+    parts += [g.iter for g in generators[1:]]  # (the first is evaluated outside)
     for part in parts:
         for y in walk(part):
             if isinstance(y, ast.Name) and y.id in names:
@@ -121,5 +121,5 @@ def _step(function: str, item: ast.expr, name: str) -> list[ast.stmt]:
 
 
 def _decided(function: str, item: ast.expr) -> ast.expr:
-    """That an item decides what `any` or `all` is."""
+    """The condition that an item decides the result of `any` or `all`."""
     return item if function == "any" else ast.UnaryOp(ast.Not(), item)

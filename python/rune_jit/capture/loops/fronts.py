@@ -1,4 +1,4 @@
-"""Lists that a loop makes longer at the front as lists that it makes longer at the end:
+"""Turns lists that a loop extends at the front into lists that it extends at the end:
 
 path = [k]                                  path = [k]
                                             path.reverse()
@@ -18,15 +18,15 @@ _OTHER_SCOPES = (*SCOPES, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, a
 
 
 def extend_at_end(tree: ast.FunctionDef) -> None:
-    """Rewrites such loops of a function and of those in it, where nothing else can see the list
-    while it is the other way round."""
+    """Rewrites such loops of a function and of its inner functions, if no other code can see the
+    list while it is reversed."""
     for function in walk(tree):
         if isinstance(function, ast.FunctionDef):
             _visit_block(function, function.body)
 
 
 def _visit_block(function: ast.FunctionDef, block: list[ast.stmt]) -> None:
-    lists: set[str] = set()  # names that stand for lists which the block has made
+    lists: set[str] = set()  # names of lists that the block has made
     made: list[ast.stmt] = []
     for s in block:
         if isinstance(s, ast.If):
@@ -55,9 +55,8 @@ def _is_extended(loop: ast.stmt, name: str) -> bool:
 
 
 def _is_only_name(function: ast.FunctionDef, loop: ast.stmt, name: str) -> bool:
-    """Whether a variable is all that stands for a list when a loop begins, and the loop does no
-    more with the list than to put values in front of it, to read the first one, and to ask how many
-    there are."""
+    """Whether a list has only one name when a loop begins, and the loop only puts values in front
+    of it, reads its first item and asks for its length."""
     uses = _Uses(name, loop)
     for s in function.body:
         uses.visit(s)
@@ -71,8 +70,8 @@ def _is_only_name(function: ast.FunctionDef, loop: ast.stmt, name: str) -> bool:
 
 
 class _Uses(ast.NodeVisitor):
-    """The places where a variable stands for a list and does not give it another name, outside of
-    inner functions and comprehensions. What a loop does there does not depend on the order."""
+    """Finds the uses of a list's name that do not give the list another name. Uses in the loop are
+    those that can be rewritten. Inner functions and comprehensions are left out."""
 
     def __init__(self, name: str, loop: ast.stmt) -> None:
         self.known: set[int] = set()  # ids of nodes
@@ -106,8 +105,8 @@ class _Uses(ast.NodeVisitor):
 
 
 def _put_in_front(s: ast.AST, name: str) -> ast.expr | None:
-    """The value that a statement puts in front of a list: `name.insert(0, value)` or
-    `name = [value] + name`."""
+    """The value that a statement puts in front of a list, by `name.insert(0, value)` or
+    `name = [value] + name`. None for other statements."""
     if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call):
         function, arguments = s.value.func, s.value.args
         if not isinstance(function, ast.Attribute) or not _is_name(function.value, name):
@@ -144,7 +143,7 @@ def _is_first(x: ast.AST, name: str) -> bool:
 
 
 class _AtEnd(ast.NodeTransformer):
-    """Puts at the end of a list what was put in front of it, and reads the last item for the
+    """Appends the values that were put in front of a list, and reads the last item instead of the
     first."""
 
     def __init__(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""The values of names with which a loop runs apart (apart.py)."""
+"""The values that the names of a loop have when the loop runs apart (apart.py)."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ from rune_jit.tracing.tracer import Tracer
 
 _NUMBERS = (bool, int, float, complex)
 _ATOMS = (*_NUMBERS, str, type(None), np.generic)
-_MOST_ITEMS = 2500  # of lists
+_MOST_ITEMS = 2500  # items of a list
 _MOST_INITIAL = 64  # items of a stack before the loop
-_MOST_INITIAL_OF_DICTS = 4  # and of a dict or set: each is looked up in the trace
+_MOST_INITIAL_OF_DICTS = 4  # items of a dict or set before the loop: the trace looks up each
 
 
 class Unsuitable(Exception):
-    """The value of a name cannot be an argument of such a function."""
+    """The value of a name cannot be an argument of the loop's function."""
 
 
 def settled(trace: SegmentedTrace, x: Any) -> Any:
-    """What a call of the loop's function is given."""
+    """The argument of the loop's function for the value of a name: the elements of a selection, the
+    original of a copied function, and every other value itself."""
     if type(x) is Selection:
         return x.settled()
     return _function(trace, x) if type(x) is types.FunctionType else x
 
 
 def _function(trace: SegmentedTrace, x: types.FunctionType) -> Any:
-    """The function of which x is the call's copy, or one that sees the global variables themselves:
-    copies are others in each call. (The call has assigned no global variable.)"""
+    """The function of which x is a copy for this call. Each call makes other copies, so they cannot
+    tell whether the loop gets the same function again. Returns x if its closure differs."""
     function = trace.rebind.lasting(x)
     return function if _cells(x) == _cells(function) else x
 
@@ -46,7 +47,8 @@ def _cells(x: types.FunctionType) -> list[int]:
 
 
 def check(trace: SegmentedTrace, x: Any) -> None:
-    """Raises Unsuitable for what may hold traced values, or is another thing at each call."""
+    """Raises Unsuitable for a value of another kind than a loop's function takes: traced arrays of
+    this trace, NumPy's arrays, numbers, strings, functions, and tuples and lists of these."""
     if type(x) is Tracer:
         if x._trace is not trace:
             raise Unsuitable
@@ -66,7 +68,7 @@ def check(trace: SegmentedTrace, x: Any) -> None:
 
 
 def check_stack(trace: SegmentedTrace, x: Any, size: int) -> None:
-    """Raises Unsuitable for what is no list or queue of numbers, or of tuples of `size` numbers."""
+    """Raises Unsuitable unless x is a list or queue of numbers, or of tuples of `size` numbers."""
     is_list = type(x) is list or (type(x) is deque and x.maxlen is None)
     if not is_list or len(x) > _MOST_INITIAL:
         raise Unsuitable
@@ -85,8 +87,8 @@ def check_stack(trace: SegmentedTrace, x: Any, size: int) -> None:
 
 
 def check_dict(trace: SegmentedTrace, x: Any) -> None:
-    """Raises Unsuitable for a dict or set that holds more than a few numbers, or tuples of them,
-    by integers, or by tuples of them."""
+    """Raises Unsuitable unless x is a small dict or set: its keys are integers or tuples of
+    integers, and the values of a dict are numbers or tuples of numbers."""
     if not is_dict(x) or len(x) > _MOST_INITIAL_OF_DICTS:
         raise Unsuitable
     for key in x:
@@ -104,14 +106,15 @@ def _parts_of(x: Any) -> tuple[Any, ...]:
 
 
 def items_of(x: Any) -> tuple[Any, ...]:
+    """The items of a list, queue, set or dict. Those of a dict are pairs of key and value."""
     return tuple(x.items()) if isinstance(x, dict) else tuple(x)
 
 
 def fill_again(x: Any, items: tuple[Any, ...]) -> None:
-    """Makes a list, queue or dict hold these items, which are equal to those that it holds."""
+    """Replaces the items of a list, queue or dict by these, which are equal but not traced."""
     if isinstance(x, dict):
         dict.update(x, items)
-    elif not isinstance(x, set):  # (of numbers, which hold no traced ones)
+    elif not isinstance(x, set):  # (a set holds no traced numbers)
         x.clear()
         x += items
 
@@ -129,7 +132,7 @@ def _holds(ids: set[int], x: Any) -> bool:
 
 
 class Memory:
-    """The values that names stand for, as NumPy's arrays and numbers, while the loop runs."""
+    """While the loop runs: its arguments as NumPy's arrays and as numbers, no longer traced."""
 
     def __init__(self, trace: SegmentedTrace, given: dict[str, Any]) -> None:
         self._trace, self._given = trace, given
@@ -166,7 +169,7 @@ class Memory:
                 self._trace.take_back(storage)
 
     def inside(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Converts the function's results for the trace."""
+        """Converts the function's results to values of the trace."""
         return tuple(map(self._inside, results))
 
     def _inside(self, x: Any) -> Any:
@@ -177,7 +180,7 @@ class Memory:
                 return self._given[name]
         if isinstance(x, np.ndarray):
             for storage, *_ in list(self._storages.values()):
-                if np.may_share_memory(storage.array, x):  # it stays NumPy's
+                if np.may_share_memory(storage.array, x):  # both stay NumPy's
                     self._storages[id(storage)] = storage, True, True
                     return x
         return self._trace.result(x)

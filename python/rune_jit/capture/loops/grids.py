@@ -1,12 +1,12 @@
-"""Loops over the positions of a grid as nested loops, which may be loops of the program.
+"""Turns loops over the positions of a grid into nested loops, which can be loops of the program.
 
     for i, j in np.ndindex(m, n):       .grid7.4 = .grid(2, np.ndindex, m, n)
         x[i, j] = i                     for .at7.4.0 in .along(.grid7.4, 0):
                                             for i, j in .along(.grid7.4, 1, .at7.4.0):
                                                 x[i, j] = i
 
-So are those over `itertools.product` of ranges. What else has these names is iterated over by the
-innermost loop. (positions.py has what is called.)"""
+Loops over `itertools.product` of ranges are treated likewise. If another function has one of these
+names, the innermost loop iterates over its result. positions.py has the functions that are called."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from typing import Any
 from rune_jit.capture.loops.nodes import assign, at, call, load, store, walk
 
 _NAMES = ("ndindex", "product")
-# How many nested loops stand for a loop whose source does not tell the number of axes.
+# The number of nested loops if the source does not tell the number of axes.
 _MOST_AXES = 4
 
 
 class Grids(ast.NodeTransformer):
-    """Makes loops over grids nested loops. Those that are left by a jump stay as they are."""
+    """Rewrites loops over grids. Loops that a jump may leave stay unchanged."""
 
     def visit_For(self, loop: ast.For) -> Any:
         self.generic_visit(loop)
@@ -56,12 +56,12 @@ def _is_grid(x: ast.expr) -> bool:
 
 
 def _may_be_left(body: list[ast.stmt]) -> bool:
-    """Whether there is a `break` or `return`. (One of a loop or function in it counts, too.)"""
+    """Whether there is a `break` or `return`, also one of an inner loop or function."""
     return any(isinstance(x, (ast.Break, ast.Return)) for s in body for x in walk(s))
 
 
 def _count_of_axes(made: ast.Call, target: ast.expr) -> int:
-    """How many axes there are, as far as the source tells."""
+    """The number of axes, or an upper bound if the source does not tell it."""
     if isinstance(target, (ast.Tuple, ast.List)):
         starred = any(isinstance(x, ast.Starred) for x in target.elts)
         return _MOST_AXES if starred else max(len(target.elts), 1)

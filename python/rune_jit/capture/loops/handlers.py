@@ -1,7 +1,7 @@
 """`try` statements and `with np.errstate(...)` in loops of the program and around them. The program
-assumes that nothing raises, and finds out whether something does (`Check` in
-cpp/bindings/compiled_call.h); Python runs such calls from their start. So handlers do not run in
-the body of a loop of the program: what raises there while the body is traced refuses the loop.
+assumes that nothing raises, and checks this (`Check` in cpp/bindings/compiled_call.h). If a check
+fails, Python runs the call from its start. So no handler runs in the body of a loop of the program:
+if something raises there while the body is traced, the loop is refused.
 
     try:                                try:
         y = f(x[i])                         y = f(x[i])
@@ -28,17 +28,16 @@ from rune_jit.tracing.context import ValuesNeeded, current_trace, is_library_fil
 from rune_jit.tracing.loop_plans import LoopRefused
 from rune_jit.tracing.tracer import contains_tracer
 
-# The names of what is called for the exceptions that no handler of the function gets, and with what
-# `with` enters.
+# The functions that the rewritten statements call: the first handler of a `try`, and `with`.
 PASSED_ON, ENTERED = ".passed_on", ".entered"
 _JUMPS = (ast.Break, ast.Continue)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 def passed_on(is_named: bool) -> tuple[type[BaseException], ...]:
-    """The exceptions that the handlers of a `try` of a traced function do not get. `is_named`: one
-    of them names the exception. Raises UnsupportedOpError if it may then read another text than
-    NumPy's; segments have NumPy's."""
+    """The exceptions that must pass by the handlers of a `try` of a traced function. `is_named`
+    tells whether a handler names the exception. If it does, raises UnsupportedOpError for an error
+    whose text may differ from NumPy's. (In segments, it is NumPy's own.)"""
     trace = current_trace()
     if trace is None or trace.is_segmented:
         return ()
@@ -54,7 +53,7 @@ def passed_on(is_named: bool) -> tuple[type[BaseException], ...]:
 
 
 def _is_ours(error: BaseException) -> bool:
-    """Whether a trace has raised an error where NumPy raises one, too."""
+    """Whether a trace has raised an error in place of NumPy."""
     traceback = error.__traceback__
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
@@ -66,7 +65,7 @@ def _is_ours(error: BaseException) -> bool:
         return is_own_file(code.co_filename)
     if dis.opname[code.co_code[traceback.tb_lasti]] in ("RAISE_VARARGS", "RERAISE"):
         return False
-    # Code in C has raised it: that of an operation on arrays, if the function has any.
+    # Code in C has raised it. It may be an operation on arrays if the function can reach any array.
     held = [*frame.f_locals.values(), *(frame.f_globals.get(name) for name in code.co_names)]
     objects = [x for x in held if not isinstance(x, types.ModuleType) and hasattr(x, "__dict__")]
     held += [y for x in objects for y in vars(x).values()]
@@ -74,8 +73,8 @@ def _is_ours(error: BaseException) -> bool:
 
 
 def entered(manager: Any) -> Any:
-    """The manager of a `with` statement that seems to be np.errstate. Another one may swallow
-    exceptions: a loop in it, or around it, is none of the program."""
+    """Checks the context manager of a `with` statement that looks like np.errstate, and returns it.
+    Another manager may swallow exceptions; then loops in and around the statement are refused."""
     trace = current_trace()
     loops = trace.loops if trace is not None else None
     if loops is not None and type(manager) is not np.errstate:
@@ -107,17 +106,17 @@ def _is_errstate(item: ast.withitem) -> bool:
 
 
 def is_transparent(s: ast.AST) -> bool:
-    """Whether the statements in a statement can be traced as if they stood in its place."""
+    """Whether a trace can run the statements in `s` as if they stood in its place."""
     return is_try(s) or is_errstate(s)
 
 
 def blocks(s: Any) -> list[list[ast.stmt]]:
-    """The statements of such a statement that run where nothing raises."""
+    """The blocks of such a statement that run if nothing raises."""
     return [s.body, s.orelse] if isinstance(s, ast.Try) else [s.body]
 
 
 def as_traced(statements: Iterable[ast.stmt]) -> list[ast.stmt]:
-    """The statements that the body of a loop of the program runs: no handlers."""
+    """The statements that a loop of the program runs, without handlers."""
     return [x for s in statements for x in _as_traced(s)]
 
 
@@ -137,7 +136,7 @@ def _as_traced(s: ast.stmt) -> Iterator[ast.stmt]:
 
 
 def jumps_out(statements: Sequence[ast.stmt]) -> bool:
-    """Whether there is a jump of the loop around statements in them, or a `return`."""
+    """Whether statements contain a jump of the loop around them, or a `return`."""
     for s in statements:
         if isinstance(s, (*_JUMPS, ast.Return)):
             return True
@@ -158,14 +157,13 @@ def handlers_of(s: ast.AST) -> Iterator[ast.ExceptHandler]:
 
 
 def may_jump(handler: ast.ExceptHandler) -> bool:
-    """Whether a handler may go on or leave the loop around it. (A jump of a loop in it counts,
-    too.)"""
+    """Whether a handler contains a `break` or `continue`, also one of an inner loop."""
     return any(isinstance(x, _JUMPS) for x in walk(handler))
 
 
 class Guards(ast.NodeTransformer):
-    """Puts a first handler into each `try` statement, for what no handler of the function gets, and
-    a call into each `with np.errstate(...)`."""
+    """Adds a first handler to each `try` statement, for the exceptions that must pass by the other
+    handlers, and a call to each `with np.errstate(...)`."""
 
     def visit_With(self, node: ast.With) -> ast.With:
         self.generic_visit(node)
@@ -183,5 +181,5 @@ class Guards(ast.NodeTransformer):
         return node
 
 
-# By the name under which loops find it.
+# The functions that loops call, by name.
 HANDLERS = {PASSED_ON: passed_on, ENTERED: entered}

@@ -1,7 +1,7 @@
-"""The algorithms of dicts and sets, for those that arrays stand for (mapping.py). Loops of the
-program call them like functions of the user (library.py). The keys are rows in the order in which
-Python has them, and a table of slots says which row has a key: the first free slot after that of
-its hash ends the search.
+"""The algorithms of dicts and sets, for those that arrays represent (mapping.py). Loops call them
+like the user's functions (library.py). The keys are rows of an array, in the order in which they
+were added. A hash table has the row of each key. The search for a key begins at the slot of its
+hash and ends at the first free slot.
 
 Source: Knuth, "The Art of Computer Programming" (1973), 6.4."""
 
@@ -77,7 +77,7 @@ def _contains(d: Any, key: Any, is_in: Any) -> Any:
 
 
 def _slot(d: Any, key: Any) -> Any:
-    """The slot of a key, or the free one that it would get."""
+    """The slot of a key, or the free slot that the key would get."""
     at = first_slot(d, key)
     while is_other(d, at, key):
         at = next_slot(d, at)

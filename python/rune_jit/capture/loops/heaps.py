@@ -1,6 +1,6 @@
-"""The algorithms of heapq, for heaps that arrays stand for (reading.py). Loops of the program call
-them like functions of the user (library.py). They order the items as heapq does, so that the list
-is the same afterwards.
+"""The algorithms of heapq, for heaps that arrays represent (reading.py). Loops call them like the
+user's functions (library.py). They order the items exactly as heapq does, so that the list is the
+same afterwards.
 
 Source: Python's documentation of heapq; Knuth, "The Art of Computer Programming" (1973), 5.2.3."""
 
@@ -63,7 +63,7 @@ def _replaced(heap: Any, value: Any) -> Any:
 
 
 def _rise(heap: Any, top: Any, at: Any) -> None:
-    """Moves an item towards `top`, above those that are larger."""
+    """Moves an item up towards `top`, as long as its parent is larger."""
     value = item(heap, at)
     goes_on = at > top
     while goes_on:
@@ -79,7 +79,8 @@ def _rise(heap: Any, top: Any, at: Any) -> None:
 
 
 def _sink(heap: Any, at: Any) -> None:
-    """Moves the smaller children up, down to a leaf, and the item up from there."""
+    """Moves an item down to a leaf, where the smaller child takes its place at each step. Then
+    moves it up from there."""
     top, end = at, length(heap)
     value = item(heap, at)
     child = 2 * at + 1

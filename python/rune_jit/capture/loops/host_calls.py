@@ -1,5 +1,5 @@
-"""Calls on the host in loops of the program. One loop computes the arguments of all iterations,
-then the host makes all calls, then a second loop uses the results."""
+"""Host calls in loops of the program. A first loop computes the arguments of all iterations. Then the
+host makes all calls. A second loop uses the results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rune_jit.tracing.loops import Body, HostCall
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
 
-# How many bytes the calls of all iterations take and return together at most.
+# The most bytes of the arguments and results of all iterations together.
 _MOST_BYTES = 2**27
 
 
@@ -24,17 +24,17 @@ class Stacked(NamedTuple):
     """The arguments of the calls of all iterations."""
 
     operands: list[Any]
-    varies: list[bool]  # which of them have a row for each iteration
+    varies: list[bool]  # whether an argument has a row for each iteration
 
 
 def stack_operands(
     trace: Trace, body: Body, numbers: Range, runs_all: bool, call: HostCall
 ) -> Stacked:
-    """Ends the loop that is being traced as one that only computes what a call takes. `runs_all`:
-    whether all iterations run certainly.
+    """Ends the loop that is being traced, so that it only computes the arguments of a host call.
+    `runs_all` tells whether all iterations surely run.
 
-    Raises GivenUp if the calls of the iterations are not independent of each other, or are too
-    large together; the loop has not ended then."""
+    Raises GivenUp, without ending the loop, if the calls of the iterations depend on each other, or
+    are too large together."""
     builder, counter = trace.builder, body.counter
     position, count = numbers.iterations_before(counter), numbers.count
     operands = [builder.value(x) for x in call.operands]
@@ -60,14 +60,14 @@ def stack_operands(
 
 
 def call_for_all(trace: Trace, numbers: Range, call: HostCall, stacked: Stacked) -> list[Any]:
-    """The values that the calls of all iterations return, with a row for each iteration."""
+    """Makes the calls of all iterations. The results have a row for each iteration."""
     function = _Rows(call, numbers.count, stacked.varies)
     types = [(dtype, (numbers.count, *shape)) for dtype, shape in call.types]
     return trace.call_host(call.name, function, stacked.operands, types, call.may_raise)
 
 
 class _Rows:
-    """The function of a call for all iterations: arrays that vary have a row for each."""
+    """The function that makes a call for all iterations. Arguments that vary have a row for each."""
 
     def __init__(self, call: HostCall, count: int, varies: list[bool]) -> None:
         self._function, self._types = call.function, call.types
@@ -75,7 +75,7 @@ class _Rows:
         self._count, self._varies = count, varies
 
     def fill(self, results: Mapping[int, np.ndarray], *arrays: np.ndarray) -> None:
-        """Stores the results of these numbers."""
+        """Stores the results in these arrays, by the number of the result."""
 
         def call(k: int) -> None:
             varying = zip(arrays, self._varies, strict=True)

@@ -19,7 +19,7 @@ from rune_jit.tracing.tracer import Tracer, is_data_integer
 
 
 def bound_in(loops: Loops, x: Any) -> Any:
-    """The bound of a range in the body of a loop: a Size, if it is an integer that data decide."""
+    """The bound of a range in a loop's body. An integer that depends on data becomes a Size."""
     if not loops.open or not is_data_integer(x):
         return x
     trace = require_trace()
@@ -29,12 +29,12 @@ def bound_in(loops: Loops, x: Any) -> Any:
     return size
 
 
-# What makes an iterable whose arguments tell what it is.
+# Functions that make iterables whose items are known from the arguments.
 _KNOWN = (range, enumerate, zip, itertools.repeat, itertools.pairwise, reversed)
 
 
 class Call(NamedTuple):
-    """The call of one of these that makes an iterable."""
+    """A call of one of these functions that has not been made."""
 
     function: Any
     arguments: tuple[Any, ...]
@@ -42,25 +42,25 @@ class Call(NamedTuple):
 
 
 def iterable(function: Any, *arguments: Any, **named: Any) -> Any:
-    """function(*arguments, **named), or the call that makes it."""
+    """function(*arguments, **named), or a Call of it if the function is a known one."""
     if (bar := bar_of(function, arguments, named)) is not None:
         return bar
     if not any(function is known for known in _KNOWN):
         return function(*map(made, arguments), **named)
-    if function is range:  # it takes NumPy's integers for Python's
+    if function is range:  # (range accepts NumPy's integers and yields Python's)
         arguments = tuple([int(x) if issubclass(type(x), np.integer) else x for x in arguments])
     return Call(function, arguments, named)
 
 
 def made(x: Any) -> Any:
-    """The iterable that a Call stands for."""
+    """The iterable that a Call makes, or x itself if it is no Call."""
     if type(x) is Bar:
         raise refuse_bar()
     return x.function(*map(made, x.arguments), **x.named) if type(x) is Call else x
 
 
 def without_bars(x: Any, bars: list[Bar]) -> Any:
-    """What is iterated over without progress bars, which are added to `bars`."""
+    """The iterable x without its progress bars, which are added to `bars`."""
     if type(x) is Bar:
         bars.append(x)
         of = Call(range, x.arguments, {}) if x.iterable is None else x.iterable
@@ -70,13 +70,13 @@ def without_bars(x: Any, bars: list[Bar]) -> Any:
     return x
 
 
-# The numbers of iterations, and what the loop's target is in each.
+# The range of a loop, and a function from a number of the range to the value of the loop's target.
 _Numbers = tuple[Range, Callable[[Any], Any]]
 
 
 def numbers_of(over: Any, bind: Callable[[Any], Any]) -> _Numbers | None:
-    """The numbers of the iterations of a loop, and what its target is in each; None if it is no
-    loop over numbers and rows."""
+    """The range of a loop over `over`, and the function from its numbers to the values of the
+    loop's target. None if it is no loop over numbers or rows."""
     if type(over) is not Call:
         return _of_items(over)
     function, given, named = over
@@ -122,7 +122,7 @@ def _itself(number: Any) -> Any:
 
 
 def _by_position(of: _Numbers) -> _Numbers:
-    """The same iterations by their positions 0, 1, 2 ..., where they are known."""
+    """The same iterations with the numbers 0, 1, 2 and so on, if the range is known."""
     numbers, item = of
     if not numbers.is_known or (numbers.start, numbers.step) == (0, 1):
         return of
@@ -149,7 +149,7 @@ def _pairs(of: _Numbers | None) -> _Numbers | None:
 
 
 def _side_by_side(of: list[_Numbers | None], are_equal: bool) -> _Numbers | None:
-    """The iterations of zip. `are_equal`: whether it raises where one part is longer."""
+    """The iterations of zip. `are_equal` tells whether zip raises if the lengths differ."""
     parts = [_by_position(x) for x in of if x is not None]
     if len(parts) < len(of):
         return None
@@ -164,7 +164,7 @@ def _side_by_side(of: list[_Numbers | None], are_equal: bool) -> _Numbers | None
 
 
 class Counted(NamedTuple):
-    """A range that data decide, outside of loops: a condition ends the loop."""
+    """A range whose bounds depend on data. A condition ends the loop over it."""
 
     start: Any
     stop: Any
@@ -185,7 +185,7 @@ class Counted(NamedTuple):
 
 
 def counted(trace: Trace, over: Any) -> Counted | None:
-    """The range that is iterated over, if data decide it."""
+    """The range in `over`, if its bounds depend on data, else None."""
     if type(over) is not Call or over.function is not range or not trace.may_guess:
         return None
     given = over.arguments
@@ -197,7 +197,7 @@ def counted(trace: Trace, over: Any) -> Counted | None:
     if not all(type(x) in (int, Size) or is_data_integer(x) for x in bounds):
         return None
     if any(type(x) is Tracer for x in bounds):
-        trace.guess()  # that they are small
+        trace.guess()  # (that they are small)
 
     def number(x: Any) -> Any:
         if type(x) is not Tracer:

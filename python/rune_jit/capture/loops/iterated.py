@@ -1,5 +1,5 @@
-"""What the source says that loops iterate over: calls of functions such as `zip` tell what they are
-given, also a range that has a name.
+"""Rewrites the iterables of loops. Calls of functions such as `zip` become calls that keep their
+arguments, so that the trace knows them. So do ranges that are assigned to a name.
 
     stakes = range(1, min(s, 9))        stakes = .iterable(range, 1, min(s, 9))
     for a in stakes: ...                for a in stakes: ..."""
@@ -11,12 +11,12 @@ from typing import Any
 
 from rune_jit.capture.loops.nodes import at, load, path_of, walk, within
 
-# The name of what is called with a function that makes an iterable, and its arguments.
+# The function that is called with a function that makes an iterable, and its arguments.
 ITERABLE = ".iterable"
 
 
 def iterated(x: ast.expr) -> ast.expr:
-    """The iterable of a loop, where calls of functions such as `zip` tell what they are given."""
+    """The iterable of a loop, with such calls rewritten."""
     if not isinstance(x, ast.Call) or not _is_taken_apart(x):
         return x
     made = ast.Call(load(ITERABLE), [x.func, *map(iterated, x.args)], x.keywords)
@@ -37,11 +37,11 @@ def _is_taken_apart(call: ast.Call) -> bool:
 
 
 class NamedRanges(ast.NodeVisitor):
-    """Ranges whose names nothing but `for` statements read."""
+    """Rewrites ranges that are assigned to names which only `for` statements read."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         makers: dict[str, list[ast.Assign]] = {}
-        uses: dict[str, int] = {}  # how often a name stands anywhere
+        uses: dict[str, int] = {}  # how often each name occurs
         for s in node.body:
             for x in walk(s):
                 if isinstance(x, ast.Assign) and _makes_range(x):
@@ -64,6 +64,6 @@ def _makes_range(s: ast.Assign) -> bool:
 
 
 def _loops_over(body: list[ast.stmt], name: str) -> int:
-    """How many `for` statements of a function, not of functions in it, iterate over a name."""
+    """How many `for` statements of a function, without inner functions, iterate over a name."""
     loops = [s for s in within(body) if isinstance(s, ast.For)]
     return sum(path_of(s.iter) == (name,) for s in loops)

@@ -1,5 +1,5 @@
-"""Jumps in loops as flags: `break`, `continue` and `return` become names that are set, and
-conditions on them, which may be known only when the program runs.
+"""Replaces the jumps in loops by flags. `break`, `continue` and `return` set names, and `if`
+statements test these names. So a jump may depend on values that only the program knows.
 
     for x in xs:                        for x in xs:
         if x > 3:                           .stop = False
@@ -12,7 +12,7 @@ conditions on them, which may be known only when the program runs.
                                         else: s = 0
 
 A loop keeps its jumps if some of them stand in a `try`, `with` or `match` statement. Handlers of
-exceptions keep theirs: they run only where the loop's iterations are traced one by one."""
+exceptions keep their jumps, since they run only if the loop is unrolled."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from rune_jit.capture.loops.liveness import stored
 from rune_jit.capture.loops.nodes import SCOPES, assign, at, load, walk, within
 from rune_jit.capture.loops.raises import Raises
 
-# What the names of flags begin with. Names in source text cannot begin so.
+# The prefixes of the names of flags. Names in a program's source cannot begin with a dot.
 STOP, SKIP, RETURNED, RESULT = ".stop", ".skip", ".returned", ".result"
 # The name of the value that `.result` has until something is returned.
 UNSET = ".unset"
@@ -63,8 +63,8 @@ class Jumps:
 
     def __init__(self, raises: Raises) -> None:
         self._raises = raises
-        self.steps: dict[ast.stmt, dict[str, int]] = {}  # of loops, by name: `name += 1` and so on
-        self.flags: dict[ast.stmt, str] = {}  # of loops that may be left
+        self.steps: dict[ast.stmt, dict[str, int]] = {}  # by loop: the steps of its counters
+        self.flags: dict[ast.stmt, str] = {}  # by loop that may be left: the flag for that
         self._returns = False
 
     def of_function(self, body: list[ast.stmt]) -> list[ast.stmt]:
@@ -76,7 +76,7 @@ class Jumps:
         return [*new, *end]
 
     def _block(self, statements: Sequence[ast.stmt], flags: _Flags | None) -> list[ast.stmt]:
-        """The statements without jumps of the loop that has the flags."""
+        """The statements with the jumps of a loop replaced by these flags."""
         result: list[ast.stmt] = []
         for i, s in enumerate(statements):
             rest = statements[i + 1 :]
@@ -93,7 +93,7 @@ class Jumps:
                     self._returns = True
                     leave: ast.stmt = at(s, ast.Return(load(RESULT)))
                     behind = self._raises.raises_unless(s, load(RETURNED), [*rest])
-                    if behind is not None:  # what follows a loop that did not find anything
+                    if behind is not None:  # (the code after a loop that has not returned)
                         return [*result, behind, leave]
                     result.append(at(s, ast.If(load(RETURNED), [leave], [])))
                 elif returns:
@@ -101,7 +101,7 @@ class Jumps:
                     flags.returns = True
                     returned = at(s, ast.If(load(RETURNED), [ast.Break()], []))
                     return result + self._if(returned, rest, flags)
-            elif is_transparent(s):  # no jump of the loop around it stands in its blocks
+            elif is_transparent(s):  # (`_is_kept`: its blocks have no jumps of the loop around it)
                 result.append(self._transparent(s))
             else:
                 result.append(s)
@@ -126,7 +126,7 @@ class Jumps:
         return [at(s, x) for x in made]
 
     def _if(self, s: ast.If, rest: Sequence[ast.stmt], flags: _Flags) -> list[ast.stmt]:
-        """A condition with jumps, and what follows it in its block."""
+        """The statements for an `if` with jumps, and for the `rest` of its block."""
         then, other = _ends(s.body), _ends(s.orelse)
         body = [*s.body, *([] if then else rest if other else [])]
         orelse = [*s.orelse, *([] if other else rest if then else [])]
@@ -139,7 +139,7 @@ class Jumps:
         return [s, at(rest[0], behind)]
 
     def _loop(self, s: ast.For | ast.While, is_outermost: bool) -> tuple[list[ast.stmt], bool]:
-        """The loop without jumps, with what follows it; whether it may return."""
+        """The statements for a loop, without jumps, and whether the loop may return."""
         if _is_kept(s, is_outermost):
             return [s], False
         self.steps[s] = steps = _steps(s.body)
@@ -162,7 +162,7 @@ class Jumps:
         s.body.append(at(s, ast.If(load(flags.stop), [ast.Break()], [])))
         if after:
             after = [at(s, ast.If(load(flags.stop), [ast.Pass()], after))]
-        # A loop that does not run sets no flags.
+        # (A loop without iterations sets no flags.)
         none = [assign(flags.stop, ast.Constant(False))]
         if flags.returns:
             none += [assign(RETURNED, ast.Constant(False)), assign(RESULT, load(UNSET))]
@@ -171,9 +171,9 @@ class Jumps:
 
 def _is_kept(s: ast.For | ast.While, is_outermost: bool) -> bool:
     """Whether the loop keeps its jumps."""
-    if not is_outermost and _has_jumps_of(s.orelse):  # they are those of the loop around it
+    if not is_outermost and _has_jumps_of(s.orelse):  # (jumps of the loop around it)
         return True
-    if s.orelse and any(map(may_jump, handlers_of(s))):  # it sets no flag
+    if s.orelse and any(map(may_jump, handlers_of(s))):  # (a jump in a handler sets no flag)
         return True
     for x in within(s.body):
         if isinstance(x, (ast.If, *_LOOPS_AND_JUMPS, *SCOPES)):
@@ -194,7 +194,7 @@ def _has_jumps_of(statements: Sequence[ast.stmt]) -> bool:
 
 
 def _has_jumps(s: ast.If) -> bool:
-    """Whether there is a jump of the loop around it, or a `return`, in an `if`."""
+    """Whether an `if` contains a jump of the loop around it, or a `return`."""
     for x in (*s.body, *s.orelse):
         if isinstance(x, _JUMPS) or (isinstance(x, ast.If) and _has_jumps(x)):
             return True
@@ -204,7 +204,7 @@ def _has_jumps(s: ast.If) -> bool:
 
 
 def _ends(body: Sequence[ast.stmt]) -> bool:
-    """Whether the statements end by a jump always."""
+    """Whether the statements always end with a jump."""
     if not body:
         return False
     last = body[-1]
@@ -217,8 +217,8 @@ def _ends(body: Sequence[ast.stmt]) -> bool:
 
 
 def _steps(body: Sequence[ast.stmt]) -> dict[str, int]:
-    """By name, what `name += 1` and its kind add in each iteration after which the loop goes on,
-    where that is all that assigns the name."""
+    """The counters of a loop, with the steps that each complete iteration adds to them. A counter
+    is a name that is assigned only once, by `name += 1` or the like."""
     found: dict[str, int] = {}
     for s in body:
         if any(isinstance(x, ast.Continue) for x in within([s])):
@@ -256,8 +256,8 @@ _ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
 def limit_of(s: ast.While, steps: dict[str, int]) -> tuple[ast.Compare, bool] | None:
-    """The comparison of a counter that ends the loop, at the latest; whether nothing else in the
-    loop's condition does."""
+    """The comparison in a loop's condition that limits a counter, and whether it is the whole
+    condition. None if there is no such comparison at its start."""
     first = s.test.values[0] if _is_and(s.test) else s.test  # type: ignore[attr-defined]
     if not isinstance(first, ast.Compare) or len(first.ops) != 1:
         return None
@@ -274,7 +274,7 @@ def limit_of(s: ast.While, steps: dict[str, int]) -> tuple[ast.Compare, bool] | 
 
 
 def _is_simple(x: ast.expr) -> bool:
-    """Whether the expression is one of numbers, shapes and lengths."""
+    """Whether an expression consists of names, constants, shapes and lengths."""
     if isinstance(x, ast.BinOp):
         return _is_simple(x.left) and _is_simple(x.right)
     if isinstance(x, ast.UnaryOp):
@@ -293,8 +293,8 @@ def _is_and(x: ast.expr) -> bool:
 
 
 def _test_within(s: ast.While, steps: dict[str, int]) -> None:
-    """Moves into the body what a condition asks of elements at a counter that it limits: they are
-    read where the counter is within its limits.
+    """Moves the parts of a condition that read elements at a counter into the body, if the first
+    part limits the counter. There the counter is within its limit.
 
     while i < n and x[i] > 0:      while i < n:
         i += 1                         if x[i] > 0: pass

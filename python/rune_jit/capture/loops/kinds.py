@@ -1,5 +1,5 @@
-"""Decides which values a name may have from iteration to iteration of a loop of the program: values
-of the same kind."""
+"""The kinds of values. In a loop of the program, a name must have a value of the same kind in each
+iteration."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ UNSET = _Unset()
 
 
 class GivenUp(Exception):
-    """The loop runs all iterations, for this reason."""
+    """The loop cannot be a loop of the program, for this reason. It is unrolled."""
 
 
 class Unstable(Exception):
     """The value of a name has another kind after an iteration, perhaps only after the first."""
 
-    most_peeled = 1  # how many iterations may run apart because of that
+    most_peeled = 1  # how many iterations may be peeled to get past the change
 
 
 class Unsettled(Unstable):
-    """The same of a number, which may take over another one's kind after some iterations more."""
+    """The value is a number. It may take over the kind of another number in a later iteration."""
 
     most_peeled = 3
 
 
-# What a number of Python may become in an iteration that adds a number of NumPy to it.
+# The kinds of Python's numbers, and the dtypes that they may get when a number of NumPy's is added.
 _SUMS = {
     ("float", np.dtype(np.float64)),
     ("int", np.dtype(np.float64)),
@@ -46,8 +46,9 @@ _SUMS = {
 
 
 def unsure_sum(a: Any, b: Any) -> tuple[str, Any] | None:
-    """Of the kinds of two numbers, one of which may be Python's where the other one is NumPy's: the
-    kind of Python's and NumPy's dtype. None if one number cannot stand for both."""
+    """The common kind of two numbers if it is not known which of them a value is, and one is
+    Python's and the other one NumPy's: Python's kind and NumPy's dtype. None if they have no common
+    kind. `a` and `b` are kinds (kind_of)."""
     kinds = (a, b)
     if any(kind is None or kind[0] == "array" for kind in kinds):
         return None
@@ -60,13 +61,14 @@ def unsure_sum(a: Any, b: Any) -> tuple[str, Any] | None:
 
 
 def unsure_pair(pair: tuple[Any, Any]) -> bool:
-    """Whether one number can stand for Python's of a kind and for NumPy's of a dtype."""
+    """Whether one traced number can be Python's of a kind or NumPy's of a dtype."""
     return pair in _SUMS
 
 
 def mixture(number: Any, a: Any, b: Any) -> tuple[str, Any] | None:
-    """The same where one of the two is an int that is known, and the other one may be Python's
-    float. Nothing but arithmetic with floats takes the result: it would be the same of a float."""
+    """The common kind of a known int `number` and a number that may be Python's float; None if they
+    have none. Only arithmetic with floats may use the result, since it gives the same for an int
+    and for a float. `a` and `b` are the kinds of the two."""
     if type(number) is not int or abs(number) > 2**53:
         return None
     other = b if a == ("Python's", "int") else a
@@ -76,6 +78,7 @@ def mixture(number: Any, a: Any, b: Any) -> tuple[str, Any] | None:
 
 
 def is_array(x: Any) -> bool:
+    """Whether a value is a traced array and no scalar."""
     return type(x) is Tracer and not x._storage.scalar
 
 
@@ -97,7 +100,7 @@ def _same_steps(a: Any, b: Any) -> bool:
 
 
 def lay_out_as(made: Tracer, like: Tracer) -> None:
-    """Notes that an array is laid out in memory as another one."""
+    """Notes that the axes of an array have the same order in memory as those of another one."""
     if made.ndim > 1:
         storage = like._storage
         made._storage.order_from = storage.order_from
@@ -118,8 +121,8 @@ class _Shape:
 
 
 def kind_of(trace: Trace, x: Any) -> Any:
-    """What must be the same for what a name stands for in all iterations; None for what is neither
-    an array nor a number."""
+    """The kind of a value; None if it is neither an array nor a number. Two values of the same kind
+    have the same dtype and shape, and both are Python's or NumPy's."""
     if type(x) is Tracer:
         if not x._storage.scalar:
             return "array", x.dtype, _Shape(x.shape)
@@ -147,14 +150,14 @@ def zero_like(trace: Trace, value: Any) -> Any:
 
 
 def any_value(trace: Trace, kind: str, of: Any, shape: tuple[int, ...]) -> Any:
-    """A number or array of a kind, as kind_of gives it."""
+    """A number or array of a kind, whose first two items (kind_of) are `kind` and `of`."""
     if kind == "Python's":
         return {"bool": False, "int": 0, "float": 0.0, "complex": 0j}[of]
     return Tracer(trace, trace.builder.full(list(shape), 0, of), scalar=kind != "array")
 
 
 def counts_of(trace: Trace) -> dict[str, int]:
-    """How many there are of what a loop of the program must not have."""
+    """Counts the things in the trace that the body of a loop of the program must not add."""
     return {
         "calls on the host": len(trace.functions),
         "numbers that must be equal": len(trace._equal),

@@ -1,6 +1,6 @@
-"""What a loop of the program leaves to Python: the program finds out whether it would happen, and
-Python runs such calls from their start. (raises.py, reports.py and optionals.py put the calls
-around it.)"""
+"""Rare events that a loop of the program leaves to Python. The program checks whether such an event
+would happen. If it would, Python runs the call from its start. (raises.py, reports.py and
+optionals.py add the calls of this module.)"""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from rune_jit.tracing.context import current_trace
 
 
 def _raises(test: Any, wanted: bool) -> Any:
-    """The condition of an `if` whose body ends by `raise` and runs where that is as wanted; in a
-    loop another one, if it is known only when the program runs, which finds out."""
+    """The condition of an `if` whose body ends with `raise` and runs if `test` is as `wanted`. If
+    only the program knows `test`, adds a check to it and returns a condition that skips the
+    body."""
     trace, loops, test = current_trace(), loops_now(), condition_of(test)
     if trace is not None and loops is not None and loops.num_conditions and not is_traced(test):
         if bool(test) is not wanted:
             return test
         trace.raise_if(True)
         return not wanted
-    is_behind = is_traced(test) and test._storage.flag_of is not None  # a loop
+    is_behind = is_traced(test) and test._storage.flag_of is not None  # (after the flag's loop)
     if trace is None or not is_traced(test) or not (loops is not None or is_behind):
         return test
     value = trace.builder.ufunc("not_equal" if wanted else "equal", [test._value_in(trace), 0])[0]
@@ -33,9 +34,9 @@ def _raises(test: Any, wanted: bool) -> Any:
 
 
 def _reports(path: str) -> bool:
-    """Whether a statement runs that reports something by a function of this path. In a loop of the
-    program it does not: the program finds out whether data decide that it would, and Python runs
-    such calls."""
+    """Whether to run a statement that reports something by the function with this path. A loop of
+    the program skips it if data decide whether it runs, and adds a check. Otherwise refuses the
+    loop."""
     trace, loops = current_trace(), loops_now()
     if trace is None or loops is None:
         return True
@@ -49,8 +50,8 @@ def _reports(path: str) -> bool:
 
 
 def _chosen_last(is_assigned: Any, last: Any, before: Any) -> Any:
-    """What a variable stands for that is None before a loop in a loop, and that it assigns under
-    conditions."""
+    """The value after an inner loop of a variable that is None before the loop and that the loop
+    assigns under conditions. In a program this is `last`, with a check that it is assigned."""
     trace, loops = current_trace(), loops_now()
     if trace is None or loops is None or not is_traced(is_assigned):
         return last if is_assigned else before
@@ -61,5 +62,5 @@ def _chosen_last(is_assigned: Any, last: Any, before: Any) -> Any:
 
 ALLOWED += [_raises, _reports, _chosen_last]
 
-# By the names under which loops find them.
+# The functions that loops call, by name.
 LEFT_TO_PYTHON = {RAISES: _raises, REPORTS: _reports, CHOSEN: _chosen_last}

@@ -1,5 +1,5 @@
-"""Functions of Python's library that a loop calls for its lists, when the loop is a function of its
-own (apart.py). Functions in Python take their place, which are traced like the user's:
+"""Functions of Python's library that a loop calls for its lists. If the loop runs apart (apart.py),
+functions in Python replace them. They are traced like the user's functions:
 
     while heap:                              while heap:
         d, u = heapq.heappop(heap)               d, u = _rune_heappop(heap)"""
@@ -19,7 +19,7 @@ from rune_jit.capture.loops.effects import global_value
 from rune_jit.capture.loops.nodes import at, load, path_of, walk
 from rune_jit.capture.loops.unfold import ON_LISTS
 
-# By function: the name under which loops call what takes its place, and the number of arguments.
+# By function: the name of its replacement in loops, and the number of arguments.
 _FUNCTIONS: dict[Any, tuple[str, int]] = {
     getattr(heapq, name): (ON_LISTS + name, count)
     for name, count in (
@@ -34,7 +34,7 @@ _NAMES = frozenset(f.__name__ for f in _FUNCTIONS)
 
 
 def calls_of(loop: ast.stmt) -> list[ast.Call]:
-    """The calls of a loop that may be of such functions, by their names."""
+    """The calls of a loop that may be of such functions, judged by the names of the functions."""
     found = []
     for x in walk(loop):
         if isinstance(x, ast.Call) and not x.keywords and x.args:
@@ -47,8 +47,8 @@ def calls_of(loop: ast.stmt) -> list[ast.Call]:
 def names_of(
     calls: list[ast.Call], held: Mapping[str, Any], module: dict[str, Any]
 ) -> tuple[str | None, ...]:
-    """The names of what takes the place of the functions that are called; None for others. `held`
-    are the values of local variables."""
+    """The names of the replacements of the functions that the calls refer to; None for other
+    functions. `held` are the values of local variables."""
     found: list[str | None] = []
     for x in calls:
         name, count = _FUNCTIONS.get(_value(path_of(x.func), held, module), (None, 0))
@@ -57,7 +57,7 @@ def names_of(
 
 
 def replaced(loop: ast.stmt, calls: list[ast.Call], names: tuple[str | None, ...]) -> ast.stmt:
-    """The loop with calls of these names in the place of calls."""
+    """A copy of the loop in which the calls are replaced by calls of these names."""
     memo: dict[int, Any] = {}
     made = copy.deepcopy(loop, memo)
     at_calls = {id(memo[id(x)]): name for x, name in zip(calls, names, strict=True) if name}
@@ -65,7 +65,7 @@ def replaced(loop: ast.stmt, calls: list[ast.Call], names: tuple[str | None, ...
 
 
 def functions_of(*statements: ast.stmt) -> dict[str, Any]:
-    """What takes the place of functions in statements, by name."""
+    """The replacements that the statements call, by name."""
     names = {x.id for s in statements for x in walk(s) if isinstance(x, ast.Name)}
     known = as_users(heaps) | as_users(hashing)
     return {

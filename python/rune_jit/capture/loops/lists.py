@@ -1,5 +1,5 @@
-"""Lists of numbers whose items loops of the program read and assign: while the body of such a loop
-is traced, an array stands for the list. A list of equally long lists is an array of two axes.
+"""Lists of numbers whose items a loop of the program reads and assigns. While the body of the loop
+is traced, an array represents the list. A list of lists of equal lengths is an array with two axes.
 
     count = [0] * 5
     for v in x:                     .items(count)[v] += 1"""
@@ -24,25 +24,27 @@ from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
-# How many numbers such a list holds at most: each is an operation of the trace after the loop.
+# How many numbers such a list holds at most. Each becomes an operation of the trace after the loop.
 _MOST_NUMBERS = 2500
-# How often one loop, in iterations of another one that is unrolled, changes a list at most.
+# How often a loop may change a list at most, if the loop is in another one that is unrolled.
 _MOST_TIMES = 8
 # The largest magnitude of Python's integers in lists.
 _MOST = 2**31
 
-Kinds = tuple[str | None, Any]  # of Python's numbers, and the dtype of NumPy's
+# The kind of the Python numbers and the dtype of the NumPy numbers in a list; None if it has none.
+Kinds = tuple[str | None, Any]
 
 
 def items_of(x: Any) -> Any:
-    """The object whose items `x[i]` reads and assigns: the stand-in for a list in a loop's body."""
+    """The object whose items `x[i]` reads and assigns: the stand-in for the list x if it has one,
+    else x."""
     trace = current_trace() if type(x) is list else None
     found = trace.loops.lists.get(id(x)) if trace is not None and trace.loops is not None else None
     return x if found is None else found
 
 
 class _Items(StandIn):
-    """Numbers that are read and assigned by their positions."""
+    """A stand-in whose numbers can be read and assigned by position, but not used otherwise."""
 
     def _refuse(self, *args: Any) -> Any:
         trace = current_trace()
@@ -72,7 +74,8 @@ class Numbers(_Items):
         self._pythons = self._flags() if are_unsure(kinds) else None
 
     def _small(self, x: Any) -> Any:
-        """A number that is no Python integer of unknown size."""
+        """The number x, with a guard that it is small if it is a traced Python integer. Raises
+        Refused for a known integer that is large."""
         if type(x) is int:
             if abs(x) > _MOST:
                 raise Refused
@@ -89,7 +92,7 @@ class Numbers(_Items):
         return self._stacked([self._values(items, dtype) for items in self._lists], dtype)
 
     def _values(self, items: list[Any], dtype: Any) -> Any:
-        """The values of a list."""
+        """The traced values of a list of numbers."""
         trace, runs = self._trace, runs_of(items)
         if len(runs) == 1 and type(runs[0]) is Run:
             return runs[0].value(trace)
@@ -142,7 +145,8 @@ class Numbers(_Items):
         )
 
     def _position(self, x: Any, size: int) -> Any:
-        """A position that is in bounds; Python runs the call if it is not."""
+        """A position within bounds. If the real one is out of bounds, the program fails, and Python
+        runs the call."""
         if type(x) in (int, Size) or issubclass(type(x), np.integer):
             return x
         if type(x) is not Tracer or x.ndim or x.dtype.kind not in "iu":
@@ -161,11 +165,11 @@ class Numbers(_Items):
 
     @property
     def is_changed(self) -> bool:
-        """Whether items have been assigned, as far as the body has been traced."""
+        """Whether the trace of the body has assigned items so far."""
         return any(x.version for x in self.storages)
 
     def _number(self, value: Any, is_python: Any) -> Tracer:
-        """One item."""
+        """The traced number of an item."""
         builder, kind = self._trace.builder, self._kinds[0]
         if self._pythons is not None:
             made = builder.astype(builder.value(value), value.dtype)
@@ -179,7 +183,8 @@ class Numbers(_Items):
         return Tracer(self._trace, made, scalar=True)
 
     def _limited(self, value: Any) -> Any:
-        """Integers that are known to be small: they are so when they are written."""
+        """Limits Python integers to small ones. This changes no number, since a guard checks them
+        when they are written; but the compiler then knows their range."""
         if self._kinds[0] != "int" or self._kinds[1] is not None:
             return value
         builder = self._trace.builder
@@ -211,7 +216,7 @@ class Numbers(_Items):
         return [x._storage for x in arrays]
 
     def write_back(self) -> None:
-        """Makes the list hold the numbers that the array holds."""
+        """Copies the numbers from the array to the list."""
         trace, builder = self._trace, self._trace.builder
         assert trace.loops is not None
         times = trace.loops.written_back[self._key] = trace.loops.written_back.get(self._key, 0) + 1
@@ -234,7 +239,7 @@ class Numbers(_Items):
 
 
 class _Row(_Items):
-    """One list of a list of lists."""
+    """The stand-in for one list of a list of lists."""
 
     def __init__(self, table: Numbers, at: Any) -> None:
         self._table, self._at = table, at
@@ -250,7 +255,7 @@ class _Row(_Items):
 
 
 def kinds_of(trace: Trace, items: list[Any]) -> Kinds | None:
-    """The kinds of numbers; None if one array cannot hold them."""
+    """The kinds of a list's numbers; None if one array cannot hold them."""
     found: Kinds | None = None
     for x in items:
         kind = kind_of(trace, x)
@@ -267,11 +272,12 @@ def kinds_of(trace: Trace, items: list[Any]) -> Kinds | None:
 
 
 def are_unsure(kinds: Kinds) -> bool:
+    """Whether numbers may be Python's or NumPy's, so that flags have to tell them apart."""
     return kinds[0] is not None and kinds[1] is not None  # (a dtype may be equal to None)
 
 
 def joined_kinds(a: Kinds, b: Kinds) -> Kinds | None:
-    """The kinds of what is of one or the other."""
+    """The kinds of numbers that are of the kinds a or b; None if one array cannot hold them."""
     pythons = {x for x in (a[0], b[0]) if x is not None}
     dtypes = {x for x in (a[1], b[1]) if x is not None}
     if len(pythons) > 1 or len(dtypes) > 1:
@@ -281,8 +287,8 @@ def joined_kinds(a: Kinds, b: Kinds) -> Kinds | None:
 
 
 def stand_in(trace: Trace, loop: int, name: str, items: list[Any]) -> Numbers | None:
-    """What stands for a list in the body of a loop; None if no array holds its items, or they may
-    be assigned under a condition."""
+    """The stand-in for a list in the body of a loop. None if an array cannot hold its items, or if
+    a condition decides whether the loop runs."""
     loops = trace.loops
     assert loops is not None
     if id(items) in loops.lists:
@@ -296,7 +302,7 @@ def stand_in(trace: Trace, loop: int, name: str, items: list[Any]) -> Numbers | 
 
 
 def are_known(trace: Trace, lists: list[Numbers], storages: list[Any]) -> bool:
-    """Whether storages hold nothing but items of lists that no argument decides."""
+    """Whether all storages hold items of lists, and none depends on the call's arguments."""
     of_lists = {id(storage) for x in lists for storage in x.storages}
     return all(
         id(x) in of_lists and not trace.builder.depends_on_arguments(x.current(trace))
@@ -305,18 +311,18 @@ def are_known(trace: Trace, lists: list[Numbers], storages: list[Any]) -> bool:
 
 
 def begin_lists(loops: Loops, lists: list[Numbers]) -> None:
-    """Arrays stand for the lists from now on."""
+    """Begins to represent the lists by arrays."""
     loops.lists |= {id(x.items): x for x in lists}
 
 
 def leave_lists(loops: Loops, lists: list[Numbers]) -> None:
-    """Arrays stand for the lists no longer."""
+    """Ends the representation of the lists by arrays."""
     for x in lists:
         del loops.lists[id(x.items)]
 
 
 def end_lists(loops: Loops, lists: list[Numbers]) -> None:
-    """The same where the body has run: the lists hold what the arrays hold."""
+    """Ends the representation, and copies the numbers from the arrays to the lists."""
     leave_lists(loops, lists)
     for x in lists:
         if x.is_changed:

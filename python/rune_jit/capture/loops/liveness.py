@@ -1,7 +1,7 @@
-"""Which names of a function are read before they are assigned again: at the start of a loop's
-iterations, and after the loop.
+"""Finds the live names of a function: those that are read before they are assigned again. It finds
+them at the start of a loop's iterations, and after the loop.
 
-The answer may hold names that are not read, but never lacks one that is."""
+The result may contain names that are not live, but it lacks none that is."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _NONE: Names = frozenset()
 
 
 class Live(NamedTuple):
-    """The names that are read before they are assigned again."""
+    """The live names of a loop."""
 
-    at_start: Names  # of an iteration
-    after: Names  # the loop
+    at_start: Names  # at the start of an iteration
+    after: Names  # after the loop
 
 
 class LiveIf(NamedTuple):
-    """The same for an `if`."""
+    """The live names of an `if`."""
 
     at_else: Names  # at the start of its second side
-    after: Names
+    after: Names  # after the `if`
 
 
 class Liveness(NamedTuple):
-    """The live names of a function's statements; not of those of functions in it."""
+    """The live names at a function's statements, without those of inner functions."""
 
     loops: dict[ast.For | ast.While, Live]
     ifs: dict[ast.If, LiveIf]
@@ -47,14 +47,14 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def loaded(nodes: Iterable[ast.AST]) -> Names:
-    """The names that stand anywhere in the nodes and are not only assigned; not the variables of
-    comprehensions, the parameters of lambdas, and variables of functions."""
+    """The names that are read anywhere in the nodes. Leaves out the variables of comprehensions,
+    lambdas and inner functions."""
     found: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Name):
             found |= set() if isinstance(node.ctx, ast.Store) else {node.id}
         elif isinstance(node, _COMPREHENSIONS):
-            # The first iterable is evaluated outside.
+            # (The first iterable is evaluated outside of the comprehension.)
             generators = node.generators
             own = frozenset[str]().union(*(stored([g.target]) for g in generators))
             found |= loaded(ast.iter_child_nodes(node)) - own
@@ -73,7 +73,8 @@ def loaded(nodes: Iterable[ast.AST]) -> Names:
 
 
 def _variables(function: ast.FunctionDef) -> Names:
-    """The variables of a function, as far as no function in it may have one of their names."""
+    """The variables of a function. Only its parameters if inner scopes or declarations make the
+    others uncertain."""
     own = frozenset(x.arg for x in walk(function.args) if isinstance(x, ast.arg))
     inner = (ast.FunctionDef, ast.Lambda, ast.ClassDef, ast.Global, ast.Nonlocal)
     if any(isinstance(x, inner) for s in function.body for x in walk(s)):
@@ -82,8 +83,8 @@ def _variables(function: ast.FunctionDef) -> Names:
 
 
 def stored(nodes: Iterable[ast.AST]) -> Names:
-    """The names that are assigned anywhere in the nodes, in functions, too; not the variables of
-    comprehensions."""
+    """The names that are assigned anywhere in the nodes, also in functions. Leaves out the variables
+    of comprehensions."""
     found: set[str] = set()
     for node in nodes:
         nodes = list(walk(node))
@@ -105,7 +106,7 @@ def stored(nodes: Iterable[ast.AST]) -> Names:
 
 
 class _Exits(NamedTuple):
-    """The names that are live where control goes to."""
+    """The live names at the places where control may go after a block."""
 
     end: Names  # after the last statement
     on_break: Names
@@ -158,9 +159,9 @@ class _Finder:
             inside = self.of_block(s.body, exits)  # type: ignore[attr-defined]
             return inside | loaded(s.items)  # type: ignore[attr-defined]
         if isinstance(s, (ast.Try, ast.With, ast.Match)) or _is_try_star(s):
-            # Any part of it may run, or none, and what it holds is live throughout.
+            # (Any part of it may run, or none. All names that it reads are live throughout.)
             live = exits.any | loaded([s])
-            for _ in range(2):  # loops in it: what one reads may be read after another
+            for _ in range(2):  # (names that one loop in it reads are live after another one)
                 for block in blocks_of(s):
                     self.of_block(block, _Exits(live, live, live, live))
             return live
@@ -175,7 +176,7 @@ class _Finder:
         return self.of_block(s.body, exits._replace(end=end, on_raise=handled)) | handled
 
     def _of_loop(self, s: ast.For | ast.While, exits: _Exits) -> Names:
-        after = self.of_block(s.orelse, exits)  # where the loop has run to its end
+        after = self.of_block(s.orelse, exits)  # (live when the iterations are over)
         head = after
         while True:
             inside = self.of_block(s.body, _Exits(head, exits.end, head, exits.on_raise))
@@ -193,7 +194,7 @@ class _Finder:
 
 
 def _names_of(targets: Iterable[ast.expr]) -> Names:
-    """The names that an assignment certainly assigns."""
+    """The names that an assignment surely assigns."""
     found: set[str] = set()
     for target in targets:
         if isinstance(target, ast.Name):

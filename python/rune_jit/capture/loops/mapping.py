@@ -28,12 +28,12 @@ from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
 _INT = np.dtype(np.int64)
-# Of a multiplication by which the upper half has all bits of a key mixed: 2**64 / golden ratio.
+# 2**64 / golden ratio. A product with it has all bits of a key mixed in its upper half.
 _FACTOR = 0x9E3779B97F4A7C15 - 2**64
 
 
 def stack_or_dict(name: str, initial: tuple[Any, ...], size: int) -> Any:
-    """The same as `stack`, for a list, queue, dict or set."""
+    """As `stack` (reading.py), for a list, queue, dict or set."""
     items, _ = running.lists[-1][name]
     if not is_dict(items):
         return stack(name, initial, size)

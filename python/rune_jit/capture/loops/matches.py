@@ -1,4 +1,4 @@
-"""`match` statements whose patterns compare with values, as `if` statements:
+"""Turns `match` statements whose patterns compare with values into `if` statements:
 
 match int(op):                      _matched0 = int(op)
     case 0:                         if _matched0 == 0:
@@ -18,7 +18,7 @@ from rune_jit.capture.loops.nodes import assign, at, call, load
 
 
 class Matches(ast.NodeTransformer):
-    """Makes such statements of a function `if` statements."""
+    """Rewrites such statements."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -37,7 +37,7 @@ class Matches(ast.NodeTransformer):
             parts = [x for x in (test, case.guard) if x is not None and not _is_true(x)]
             if not parts:
                 chain = body
-            elif captured:  # (its name stays bound where the guard is false)
+            elif captured:  # (the name stays bound if the guard is false)
                 return node
             else:
                 both = parts[0] if len(parts) == 1 else ast.BoolOp(ast.And(), parts)
@@ -51,8 +51,8 @@ def _is_true(x: ast.expr) -> bool:
 
 
 def _test(pattern: ast.pattern, name: str) -> ast.expr | None:
-    """The condition under which what the name stands for matches a pattern; None if no `==`,
-    `is None` and `isinstance` say so."""
+    """The condition that the value of a name matches a pattern. None if it cannot be written with
+    `==`, `is None` and `isinstance`."""
     if isinstance(pattern, ast.MatchValue):
         return ast.Compare(load(name), [ast.Eq()], [pattern.value])
     if isinstance(pattern, ast.MatchSingleton) and pattern.value is None:

@@ -15,7 +15,7 @@ from rune_jit.capture.objects import is_library
 FUNCTIONS = (types.FunctionType, types.MethodType)
 
 
-# Methods of objects that nothing calls in a loop, or that change nothing.
+# Special methods that no code in a loop calls by itself, or that change nothing.
 _NOT_CALLED_NAMES = (
     "__init__ __new__ __post_init__ __init_subclass__ __class_getitem__ __set_name__ __del__"
     " __repr__ __str__ __reduce__ __getstate__ __setstate__ __copy__ __deepcopy__"
@@ -24,14 +24,13 @@ NOT_CALLED = frozenset(_NOT_CALLED_NAMES.split())
 
 
 class Copied:
-    """Stands for a member of a class in the trace."""
+    """The base of stand-ins for members of classes in a trace."""
 
-    member: Any  # the copy
+    member: Any  # the trace's copy of the member
 
 
 def classes_of(kind: Any) -> list[Any]:
-    """A class and those that it inherits from, but for Python's own and what makes a class one of
-    named tuples."""
+    """A class and its base classes, without `object` and the classes that `namedtuple` has made."""
     bases = kind.__mro__[:-1]
     if is_named_tuple(kind):
         return [base for base in bases if base is not tuple and "__new__" not in vars(base)]
@@ -39,8 +38,8 @@ def classes_of(kind: Any) -> list[Any]:
 
 
 def can_be_made(kind: Any) -> bool:
-    """Whether a call of the class does no more than its methods: it is of Python, and its objects
-    are what their attributes or, of a named tuple, their items make them."""
+    """Whether a call of a class does no more than call its methods. The class must be written in
+    Python, and its objects must consist of their attributes, or of the items of a named tuple."""
     if type(kind) is not type or kind is type:
         return False
     bases = classes_of(kind)
@@ -57,7 +56,7 @@ def can_be_made(kind: Any) -> bool:
 
 
 def what_makes(kind: Any) -> Iterator[Any]:
-    """The functions that are called when an object of the class is made."""
+    """The functions that Python calls to make an object of a class."""
     for base in classes_of(kind):
         for name in ("__init__", "__post_init__"):
             function = vars(base).get(name)
@@ -70,12 +69,12 @@ def what_makes(kind: Any) -> Iterator[Any]:
 
 
 def is_made(function: types.FunctionType) -> bool:
-    """Whether a function is one that Python has written for a class."""
+    """Whether a function has been generated for a class, for example by `dataclass`."""
     return function.__code__.co_filename == "<string>"
 
 
 def is_of_named_tuple(x: Any, name: str) -> bool:
-    """Whether an attribute is an item of a named tuple, or a method that each one has."""
+    """Whether an attribute is an item of a named tuple, or a method that every named tuple has."""
     kind = x if isinstance(x, type) else type(x)
     if not is_named_tuple(kind):
         return False
@@ -85,7 +84,7 @@ def is_of_named_tuple(x: Any, name: str) -> bool:
 
 
 def member(x: Any, name: str) -> Any:
-    """An attribute as it is stored: of an object itself or of its class, or of a class; None if
+    """An attribute of an object or class as it is stored, without a call of descriptors. None if
     there is none."""
     if not isinstance(x, type) and name in vars(x):
         return vars(x)[name]

@@ -1,4 +1,4 @@
-"""Nodes of syntax trees: those that are made, and what assignments say."""
+"""Makes, copies and walks nodes of syntax trees."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _Tree = TypeVar("_Tree")
 
 
 def walk(node: ast.AST) -> Iterator[ast.AST]:
-    """A node and all nodes in it, outer ones first, but for those that say only whether a name is
-    loaded or stored. Trees are walked often, and `ast.walk` takes twice as long."""
+    """A node and all nodes in it, outer ones first. Leaves out the contexts (`ast.Load` and the
+    like). Trees are walked often, and `ast.walk` takes twice as long."""
     found = [node]
     for x in found:
         for field in x._fields:
@@ -27,8 +27,7 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def copied(x: _Tree) -> _Tree:
-    """A copy of a node, or of a list of nodes, and of all nodes in it. `copy.deepcopy` takes five
-    times as long."""
+    """A deep copy of a node or of a list of nodes. `copy.deepcopy` takes five times as long."""
     made: Any = x
     if isinstance(x, list):
         made = [copied(y) for y in x]
@@ -43,7 +42,7 @@ SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def blocks_of(s: ast.AST) -> Iterator[list[ast.stmt]]:
-    """The blocks of statements in a statement, those of its handlers and cases too."""
+    """The blocks of a statement, with those of its handlers and cases."""
     for _, value in ast.iter_fields(s):
         if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
             yield value
@@ -54,7 +53,7 @@ def blocks_of(s: ast.AST) -> Iterator[list[ast.stmt]]:
 
 
 def within(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """All statements, those in others too; not those of functions and classes."""
+    """The statements and all statements in them, without those in functions and classes."""
     for s in body:
         yield s
         if not isinstance(s, SCOPES):
@@ -63,7 +62,7 @@ def within(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def path_of(x: ast.AST) -> tuple[str, ...]:
-    """The names of `a.b.c`; () of other expressions."""
+    """The names in `a.b.c`; () for other expressions."""
     names: list[str] = []
     while isinstance(x, ast.Attribute):
         names.append(x.attr)
@@ -80,7 +79,7 @@ def store(name: str) -> ast.Name:
 
 
 def attribute(name: str, of: str) -> ast.expr:
-    """The attribute `name` of what the name `of` stands for."""
+    """The expression `of.name`."""
     return ast.Attribute(load(of), name, ast.Load())
 
 
@@ -92,13 +91,13 @@ def assign(target: str | tuple[str, ...], value: ast.expr) -> ast.stmt:
 
 
 def call(function: str | tuple[str, str], *arguments: ast.expr) -> ast.expr:
-    """A call of a name, or of a method of one."""
+    """A call of a name, or of a method of a name."""
     called = load(function) if isinstance(function, str) else attribute(function[1], function[0])
     return ast.Call(called, list(arguments), [])
 
 
 def at(place: ast.AST, made: _Node) -> _Node:
-    """A statement or expression that has been made, at the place of another."""
+    """Gives a new statement or expression the place in the source of another one. Returns it."""
     for x in walk(made):
         if "lineno" in x._attributes and not hasattr(x, "lineno"):
             ast.copy_location(x, place)
@@ -106,7 +105,7 @@ def at(place: ast.AST, made: _Node) -> _Node:
 
 
 def assigned(s: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """The targets with their values, as far as the source tells."""
+    """The pairs of a target and its value in an assignment, as far as the source tells them."""
     for target in s.targets:
         if isinstance(target, ast.Tuple) and isinstance(s.value, ast.Tuple):
             yield from zip(target.elts, s.value.elts, strict=False)

@@ -1,5 +1,5 @@
-"""Variables that are None before a loop, and that the loop assigns under conditions and does not
-read: what it assigns last, and whether it does, are variables of their own.
+"""Variables that are None before a loop, and that the loop assigns under conditions but does not
+read. Two new variables hold the value that the loop assigns last, and whether it assigns one:
 
     best = None                         best = None
     for i in range(n):                  .hit best, .last best = False, .unset
@@ -9,9 +9,8 @@ read: what it assigns last, and whether it does, are variables of their own.
                                                 .hit best = True
                                         if .hit best: best = .last best
 
-If that loop stands in another one, `best = .chosen(.hit best, .last best, best)` follows it: there
-the program assumes that the loop assigns the variable, and Python runs the calls in which it does
-not."""
+An inner loop is followed by `best = .chosen(.hit best, .last best, best)` instead. There the program
+assumes that the loop assigns the variable, and Python runs the calls in which it does not."""
 
 from __future__ import annotations
 
@@ -34,12 +33,12 @@ _OTHERS = (
 
 
 def is_last(name: str) -> bool:
-    """Whether a name stands for what a loop assigns last, or for UNSET."""
+    """Whether a name is that of a new variable for the value that a loop assigns last."""
     return name.startswith(LAST)
 
 
 class Optionals(ast.NodeTransformer):
-    """Takes such variables out of the loops of functions."""
+    """Replaces such variables in the loops of functions."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         own = [x for s in node.body for x in walk(s)]
@@ -52,7 +51,7 @@ class Optionals(ast.NodeTransformer):
     def _block(
         self, statements: list[ast.stmt], seen: frozenset[str], is_in_loop: bool = False
     ) -> list[ast.stmt]:
-        """The statements of a block. `seen`: names that functions in the function use."""
+        """The statements of a block. `seen` are the names that inner functions use."""
         result: list[ast.stmt] = []
         for i, s in enumerate(statements):
             if isinstance(s, ast.FunctionDef):
@@ -61,7 +60,7 @@ class Optionals(ast.NodeTransformer):
                 s.body = self._block(s.body, seen, is_in_loop)
                 s.orelse = self._block(s.orelse, seen, is_in_loop)
             elif isinstance(s, _Loop):
-                # (Of names that it compares with None it is not assumed that they are assigned.)
+                # (A name that the loop compares with None is not assumed to be assigned.)
                 s.body = self._block(s.body, seen | _asked_for_none(s.body), True)
             names: list[tuple[str, ast.stmt]] = []
             if isinstance(s, _Loop):
@@ -74,7 +73,7 @@ class Optionals(ast.NodeTransformer):
                 result.append(_set(none, LAST + name, load(UNSET)))
                 _Renamer(name).visit(s)
             result.append(s)
-            # (These statements must not have the place of the loop in the source.)
+            # (These statements need another place in the source than the loop.)
             for name, none in names:
                 again = _set(none, name, load(LAST + name))
                 hit, last = load(HIT + name), load(LAST + name)
@@ -90,7 +89,7 @@ def _set(place: ast.stmt, name: str, value: ast.expr) -> ast.stmt:
 
 
 def _read_in(loop: ast.stmt) -> set[str]:
-    """The names that a loop reads, or assigns in other ways than by `name = value`."""
+    """The names that a loop reads, or assigns in another way than by `name = value`."""
     nodes = list(walk(loop))
     found = {x.id for x in nodes if isinstance(x, ast.Name) and not isinstance(x.ctx, ast.Store)}
     for x in nodes:
@@ -115,7 +114,7 @@ def _asked_for_none(statements: Sequence[ast.stmt]) -> frozenset[str]:
 
 
 def _none_before(name: str, before: Sequence[ast.stmt]) -> ast.stmt | None:
-    """The statement by which a name stands for None after these of a block, if it does."""
+    """The statement that assigns None to a name, if it is the last of these that assigns it."""
     s = next((s for s in reversed(before) if name in stored([s])), None)
     if not isinstance(s, ast.Assign):
         return None
@@ -127,7 +126,7 @@ def _none_before(name: str, before: Sequence[ast.stmt]) -> ast.stmt | None:
 
 
 def _may_assign(loop: ast.For | ast.While, name: str) -> bool:
-    """Whether all assignments of a name in a loop are under conditions, and none assigns None."""
+    """Whether a loop assigns a name only under conditions, and never assigns None."""
 
     def is_conditional(statements: Sequence[ast.stmt]) -> bool:
         return all(

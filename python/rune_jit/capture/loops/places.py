@@ -1,5 +1,6 @@
-"""Items of lists and dicts, and attributes of objects, that code assigns: a loop of the program
-carries what they hold from iteration to iteration, and an `if` selects it, as with names."""
+"""Places that code assigns, besides local variables: items of lists and dicts, attributes of
+objects, and variables of modules and outer functions. A loop of the program carries their values
+from iteration to iteration, and an `if` selects them, as for local variables."""
 
 from __future__ import annotations
 
@@ -7,13 +8,17 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from rune_jit import _core
+
 
 class Changed(Exception):
-    """A container is another one in a way that no assignment to an item makes."""
+    """A container has changed in another way than by assignments to its items."""
 
 
 class Filled(Changed):
-    """A queue becomes longer, perhaps until it is full."""
+    """A queue has become longer. It may stop growing when it is full."""
 
     def __init__(self, size: int | None) -> None:
         super().__init__("it changes a deque")
@@ -21,7 +26,7 @@ class Filled(Changed):
 
 
 class Variable:
-    """A variable of an outer function, as a list of one item."""
+    """A variable of an outer function, with the interface of a list of one item."""
 
     def __init__(self, cell: Any) -> None:
         self._cell = cell
@@ -40,7 +45,7 @@ class Variable:
 
 
 class Global(Variable):
-    """A variable of a module, as a list of one item."""
+    """A variable of a module, with the interface of a list of one item."""
 
     def __init__(self, module: dict[str, Any], name: str) -> None:
         self._module, self._name = module, name
@@ -56,9 +61,9 @@ class Global(Variable):
 
 
 class Place(NamedTuple):
-    """An item of a list or dict; of an object's dict, an attribute; a variable."""
+    """An item of a list or dict, an attribute (an item of an object's dict), or a variable."""
 
-    name: str  # for reports; no other place of one loop has it
+    name: str  # for reports, and unique in a loop
     container: Any
     key: Any
 
@@ -70,14 +75,20 @@ class Place(NamedTuple):
 
 
 class Held:
-    """Containers, and what they held."""
+    """Containers and arrays that are not traced, and their contents at the time when this object is
+    made."""
 
-    def __init__(self, containers: Iterable[tuple[Any, str]]) -> None:
-        """`containers` come with what to call them."""
+    def __init__(
+        self, containers: Iterable[tuple[Any, str]], arrays: Iterable[np.ndarray] = ()
+    ) -> None:
+        """`containers` are pairs of a container and its name for reports."""
         self._before = [(x, of, x.copy()) for x, of in containers]
+        self._contents = [("content", x, None, x.copy()) for x in arrays if x.flags.writeable]
 
     def changed(self) -> list[Place]:
-        """The places that hold something else. Raises Changed."""
+        """The places whose values are other objects now. Raises Changed."""
+        if _core.broken_guards(self._contents):
+            raise Changed("it writes to an array that is not traced")
         found = []
         for i, (x, of, before) in enumerate(self._before):
             if isinstance(x, deque) and len(before) < len(x):
@@ -93,8 +104,8 @@ class Held:
         return found
 
     def through_queues(self, places: list[Place], changed: list[Place]) -> list[Place]:
-        """The places in `changed`; all others, too, of a list or queue of which `places` has some:
-        what is carried there goes through it."""
+        """The places in `changed`. If one of them is in a list or queue that also has a place in
+        `places`, adds the other places of this list: the values move through it."""
         moving = [
             x.container
             for x in changed
@@ -111,11 +122,14 @@ class Held:
         return [*changed, *(x for x in others if x.name not in known)]
 
     def held(self, place: Place) -> Any:
-        """The former contents of a place."""
+        """The former value of a place."""
         return next(before[place.key] for x, _, before in self._before if x is place.container)
 
     def restore(self) -> None:
-        """Makes all hold what they held."""
+        """Restores the former contents of all containers."""
+        for i in _core.broken_guards(self._contents):
+            _, array, _, before = self._contents[i]
+            array[...] = before
         for x, _, before in self._before:
             if isinstance(x, Variable):
                 x[0] = before[0]
@@ -125,7 +139,7 @@ class Held:
 
 
 def assigned(values: tuple[Any, ...], places: list[Place]) -> tuple[Any, ...]:
-    """Writes the last values to places; returns the others."""
+    """Writes the last values to the places. Returns the values before them."""
     count = len(values) - len(places)
     for place, value in zip(places, values[count:], strict=True):
         place.write(value)

@@ -1,4 +1,4 @@
-"""Loops that run as they are, iteration by iteration."""
+"""Loops whose iterations all run, one by one: outside of traces, and if a trace unrolls them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rune_jit.capture.loops.branches import Conditions
 
 
 class Plain:
-    """An iterable as it is."""
+    """The iterable of such a `for` loop."""
 
     __slots__ = ("_iterable",)
     rebinds = False
@@ -25,7 +25,7 @@ class Plain:
 
 
 class PlainWhile(Conditions):
-    """A `while` loop as it is."""
+    """The object that such a `while` loop asks whether it goes on."""
 
     rebinds = False
 

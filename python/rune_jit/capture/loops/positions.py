@@ -1,5 +1,4 @@
-"""The iterables of the nested loops that stand for a loop over the positions of a grid
-(grids.py)."""
+"""The iterables of the nested loops that replace a loop over the positions of a grid (grids.py)."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from rune_jit.tracing.sizes import Size
 
 
 class Along:
-    """The iterable of one of the nested loops: it has an item for each number."""
+    """The iterable of one of the nested loops. It has an item for each number of a range."""
 
     def __init__(self, numbers: Range, item: Callable[[Any], Any]) -> None:
         self.numbers, self.item = numbers, item
@@ -26,13 +25,13 @@ class Along:
 
 
 class _Grid(NamedTuple):
-    loops: int  # how many are nested
-    axes: tuple[Range, ...] | None  # of the innermost ones
-    iterable: Any  # if there are no axes
+    loops: int  # the number of nested loops
+    axes: tuple[Range, ...] | None  # the ranges of the innermost loops; the others run once
+    iterable: Any  # the iterable of the innermost loop if there are no axes
 
 
 def grid(loops: int, function: Any, *args: Any, **kwargs: Any) -> _Grid:
-    """The iterables of the nested loops that stand for a loop over function(*args, **kwargs)."""
+    """The iterables of the nested loops that replace a loop over function(*args, **kwargs)."""
     axes = None
     if original(function) is np.ndindex and not kwargs:
         axes = _of_sizes(args)
@@ -44,8 +43,8 @@ def grid(loops: int, function: Any, *args: Any, **kwargs: Any) -> _Grid:
 
 
 def along(grid: _Grid, axis: int, *outer: Any) -> Any:
-    """What the loop number `axis` iterates over; `outer` are the numbers of those around the
-    innermost one, if it is that."""
+    """The iterable of the nested loop with number `axis`. For the innermost loop, `outer` are the
+    targets of the loops around it."""
     is_last = axis == grid.loops - 1
     if grid.axes is None:
         return grid.iterable if is_last else _ONCE
@@ -76,5 +75,5 @@ def _of_ranges(ranges: tuple[Any, ...], repeat: Any = 1) -> tuple[Range, ...] | 
 
 ALLOWED += [grid, along, np.ndindex, itertools.product, itertools.repeat]
 
-# By the names under which loops find them.
+# The functions that loops call, by name.
 GRIDS = {".grid": grid, ".along": along}

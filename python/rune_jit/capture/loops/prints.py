@@ -1,5 +1,5 @@
-"""What loops that are programs of their own print (apart.py). The loop appends to lists what
-Python prints when the loop has ended:
+"""Calls of `print` in loops that run apart (apart.py). The loop appends the values to lists, and
+Python prints them after the loop:
 
     for i in range(n):                          for i in range(n):
         if i % 100 == 0:                            if i % 100 == 0:
@@ -8,8 +8,8 @@ Python prints when the loop has ended:
                                                 for v0, v1 in printed0:
                                                     print(f"{v0}: {v1:.3f}")
 
-Several statements number their values in the order in which they would print. Where Python runs the
-loop, they print at once."""
+Each row also gets a number, so that the rows of several statements are printed in their order. If
+Python runs the loop, the statements print at once."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from typing import Any
 
 from rune_jit.capture.loops.nodes import SCOPES, at, call, copied, load, path_of, walk
 
-# The name of what is called with the number of a statement that prints after the call, and with
-# the values that it prints; the functions that do so.
+# The function that is called in the place of a statement that prints, with the statement's number
+# and the values. After the call, STATEMENTS[number] prints the values.
 LATER = ".later"
 STATEMENTS: list[Callable[..., None]] = []
 _LIST, _TURN, _VALUE = "_rune_printed{}", "_rune_turn", "v{}"
 
 
 class Printed(list[Any]):
-    """What a statement prints later."""
+    """The rows of values that a statement prints later."""
 
     def __init__(self, function: Callable[..., None]) -> None:
         super().__init__()
         self.function = function
 
     def append(self, row: Any) -> None:
-        """Python runs the loop. (Programs extend the list.)"""
+        """Prints the row. (Only Python calls `append`; programs extend the list.)"""
         self.function(*row[1:])
 
 
@@ -48,8 +48,8 @@ class Prints:
 
     @classmethod
     def of(cls, loop: ast.stmt) -> Prints | None:
-        """None if there are no such statements, or not all of them have arguments that can be
-        evaluated before they print."""
+        """The statements of a loop that print. None if there are none, or if the arguments of one
+        cannot be evaluated earlier than they are printed."""
         nodes = list(walk(loop))
         found = [x for x in nodes if isinstance(x, ast.Name) and x.id == "print"]
         statements = [x for x in nodes if isinstance(x, ast.Expr) and _is_print(x.value)]
@@ -58,17 +58,18 @@ class Prints:
         return cls(loop, statements)
 
     def lists(self) -> dict[str, Printed]:
-        """The lists that a run of the loop makes longer, by name."""
+        """New lists for a run of the loop, by name."""
         return {_LIST.format(i): Printed(f) for i, f in enumerate(self._functions)}
 
     def names(self) -> dict[str, Any]:
-        """What names of the loop stand for that are not the function's."""
+        """The variables that the loop has in addition to those of its function, and their values
+        before the loop."""
         return {_LIST.format(i): [] for i in range(len(self._functions))} | {_TURN: 0}
 
 
 def later(s: ast.Expr) -> ast.Expr | None:
-    """The statement in the place of one that prints, for a trace. None if its values might have
-    effects."""
+    """The statement that replaces one that prints, in traced code. None if the evaluation of its
+    values might have effects."""
     if not _is_print(s.value):
         return None
     values: list[ast.expr] = []
@@ -104,14 +105,14 @@ def _is_plain_call(x: ast.Call) -> bool:
 
 
 def show(lists: Iterable[Printed]) -> None:
-    """Prints what a program has computed."""
+    """Prints the rows that a program has computed."""
     rows = ((row[0], row[1:], x.function) for x in lists for row in x)
     for _, values, function in sorted(rows, key=lambda row: row[0]):
         function(*values)
 
 
 def _function(place: ast.stmt, called: ast.expr, count: int) -> Callable[..., None]:
-    """A function of so many values that evaluates a call of print."""
+    """A function of `count` values that evaluates a call of print."""
     parameters = [ast.arg(_VALUE.format(i)) for i in range(count)]
     arguments = ast.arguments([], parameters, None, [], [], None, [])
     made = at(place, ast.Expression(ast.Lambda(arguments, called)))
@@ -121,11 +122,11 @@ def _function(place: ast.stmt, called: ast.expr, count: int) -> Callable[..., No
 
 
 class _Collector(ast.NodeTransformer):
-    """Makes the statements append the values of what they print."""
+    """Makes the statements append the values that they print to lists."""
 
     def __init__(self, statements: list[ast.Expr]) -> None:
         self._places = {(x.lineno, x.col_offset) for x in statements}
-        # By statement, the call with names for the values, and how many these are.
+        # By statement: the call, with names for the values, and the number of values.
         self.sites: list[tuple[ast.expr, int]] = []
 
     def visit_Expr(self, node: ast.Expr) -> Any:
@@ -143,7 +144,7 @@ class _Collector(ast.NodeTransformer):
 
 
 class _Values(ast.NodeTransformer):
-    """Puts names in the place of the values in an argument; formats stay."""
+    """Replaces the values in an argument by names. Format strings stay."""
 
     def __init__(self, values: list[ast.expr]) -> None:
         self._values = values
@@ -180,7 +181,8 @@ def _is_format(x: ast.Call) -> bool:
     return isinstance(x.func, ast.Attribute) and x.func.attr == "format" and _is_text(x.func.value)
 
 
-# What arguments may not contain: it would not be evaluated once, or names something that is to be.
+# Expressions that arguments must not contain: they assign names, or their parts are not evaluated
+# exactly once.
 _OTHERS = (
     *(ast.Starred, ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom),
     *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
@@ -188,7 +190,7 @@ _OTHERS = (
 
 
 def _is_print(x: ast.expr) -> bool:
-    """Whether an expression is a call of print that can wait."""
+    """Whether an expression is a call of print that can be made later."""
     if not isinstance(x, ast.Call) or not isinstance(x.func, ast.Name) or x.func.id != "print":
         return False
     options = all(

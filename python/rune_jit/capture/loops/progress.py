@@ -1,5 +1,5 @@
-"""Progress bars of tqdm around what loops iterate over. The loop is one of the program, and the bar
-is shown when the program has run:
+"""Progress bars of tqdm around the iterables of loops. The loop becomes a loop of the program, and
+the bar is shown after the program has run:
 
     for i in tqdm(range(n)):            for i in range(n):
         ...                                 ...
@@ -16,22 +16,23 @@ from rune_jit.tracing.tracer import contains_tracer
 
 
 class Bar(NamedTuple):
-    """A call of tqdm, or of trange: then `iterable` is None."""
+    """A call of tqdm or trange. For trange, `iterable` is None."""
 
     function: Any
     iterable: Any
-    arguments: tuple[Any, ...]  # but for the iterable
+    arguments: tuple[Any, ...]  # without the iterable
     named: dict[str, Any]
 
     def show(self, count: int) -> None:
-        """Shows a bar that has made so many steps."""
+        """Shows a bar that has made `count` steps."""
         arguments = (count,) if self.iterable is None else (range(count), *self.arguments)
         for _ in self.function(*arguments, **self.named):
             pass
 
 
 def bar_of(function: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Bar | None:
-    """The Bar that a call makes in a trace; None for other functions, and where tqdm runs."""
+    """The Bar for a call in a trace. None if the call is of another function, or if no bar can be
+    shown later, so that tqdm itself runs."""
     trace = current_trace()
     if trace is None or trace.prints is None or not arguments or not is_bar(function):
         return None
@@ -45,7 +46,7 @@ def bar_of(function: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> 
 
 
 def refuse_bar() -> UnsupportedOpError:
-    """The error of a bar whose loop is none of the program."""
+    """The error for a bar whose loop does not become a loop of the program."""
     return UnsupportedOpError(
         "tqdm: cannot trace a progress bar whose loop is none of the program, or may end early"
     )

@@ -1,12 +1,12 @@
-"""`raise` under a condition, which need not end a loop of the program:
+"""Conditional `raise` statements in loops of the program:
 
     if x[i] < 0:                        if .raise_if(x[i] < 0, True):
         raise ValueError(i)                 raise ValueError(i)
     s += x[i]                           s += x[i]
 
-Where the condition is known only when the program runs, its body is left out. The program computes
-whether it would have run (`Check` in cpp/bindings/compiled_call.h); Python runs such calls from
-their start."""
+If the condition is known only when the program runs, the program leaves the body out and checks
+whether it would have run (`Check` in cpp/bindings/compiled_call.h). If it would, Python runs the
+call from its start."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from typing import Any
 
 from rune_jit.capture.loops.nodes import at, load, walk
 
-RAISES = ".raise_if"  # the name of what is called with the condition
+RAISES = ".raise_if"  # the function that is called with the condition
 _LEAVES = (ast.Return, ast.Break, ast.Continue, ast.Yield, ast.YieldFrom, ast.Await)
 
 
 class Raises(ast.NodeTransformer):
-    """Finds the sides of `if` statements that end by `raise`, and assertions."""
+    """Finds the sides of `if` statements that end with `raise`, and assertions."""
 
     def __init__(self) -> None:
         self._hidden: list[tuple[ast.If, list[ast.stmt]]] = []
@@ -34,7 +34,7 @@ class Raises(ast.NodeTransformer):
         return node
 
     def _visit_loop(self, node: Any) -> Any:
-        """What an `else` raises is raised always where the `else` runs."""
+        """Treats a `raise` in the `else` of a loop as one under the condition True."""
         self.generic_visit(node)
         if _raises(node.orelse):
             node.orelse = [self._hide(node, True, node.orelse, ast.Constant(True))]
@@ -43,7 +43,8 @@ class Raises(ast.NodeTransformer):
     visit_For = visit_While = _visit_loop
 
     def raises_unless(self, s: ast.stmt, test: ast.expr, body: list[ast.stmt]) -> ast.stmt | None:
-        """The body of a statement as one that runs unless a test holds, if it ends by `raise`."""
+        """An `if` with this body that runs unless a test holds. None unless the body ends with
+        `raise`."""
         if not _raises(body):
             return None
         return self._hide(s, False, body, test)
@@ -65,19 +66,18 @@ class Raises(ast.NodeTransformer):
         return made
 
     def show(self) -> None:
-        """Gives the statements back what they do, which what is found out about loops does not
-        meet."""
+        """Restores the bodies, which were hidden from the analysis of loops."""
         for node, body in self._hidden:
             node.body = body
 
 
 def wanted(s: ast.If) -> bool | None:
-    """What the condition is where the statement raises; None if it is another one."""
+    """The value of the condition with which an `if` raises; None if it does not raise."""
     return getattr(s, "raises_if", None)
 
 
 def _raises(body: list[ast.stmt]) -> bool:
-    """Whether the statements end by `raise` always."""
+    """Whether the statements always end with `raise`."""
     if not body or not isinstance(body[-1], ast.Raise):
         return False
     return not any(isinstance(x, _LEAVES) for s in body for x in walk(s))

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from rune_jit.tracing.sizes import Size, same_size
 
-_NEVER = 2**50  # iterations: they take weeks
+_NEVER = 2**50  # more iterations than any loop runs, since they would take weeks
 
 
 class Range(NamedTuple):
-    """Python's range whose bounds may be Sizes."""
+    """A range like Python's. Its bounds may be Sizes."""
 
     start: Any
     stop: Any
@@ -27,7 +27,7 @@ class Range(NamedTuple):
 
     @property
     def is_unlimited(self) -> bool:
-        """Whether it stands for the iterations of a loop that only a condition ends."""
+        """Whether only a condition ends the loop over it."""
         return type(self.stop) is int and self.stop >= _NEVER
 
     @property
@@ -36,18 +36,18 @@ class Range(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it is for all values of the Sizes."""
+        """Whether it is empty for all values of the Sizes."""
         span = self._span
         return (span if type(span) is int else span.high) <= 0
 
     @property
     def has_some(self) -> bool:
-        """Whether it is not empty, for all values of the Sizes."""
+        """Whether it has a number for all values of the Sizes."""
         span = self._span
         return (span if type(span) is int else span.low) > 0
 
     def has_more_than(self, count: int) -> bool:
-        """Whether it has more numbers than that, as far as that is known."""
+        """Whether it surely has more than `count` numbers."""
         return self.is_known and len(self.known) > count
 
     @property
@@ -77,27 +77,27 @@ class Range(NamedTuple):
 
     @property
     def symbolic_bounds(self) -> tuple[Any, Any]:
-        """The least and the greatest number, as far as it is known in terms of the Sizes."""
+        """The least and the greatest number, or bounds of them, in terms of the Sizes."""
         if self.is_known:
             return self.bounds
         return (self.start, self.stop - 1) if self.step > 0 else (self.stop + 1, self.start)
 
     def iterations_before(self, number: Any) -> Any:
-        """How many iterations run before that of a number; None if that is no Size."""
+        """How many iterations run before that of a number. None if no Size can express this."""
         if self.step == 1:
             return number - self.start
         return self.start - number if self.step == -1 else None
 
     @property
     def count(self) -> Any:
-        """How many numbers it has; None if that is no Size."""
+        """How many numbers it has. None if no Size can express this."""
         if self.is_known:
             return len(self.known)
         return self._span if self.has_some and abs(self.step) == 1 else None
 
     def counted(self, counter: Any, value: Any, step: int) -> tuple[Any, Any] | None:
-        """What a number is at the start of an iteration and after the loop, if each iteration adds
-        `step` to it; None if these are no Sizes."""
+        """The values at the start of an iteration and after the loop of a number that begins with
+        `value` and to which each iteration adds `step`. None if no Sizes can express them."""
         if self.is_unlimited or self.count is None:
             return None
         after = value + self.count * step
@@ -108,7 +108,7 @@ class Range(NamedTuple):
 
     @property
     def backwards(self) -> Range | None:
-        """The same numbers, the last one first; None if that is not known."""
+        """The same numbers in reverse order. None if no Range can express them."""
         if self.is_known:
             numbers = self.known[::-1]
             return Range(numbers.start, numbers.stop, numbers.step)
@@ -127,15 +127,15 @@ UNLIMITED = Range(0, _NEVER, 1)
 
 
 def limited(start: Any, bound: Any, step: int, includes: bool) -> Range | None:
-    """The numbers from `start` in steps that are less than a bound, or greater if the step is
-    negative, or equal to it if it `includes` them; None if these are no ints and Sizes."""
+    """The range from `start` to `bound`, with the bound itself if it `includes` that. None unless
+    both are ints or Sizes."""
     if type(start) not in (int, Size) or type(bound) not in (int, Size):
         return None
     return Range(start, bound + (includes if step > 0 else -includes), step)
 
 
 def range_of(arguments: tuple[Any, ...], bind: Callable[[Any], Any]) -> Range | None:
-    """range(*arguments); None if that is none of ints and Sizes. `bind` makes other integers
+    """range(*arguments). None unless its bounds are ints or Sizes; `bind` turns other integers into
     Sizes."""
     if not 1 <= len(arguments) <= 3:
         return None

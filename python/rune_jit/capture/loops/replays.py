@@ -1,6 +1,6 @@
-"""The random numbers of loops of the program whose generators a trace has made from known seeds
-(generators.py). Those of all iterations are drawn while the loop is traced, and the program has
-them in arrays, of which an iteration takes its row:
+"""Random numbers of loops of the program, if the trace has made their generators from known seeds
+(generators.py). The numbers of all iterations are drawn while the loop is traced. They become
+constant arrays of the program, and each iteration takes its row:
 
     rng = np.random.default_rng(0)          order = [rng.permutation(9) for _ in range(99)]
     for epoch in range(99):                 for epoch in range(99):
@@ -25,13 +25,13 @@ from rune_jit.capture.loops.syntax import Loop, Uses
 from rune_jit.rules.known import known
 from rune_jit.tracing.trace import Trace
 
-# How many times the iterations draw at most: each time takes about a microsecond whenever the
-# function is traced, which it is for each seed. Other loops are programs of their own.
+# How many numbers the iterations draw at most. Each takes about a microsecond whenever the function
+# is traced, and it is traced for each seed. Loops that draw more run apart.
 _MOST_DRAWS = 500
 
 
 class Rows(NamedTuple):
-    """Random numbers, by the calls that draw them: an array for each, whose first axes are the
+    """Random numbers: one array for each call that draws. The first axes of an array are the
     iterations of the loops around the call."""
 
     generators: list[Any]
@@ -40,13 +40,13 @@ class Rows(NamedTuple):
 
 
 class Replay:
-    """The numbers of all iterations of a loop, and of the loops in it."""
+    """The numbers of all iterations of a loop and of the loops in it."""
 
     def __init__(self, trace: Trace, loop: Loop, numbers: Range, draws: Draws, rows: Rows) -> None:
-        self.uses = _without_draws(loop.uses, draws)  # what it reads from outside
+        self.uses = _without_draws(loop.uses, draws)  # the loop's uses without the draws
         self._trace, self._range, self._rows = trace, numbers, rows
         sites = [(i, around, rows.arrays[i].shape) for i, (_, around) in enumerate(draws.sites)]
-        self._sequence = list(_sequence(sites, 1))  # of the draws in an iteration
+        self._sequence = list(_sequence(sites, 1))  # the draws of an iteration, in their order
         self._around = [around for _, around in draws.sites]
         self._position: Any = 0
         self._next = 0
@@ -55,8 +55,8 @@ class Replay:
     def of(
         cls, trace: Trace, loop: Loop, numbers: Range, names: Mapping[str, Any], module: Any
     ) -> Replay | None:
-        """None if the loop draws from other generators, or not so in each iteration. The
-        generators are as after the loop otherwise."""
+        """Draws the numbers of a loop, so that the generators are in their state after the loop.
+        None if the loop draws from other generators, or if its iterations draw differently."""
         draws = draws_of(loop.original, names, module) if numbers.is_known else None
         if draws is None or draws.may_end_early or abs(numbers.step) != 1:
             return None
@@ -73,8 +73,8 @@ class Replay:
 
     @contextmanager
     def iteration(self, number: Any) -> Iterator[None]:
-        """Draws give the numbers of the iteration with this number. Raises LoopRefused if they are
-        others than those of each iteration."""
+        """A block in which draws return the numbers of the iteration with this number. Raises
+        LoopRefused if the block does not make exactly the draws of an iteration."""
         self._position, self._next = self._range.iterations_before(number), 0
         outer = [generator.replay for generator in self._rows.generators]
         for generator in self._rows.generators:
@@ -86,7 +86,7 @@ class Replay:
             self._refuse()
 
     def take(self) -> Any:
-        """What the next draw of the iteration gives."""
+        """The result of the next draw of the iteration."""
         if self._next == len(self._sequence):
             self._refuse()
         site, index = self._sequence[self._next]
@@ -97,7 +97,8 @@ class Replay:
         return row if kind == "NumPy's" else convert(float if kind == "float" else int, row)
 
     def _inner(self, draws: Draws) -> Rows | None:
-        """The numbers of the loop in this one that draws next, in this iteration."""
+        """The numbers, in this iteration, of the inner loop that draws next. None if `draws` are
+        not the next ones."""
         if self._next == len(self._sequence):
             return None
         first, index = self._sequence[self._next]
@@ -122,7 +123,7 @@ class Replay:
 
 
 def _drawn(draws: Draws, methods: list[Any], names: Mapping[str, Any], module: Any) -> Rows | None:
-    """The numbers of all iterations of an outermost loop; None if they cannot be drawn before."""
+    """Draws the numbers of all iterations of an outermost loop. None if that is not possible."""
     _core.suspend_traces()
     try:
         drawn = Drawing(draws).draw(methods, names, module)
@@ -141,8 +142,9 @@ def _drawn(draws: Draws, methods: list[Any], names: Mapping[str, Any], module: A
 def _sequence(
     sites: list[tuple[int, tuple[int, ...], tuple[int, ...]]], depth: int
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """The draws in an iteration of a loop: the number of each site, and those of the iterations of
-    further loops around it. `sites` are their numbers, loops and how often these run."""
+    """The draws in one iteration of a loop, in their order. Each is the number of its site, and the
+    numbers of the iterations of the inner loops around it. `sites` has the number of each site, the
+    loops around it and the shape of its array; `depth` is the number of the loops left out."""
 
     def loop_of(site: tuple[int, tuple[int, ...], tuple[int, ...]]) -> int:
         return site[1][depth] if len(site[1]) > depth else -1
@@ -164,7 +166,7 @@ def _is_seeded(source: Any) -> bool:
 
 
 def _without_draws(uses: Uses, draws: Draws) -> Uses:
-    """What a loop uses if it does not draw its numbers itself."""
+    """The uses of a loop that takes its numbers from arrays instead of drawing them."""
     paths = {path_of(x.func) for x, _ in draws.sites}
     names = {path[0] for path in paths} - loaded([draws.loop])
     return uses._replace(

@@ -1,6 +1,6 @@
-"""Statements in loops that only report something: `print`, warnings, logging. Where data decide
-whether such a statement runs, it is left out of the program, which finds out whether it would have
-run; Python runs such calls from their start, as with `raise` (raises.py):
+"""Statements in loops that only report something: `print`, warnings, logging. If data decide whether
+such a statement runs, the program leaves it out and checks whether it would have run. If it would,
+Python runs the call from its start, as for `raise` (raises.py):
 
     if x[i] > limit:                    if x[i] > limit:
         print(f"clipped {i}")               if .reports("print"):
@@ -19,19 +19,19 @@ from rune_jit.capture.loops.nodes import at, call, path_of
 from rune_jit.capture.loops.prints import later
 from rune_jit.capture.shim import original
 
-REPORTS = ".reports"  # the name of what is called with the path of the function
+REPORTS = ".reports"  # the function that is called with the path of the reporting function
 PRINTS = (
-    ".prints"  # that of what tells whether a trace prints when the program has run (printed.py)
+    ".prints"  # the function that tells whether the trace prints after the program (printed.py)
 )
 _LEVELS = ("debug", "info", "warning", "error", "critical", "exception", "log")
-_LOGS = ("log", "logger", "logging")  # what names of loggers end with
-_FUNCTIONS = print, warnings.warn  # (Traces put others in their place.)
+_LOGS = ("log", "logger", "logging")  # how the names of loggers end
+_FUNCTIONS = print, warnings.warn  # (traces replace these functions in their modules)
 _LEAVES = (ast.Break, ast.Return)
 
 
 class Reports(ast.NodeTransformer):
-    """Makes such statements conditional. Not those before a `break` or `return` in their block,
-    which most calls run."""
+    """Makes such statements conditional. Leaves out those in a block with a `break` or `return`,
+    since most calls run them."""
 
     def __init__(self) -> None:
         self._hidden: list[tuple[ast.If, list[ast.stmt]]] = []
@@ -62,19 +62,19 @@ class Reports(ast.NodeTransformer):
         return asks
 
     def show(self) -> None:
-        """Gives the statements back what they do, which what is found out about loops does not
-        meet."""
+        """Restores the statements, which were hidden from the analysis of loops."""
         for node, body in self._hidden:
             node.body = body
 
 
 def is_hidden(s: ast.If) -> bool:
-    """Whether an `if` is one of a statement that reports something, or raises."""
+    """Whether an `if` hides a statement that reports something, or raises."""
     return hasattr(s, "hidden")
 
 
 def _path_of(s: ast.stmt) -> str | None:
-    """The path of what a statement calls to report something: "warnings.warn"."""
+    """The path of the function that a statement calls to report something, as "warnings.warn". None
+    for other statements."""
     if not isinstance(s, ast.Expr) or not isinstance(s.value, ast.Call):
         return None
     path = path_of(s.value.func)
@@ -85,7 +85,7 @@ def _path_of(s: ast.stmt) -> str | None:
 
 
 def is_report(path: str, frame: Any) -> bool:
-    """Whether a function that code of a frame calls by this path does no more than report."""
+    """Whether the function that a frame's code calls by this path only reports."""
     first, *names = path.split(".")
     found = frame.f_locals.get(first, frame.f_globals.get(first, getattr(builtins, first, None)))
     for name in names:
@@ -93,7 +93,7 @@ def is_report(path: str, frame: Any) -> bool:
     found = original(found)
     if any(found is x for x in (*_FUNCTIONS, original(print), original(warnings.warn))):
         return True
-    logging = sys.modules.get("logging")  # not before: it registers an exit handler
+    logging = sys.modules.get("logging")  # (not imported here, since it adds an exit handler)
     if logging is None:
         return False
     if any(found is original(getattr(logging, name)) for name in _LEVELS):

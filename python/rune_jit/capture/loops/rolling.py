@@ -1,7 +1,9 @@
-"""Loops of the traced function that become loops of the program: the body runs once, with a
-symbolic counter, and what it changes is carried from iteration to iteration.
+"""Turns loops of the traced function into loops of the program. The trace runs the body with a
+symbolic counter, and the program carries the values that the body changes from iteration to
+iteration. source.py adds calls of this module around each loop.
 
-The calls around a loop that source.py adds come here."""
+An iteration that is traced on its own, before or after the loop of the program, is called
+peeled."""
 
 from __future__ import annotations
 
@@ -49,15 +51,15 @@ _FEW_ITEMS = 16
 _MOST_PASSES = 12
 # How many items and attributes a loop carries at most.
 _MOST_PLACES = 200
-# So many iterations that draw random numbers are too many for one program.
+# A loop that draws random numbers in at least so many iterations is not unrolled.
 _MANY = 100
-# How many iterations run apart at most until a queue is full.
+# How many iterations are peeled at most until a queue is full.
 _MOST_FILLED = 16
 
 
 def begin(number: int, over: Any) -> Any:
-    """What a `for` loop of a traced function iterates over: `over` is the iterable, or the call
-    that makes it."""
+    """The object that a `for` loop of a traced function iterates over, in place of its own
+    iterable. `over` is the iterable, or the call that makes it."""
     trace = current_trace()
     loops = trace.loops if trace is not None else None
     if trace is None or loops is None:
@@ -84,7 +86,7 @@ def begin(number: int, over: Any) -> Any:
 
 
 def _plain(over: Any, bars: list[Bar]) -> Plain:
-    """A loop that runs all iterations."""
+    """A loop that is unrolled: the trace runs all iterations."""
     iterable = made(over)
     if bars:
         raise refuse_bar()
@@ -92,32 +94,32 @@ def _plain(over: Any, bars: list[Bar]) -> Plain:
 
 
 class Rolling:
-    """A loop that becomes one of the program, if its body allows that."""
+    """A loop that becomes a loop of the program, if its body allows that."""
 
     def __init__(self, trace: Trace, loop: Loop, frame: Any) -> None:
         assert trace.loops is not None
-        self.rebinds = False  # whether names are assigned now: `values` before the body
-        self.values: tuple[Any, ...] = ()  # of loop.carried
+        self.rebinds = False  # whether the function is to assign `values` or `results` now
+        self.values: tuple[Any, ...] = ()  # of loop.carried, before the body
         self.results: tuple[Any, ...] = ()  # of loop.results, after the loop
         self._trace, self._loops, self._loop, self._frame = trace, trace.loops, loop, frame
-        self._before: dict[str, Any] = {}  # what names stand for before the body is traced
-        self._after: dict[str, Any] = {}  # and after the loop
-        self._is_symbolic = False  # whether the iteration that runs now stands for all
-        self._is_apart = False
-        self._lists: list[Any] = []  # that arrays stand for in an iteration that runs apart
-        self._num_peeled = 0  # iterations that have run apart
-        self._replay: Replay | None = None  # of the random numbers that it draws
-        self._is_looked_at = False  # whether it is known whether there is one
+        self._before: dict[str, Any] = {}  # values of names before the body is traced
+        self._after: dict[str, Any] = {}  # values of names after the loop
+        self._is_symbolic = False  # whether the iteration that is traced now represents all
+        self._is_apart = False  # whether it is a peeled one
+        self._lists: list[Any] = []  # lists that arrays represent in a peeled iteration
+        self._num_peeled = 0  # number of peeled iterations before the loop
+        self._replay: Replay | None = None  # replays the loop's random numbers
+        self._is_looked_at = False  # whether a replay has been looked for
         self._flag: Any = False  # whether this iteration ends the loop
-        self._first: Any = True  # whether iterations follow those that have run apart
+        self._first: Any = True  # whether iterations follow the peeled ones
 
     def stops(self, flag: Any) -> Any:
-        """Called at the end of an iteration, with whether that ends the loop. Returns whether it
-        does so now."""
+        """Called at the end of an iteration. `flag` tells whether the iteration ends the loop.
+        Returns whether Python is to leave the loop now."""
         if self._is_symbolic or (self._is_apart and is_traced(flag)):
             self._flag = flag
             return False
-        self.rebinds = False  # the loop may be left
+        self.rebinds = False  # (Python may leave the loop)
         if flag:
             self._end_lists()
         return flag
@@ -126,8 +128,8 @@ class Rolling:
         return np.logical_not(flag) if is_traced(flag) else not flag
 
     def _steps(self, rest: Range) -> Iterator[Any]:
-        """One number for each time that the body is traced; iterations that run apart have numbers
-        that are known."""
+        """Yields a number each time that the body is to be traced: a known one for a peeled
+        iteration, else a symbolic one."""
         peeled = self._loops.plans.peeled(self._loop.number)
         behind: list[Any] = []
         if rest.is_empty:
@@ -150,7 +152,7 @@ class Rolling:
             except Unstable as error:
                 runs = rest.has_some and self._runs_now()
                 if not runs:
-                    # After an iteration of the loop around this one, types may be what they stay.
+                    # The types may be final after an iteration of the loop around this one.
                     self._loops.peel_outer()
                 if self._num_peeled >= error.most_peeled or not runs:
                     yield from self._plain(rest, str(error))
@@ -173,7 +175,7 @@ class Rolling:
             yield from self._apart(behind[::-1])
 
     def _apart(self, numbers: list[Any]) -> Iterator[Any]:
-        """Iterations before and behind the loop of the program."""
+        """The peeled iterations of these numbers."""
         for number in numbers:
             if not self._runs_now():
                 self._refuse("its iterations run apart, and it may have ended")
@@ -187,8 +189,8 @@ class Rolling:
                 self._first = self._negated(self._flag)
 
     def _begin_lists(self) -> None:
-        """Arrays stand for lists in an iteration that runs apart."""
-        with contextlib.suppress(GivenUp):  # so is the loop
+        """Begins to represent lists by arrays in a peeled iteration."""
+        with contextlib.suppress(GivenUp):  # (the loop of the program gives up for the same reason)
             found = self._effects(self._frame.f_locals)[0].stand_ins
             self._lists = [x for x in found if id(x.items) not in self._loops.lists]
             begin_lists(self._loops, self._lists)
@@ -198,7 +200,8 @@ class Rolling:
         self._lists = []
 
     def _plain(self, rest: Range, why: str) -> Iterator[Any]:
-        """All iterations, from where names stand for what they did before the body was traced."""
+        """Unrolls the loop: restores the names' values from before the trace of the body, and runs
+        all iterations."""
         self._loops.plans.refuse(self._loop.number, why)
         self._report(f"runs all iterations: {why}")
         if self._first is not True or self._replay is not None:
@@ -211,15 +214,15 @@ class Rolling:
         raise NotImplementedError
 
     def _runs_now(self) -> bool:
-        """Whether the next iteration runs certainly, if there is one."""
+        """Whether the next iteration surely runs, if the range has one."""
         return self._first is True
 
     def _may_end_early(self) -> bool:
         return self._first is not True or self._flag is not False
 
     def _goes_on(self) -> Any:
-        """Whether another iteration follows the one that has been traced, if the range has one;
-        None if that is certain. Raises GivenUp."""
+        """Whether another iteration follows the traced one, if the range has one: a traced bool, or
+        None if it surely does. Raises GivenUp."""
         if not is_traced(self._flag):
             if self._flag:
                 raise GivenUp("it ends in its first iteration")
@@ -241,7 +244,8 @@ class Rolling:
             self.rebinds = True
 
     def _rolled(self, rest: Range) -> Iterator[Any]:
-        """One symbolic number for each time that the body is traced. Raises GivenUp, Unstable."""
+        """Yields a symbolic number each time that the body is to be traced. Raises GivenUp,
+        Unstable."""
         self._before = dict(self._frame.f_locals)
         low, high = rest.bounds
         if low >= high:
@@ -249,7 +253,7 @@ class Rolling:
         effects, held = self._effects(self._before, high - low)
         places: list[Place] = []
         replaced: set[str] = set()
-        self._zeros: dict[str, Any] = {}  # that of Attempt
+        self._zeros: dict[str, Any] = {}  # see Comparison
         attempt = self._attempt(rest, effects, held, places, replaced)
         for _ in range(_MOST_PASSES):
             self.values = assigned(attempt.begin(*rest.bounds), places)
@@ -280,7 +284,7 @@ class Rolling:
                 self._trace.draws.give_up(drawn)
                 held.restore()
                 attempt.give_up()
-                if attempt.has_called:  # before the loop: the trace begins again
+                if attempt.has_called:  # (the calls cannot be taken back: the trace begins again)
                     self._refuse(str(error))
                 raise _unstable(error) from None
             if is_stable:
@@ -310,7 +314,7 @@ class Rolling:
         places: list[Place],
         replaced: set[str],
     ) -> Attempt:
-        """An attempt to carry the loop's names and these places. `replaced` is that of Attempt."""
+        """An attempt to carry the loop's names and these places. For `replaced` see Attempt."""
         names = tuple(place.name for place in places)
         loop = self._loop._replace(
             carried=self._loop.carried + names, results=self._loop.results + names
@@ -323,8 +327,8 @@ class Rolling:
         return made
 
     def _effects(self, before: dict[str, Any], count: Any = 0) -> tuple[Effects, Held]:
-        """What the body can change, by what names stand for before it, and what that holds.
-        `count` is how many iterations there are at most. Raises GivenUp."""
+        """The objects that the body can change, and their contents now. `before` are the values of
+        names before it, `count` is the largest number of iterations. Raises GivenUp."""
         loop = self._loop
         values = {k: v for k, v in before.items() if k not in loop.assigned or k in loop.carried}
         make = functools.partial(stand_in, self._trace, self._loop.number)
@@ -340,12 +344,12 @@ class Rolling:
             raise GivenUp(str(error)) from None
 
     def _find_replay(self, before: dict[str, Any]) -> Replay | None:
-        """The random numbers of all iterations, before the first of them. `before` is what names
-        stand for then."""
+        """Draws the random numbers of all iterations before the loop, if that can be. `before` are
+        the values of names before the loop."""
         return None
 
     def _draws_of(self, number: Any) -> contextlib.AbstractContextManager[None]:
-        """Draws of random numbers give those of an iteration."""
+        """A block in which draws of random numbers return those of iteration `number`."""
         return contextlib.nullcontext() if self._replay is None else self._replay.iteration(number)
 
     def _iterations_that_print(self) -> contextlib.AbstractContextManager[Any]:
@@ -353,8 +357,8 @@ class Rolling:
         return contextlib.nullcontext() if prints is None else prints.iterations()
 
     def _leave_draws_to_segments(self, before: dict[str, Any], count: Any) -> None:
-        """Raises ConcretizationError for a loop of many iterations that draws random numbers: in
-        segments it is a program of its own."""
+        """Raises ConcretizationError for a loop of many iterations that draws random numbers: if
+        the function runs in segments, such a loop can run apart."""
         if type(count) is not int or count < _MANY or not self._trace.builder.must_pay:
             return
         module = getattr(self._frame.f_globals, "real", self._frame.f_globals)
@@ -423,9 +427,9 @@ class _For(Rolling):
         if self._bars:
             raise refuse_bar()
         if self._by_data is not None:
-            range(self._by_data.start, self._by_data.stop)  # raises
+            range(self._by_data.start, self._by_data.stop)  # (raises: data decide the bounds)
         if not rest.is_known:
             if self._loops.open:
                 self._loops.fail(f"the loop in it ({self._loop.where}) runs all iterations: {why}")
-            range(rest.start, rest.stop)  # raises
+            range(rest.start, rest.stop)  # (raises: the bounds are symbolic)
         yield from rest.known

@@ -1,6 +1,6 @@
-"""Arrays that several names, or items of lists, stand for after a loop that is a program of its own
-(apart.py). Its results are copies, so each new array gets a number, which goes where the array
-goes:
+"""Keeps arrays shared that several names, or items of lists, share after a loop that runs apart
+(apart.py). The results of such a loop are copies. So each new array gets a number, and each
+assignment of the array also assigns its number:
 
     for i in range(n):                      for i in range(n):
         new = x + step(x)                       new = x + step(x)
@@ -10,8 +10,8 @@ goes:
                                                     id_x = id_new
         path.append(x)                          path.append((x.copy(), id_x))
 
-Afterwards equal numbers stand for one array, and negative ones for arrays from before the loop.
-For this the loop must not write to these arrays."""
+After the loop, equal numbers mean the same array. Negative numbers are those of arrays from before
+the loop. The loop must not write to these arrays."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ _READING_BUILTINS = frozenset(_BUILTINS.split())
 
 
 class Variables(NamedTuple):
-    """The names of variables for numbers."""
+    """The names of the variables that hold numbers of arrays."""
 
-    level: int  # of loops that are functions of their own, each in another one
+    level: int  # tells apart the variables of nested loops
 
     @property
     def made(self) -> str:
@@ -55,22 +55,22 @@ class Variables(NamedTuple):
 
 
 class SharedArrays(NamedTuple):
-    """A loop that numbers its arrays, and what that is based on."""
+    """A loop that numbers its arrays, and the facts that it relies on."""
 
     loop: ast.stmt
     variables: Variables
-    names: frozenset[str]  # of arrays that have numbers
-    lists: frozenset[str]  # that get pairs of an array and its number
-    results: tuple[str, ...]  # of these names: those that are read after the loop
-    reads: Reads  # the functions for which this holds, and other values
+    names: frozenset[str]  # the names of the numbered arrays
+    lists: frozenset[str]  # the names of lists that get pairs of an array and its number
+    results: tuple[str, ...]  # the ones of `names` that are read after the loop
+    reads: Reads  # the functions and other values that the loop relies on
 
     @property
     def numbers(self) -> tuple[str, ...]:
-        """The names of the results' numbers."""
+        """The names of the variables that hold the results' numbers."""
         return tuple(map(self.variables.of, self.results))
 
     def fits(self, given: Mapping[str, Any], find: Find) -> bool:
-        """Whether names stand for what the loop needs, and functions are those that it has had."""
+        """Whether the facts that the loop relies on hold for these values."""
         return (
             all(is_array(given[name]) for name in self.names if name in given)
             and all(type(given.get(name)) is list for name in self.lists)
@@ -78,7 +78,7 @@ class SharedArrays(NamedTuple):
         )
 
     def initial(self, held: Mapping[str, Any]) -> dict[str, int]:
-        """The numbers before the loop."""
+        """The variables for numbers, and their values before the loop."""
         found = {self.variables.made: 1}
         before = [(name, held[name]) for name in sorted(self.names) if name in held]
         for name in self.names:
@@ -93,7 +93,7 @@ class SharedArrays(NamedTuple):
 
 
 def _list_of(x: ast.Call) -> str | None:
-    """The name of the list to which a call appends; None if it appends to no name."""
+    """The name of the list that a call appends to; None if it is another call."""
     of = x.func.value if is_append(x) else None  # type: ignore[attr-defined]
     return of.id if isinstance(of, ast.Name) else None
 
@@ -105,7 +105,8 @@ def shared_arrays(
     given: Mapping[str, Any],
     find: Find,
 ) -> SharedArrays | None:
-    """The loop with numbers; None if it writes to these arrays, or perhaps."""
+    """A loop that numbers the arrays that its results and lists may share. None if the loop may
+    write to these arrays, or if it is not known where they come from."""
     reads: Reads = {}
     scope = Scope(find, reads, None)
     kinds = aliases.kinds(given, scope)
@@ -160,6 +161,8 @@ def _is_name(x: ast.expr | None) -> bool:
 
 
 class _Numbers(ast.NodeTransformer):
+    """Adds the assignments of numbers to a loop."""
+
     def __init__(self, names: set[str], lists: set[str], variables: Variables) -> None:
         self._names, self._lists, self._variables = names, lists, variables
 
@@ -168,7 +171,7 @@ class _Numbers(ast.NodeTransformer):
         return ast.BinOp(made, ast.Add(), ast.Constant(count)) if count else made
 
     def visit_Assign(self, node: ast.Assign) -> Any:
-        made: dict[int, int] = {}  # how many are made before an expression, by its id
+        made: dict[int, int] = {}  # by id of an expression: how many arrays are made before it
         numbers: list[tuple[str, ast.expr]] = []
         for x, value in (pair for target in node.targets for pair in _pairs(target, node.value)):
             if isinstance(x, ast.Name) and x.id in self._names:
@@ -206,14 +209,14 @@ class _Numbers(ast.NodeTransformer):
 def _may_write(
     nodes: list[Any], arrays: Iterable[str], lists: frozenset[str], scope: Scope
 ) -> bool:
-    """Whether code may write to arrays that these names stand for, or keep them."""
+    """Whether code may write to the arrays with these names, or keep a reference to them."""
     names = {*arrays}
     everything = [x for node in nodes for x in walk(node)]
 
     def mentions(x: Any) -> bool:
         return any(isinstance(y, ast.Name) and y.id in names for y in walk(x))
 
-    # Names that may stand for the arrays, or for views of them.
+    # Add the names that may be those of the same arrays, or of views of them.
     count = 0
     while count != len(names):
         count = len(names)
@@ -232,7 +235,7 @@ def _may_write(
 
 
 def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """What is assigned to what, as far as the source tells."""
+    """The pairs of a target and its value in an assignment, as far as the source tells them."""
     displays = (ast.Tuple, ast.List)
     are_displays = isinstance(target, displays) and isinstance(value, displays)
     if are_displays and len(target.elts) == len(value.elts):  # type: ignore[attr-defined]
@@ -253,7 +256,8 @@ def _writes(
     lists: frozenset[str],
     scope: Scope,
 ) -> bool:
-    """Whether a node, without the nodes in it, may write to what names stand for, or keep it."""
+    """Whether a node may write to the arrays with these names, or keep a reference to them. The
+    nodes inside of it do not count."""
     if isinstance(x, (ast.Subscript, ast.Attribute)):
         return not isinstance(x.ctx, ast.Load) and mentions(x.value)
     if isinstance(x, ast.AugAssign):
@@ -286,7 +290,7 @@ def _writes(
 
 
 def _function_writes(function: types.FunctionType, scope: Scope) -> bool:
-    """Whether a function may write to an argument, or keep it."""
+    """Whether a function may write to an argument, or keep a reference to it."""
     code, body = function.__code__, body_of(function)
     if body is None:
         return True

@@ -1,8 +1,9 @@
-"""The algorithms of NumPy's and Python's generators, for loops of the program (streams.py). They
-take words that a generator has made, and give the numbers that it would make of them.
+"""The algorithms of NumPy's and Python's random generators, for compiled loops (streams.py). A
+sampler takes words that a generator has made, and returns the number that the generator would make
+of them.
 
 `words` are 64-bit words of a bit generator (`pcg`), or 32-bit words of a Mersenne twister (`mt`).
-`at` holds the position of the next word, and whether `held` holds what is left of the last one.
+`at[0]` is the position of the next word. `at[1]` tells whether `held` holds an unused rest.
 
 Sources: Lemire, "Fast random integer generation in an interval" (2019); Marsaglia and Tsang, "The
 ziggurat method" (2000); Marsaglia and Bray's polar method (1964)."""
@@ -13,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-# Of the ziggurat: the layers' widths over 2^52, where a layer surely lies under the curve, and the
-# curve's height at the layers. streams.py sets them.
+# The tables of the ziggurat: the widths of the layers, divided by 2^52; the distance below which a
+# layer surely lies under the curve; and the height of the curve at each layer. streams.py fills
+# them.
 widths: Any = np.zeros(256)
 inside: Any = np.zeros(256, np.int64)
 heights: Any = np.zeros(256)
@@ -28,18 +30,18 @@ def _word(words: Any, at: Any) -> Any:
 
 
 def _interval(low: Any, high: Any) -> Any:
-    """The first integer and how many there are."""
+    """The first integer of an interval, and the number of its integers."""
     first, count = (0, low) if high is None else (low, high - low)
     if count < 1 or count > 0xFFFFFFFF:
         raise ValueError("low >= high, or too many integers")
     return first, count
 
 
-# Generator of a bit generator of 64 bits.
+# np.random.Generator with a bit generator of 64-bit words.
 
 
 def _pcg_half(words: Any, at: Any, held: Any) -> Any:
-    """32 bits: the lower ones of a word, then its upper ones."""
+    """32 bits: the lower half of a word, and at the next call its upper half."""
     if at[1] == 1:
         at[1] = 0
         return held[0]
@@ -109,7 +111,7 @@ def pcg_normal(words: Any, at: Any, held: Any, loc: Any = 0.0, scale: Any = 1.0)
     return float(loc) + float(scale) * pcg_standard_normal(words, at, held)
 
 
-# RandomState, and random.Random, of a Mersenne twister.
+# np.random.RandomState and random.Random with a Mersenne twister.
 
 
 def mt_random(words: Any, at: Any, held: Any) -> Any:
@@ -136,8 +138,8 @@ def mt_randint(words: Any, at: Any, held: Any, low: Any, high: Any = None) -> An
 
 
 def mt_standard_normal(words: Any, at: Any, held: Any) -> Any:
-    """If at[1] is 1, `held` holds what the second number of a pair is made of; if it is 2, `held`
-    holds that number."""
+    """Makes pairs of numbers. If at[1] is 1, the second number can be made from `held`. If at[1] is
+    2, `held` holds the second number itself."""
     if at[1] == 2:
         at[1] = 0
         return float(held[0])
@@ -208,6 +210,6 @@ def python_choice(words: Any, at: Any, held: Any, seq: Any) -> Any:
 
 
 def fill(sampler: Any, words: Any, numbers: Any, args: Any, kwargs: Any) -> None:
-    """Makes the numbers of an array, one after the other."""
+    """Fills an array with numbers of a sampler, one after the other."""
     for i in range(len(numbers)):
         numbers[i] = sampler(*words, *args, **kwargs)

@@ -1,5 +1,5 @@
-"""What the names of code stand for, as far as functions and modules go, and the code of functions
-that it calls."""
+"""The functions and modules that names in code stand for, and the source of functions that the code
+calls."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from rune_jit.capture.loops.definitions import UNREADABLE, definition_of, lambda
 from rune_jit.capture.loops.effects import global_value
 from rune_jit.capture.shim import ModuleView
 
-DEEPEST = 4  # calls of functions in functions
+DEEPEST = 4  # how deeply calls of functions are followed
 
 Find = Callable[[str], Any]  # the value of a name; raises KeyError
-# The values of names that code has asked for, by where to find them and name. A place that is None
-# is the loop.
+# The values of the names that code has read, by the place where a name is found, and the name. The
+# place is None for the loop itself.
 Reads = dict[tuple[Find | None, str], Any]
 
 
 class Scope:
-    """Finds the names of code, and notes in `reads` what they stand for. `place` is how they are
-    found again; `depth` is that of the code in calls."""
+    """Finds the values of names in code, and records them in `reads`, under `place`. `depth` is the
+    number of calls that lead to the code."""
 
     def __init__(self, find: Find, reads: Reads, place: Find | None, depth: int = 0) -> None:
         self._find, self.reads, self._place, self.depth = find, reads, place, depth
@@ -47,7 +47,7 @@ class Scope:
 
 
 def are_as_read(reads: Reads, find: Find) -> bool:
-    """Whether names stand for what they stood for."""
+    """Whether the names that were read have the same values as before (`_are_alike`)."""
     return all(_are_alike(_found(of or find, name), x) for (of, name), x in reads.items())
 
 
@@ -59,7 +59,7 @@ def _found(find: Find, name: str) -> Any:
 
 
 def _are_alike(a: Any, b: Any) -> bool:
-    """Whether two values are one as far as the names of functions and modules go."""
+    """Whether two values are the same function or module, or both are data of one class."""
     if a is b:
         return True
     if not isinstance(a, types.FunctionType) or not isinstance(b, types.FunctionType):
@@ -71,8 +71,8 @@ def _are_alike(a: Any, b: Any) -> bool:
 
 
 def body_of(function: types.FunctionType) -> list[Any] | None:
-    """The statements of a function, or the expression of a lambda; None if they are not known, or
-    the function takes any number of arguments."""
+    """The statements of a function; for a lambda, a return of its expression. None if they are not
+    known, or if the function takes any number of arguments."""
     code = function.__code__
     try:
         is_lambda = code.co_name == "<lambda>"

@@ -1,5 +1,5 @@
-"""Functions whose loops tell the trace when they begin: their source is compiled again with calls
-around each loop.
+"""Compiles the source of functions again, with calls around each loop. These calls tell the trace
+when a loop begins, iterates and ends.
 
     for i in range(n):                  .loop0 = .loop(7, .iterable(range, n))
         s = s + x[i]                    for i in .loop0:
@@ -14,9 +14,9 @@ around each loop.
                                             s = s * 2
                                         if .loop1.rebinds: (s,) = .loop1.results
 
-Jumps have become flags before (jumps.py): what ends a loop is `if .loop0.stops(.stop): break`.
-Lines and variables of outer functions mean what they mean in the source. A function is left as it
-is where the source is not at hand or is not what its code was made from."""
+Jumps have become flags before that (jumps.py), and `if .loop0.stops(.stop): break` ends a loop. The
+new code keeps the line numbers and the variables of outer functions. A function keeps its own code
+if the source is not available, or is not the source of that code."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ from rune_jit.capture.names import all_codes
 from rune_jit.tracing.conditions import SIDE
 from rune_jit.tracing.context import may_handle_errors
 
-# The global names of what loops and branches call; no names that source can have.
+# The global names of the functions that loops and branches call. Source cannot contain them.
 ENTRY, WHILE_ENTRY, BRANCH_ENTRY = ".loop", ".while", ".branch"
 
 
@@ -87,26 +87,25 @@ class Source(NamedTuple):
     refusal: str | None  # why a loop of the program may not call it
     uses: Uses
     locals: frozenset[str]
-    nonlocals: frozenset[str] = frozenset()  # of these: variables of outer functions
+    nonlocals: frozenset[str] = frozenset()  # the ones of `locals` that are declared nonlocal
 
 
 LOOPS: list[Loop] = []  # by number
 BRANCHES: list[Branch] = []
-_codes: dict[types.CodeType, types.CodeType] = {}  # the code with calls around loops
-_apart: dict[types.CodeType, types.CodeType] = {}  # with calls that run loops apart
+_codes: dict[types.CodeType, types.CodeType] = {}  # by code: the code with calls around loops
+_apart: dict[types.CodeType, types.CodeType] = {}  # by code: the code that runs loops apart
 _sources: dict[types.CodeType, Source] = {}
 
 
 def with_loops(function: types.FunctionType) -> types.CodeType:
-    """The function's code with calls around its loops, or its code as it is."""
+    """The function's code with calls around its loops, or its own code if it has no loops."""
     if function.__code__ in _codes:
         return _codes[function.__code__]
     return _read(function) if _is_of_interest(function) else asking(function)
 
 
 def with_loops_apart(function: types.FunctionType) -> types.CodeType:
-    """The code of a function whose calls run in segments: its loops may be programs of their own
-    (apart.py)."""
+    """The code of a function that runs in segments. Its loops may run apart (apart.py)."""
     code = function.__code__
     if code not in _apart:
         _apart[code] = made = with_loops(function)
@@ -117,7 +116,7 @@ def with_loops_apart(function: types.FunctionType) -> types.CodeType:
 
 
 def source_of(function: types.FunctionType) -> Source | None:
-    """The Source of a function, or of what `with_loops` has made of it."""
+    """The Source of a function, which may have code from `with_loops`. None if not known."""
     function = original(function)
     _read(function)
     code = function.__code__
@@ -128,7 +127,8 @@ def source_of(function: types.FunctionType) -> Source | None:
 
 
 def _is_of_interest(function: types.FunctionType) -> bool:
-    """Whether a function, or one in it, has loops, branches, conversions or handlers, or prints."""
+    """Whether a function, or an inner function, has loops, branches, conversions, handlers or calls
+    of print."""
     return any(map(_has_loops, all_codes(function.__code__)))
 
 
@@ -180,8 +180,8 @@ def _transformed(function: types.FunctionType, is_apart: bool = False) -> types.
 def code_of(
     definition: ast.FunctionDef, like: types.CodeType, names: dict[str, Any]
 ) -> types.CodeType:
-    """The code of a definition of one loop that uses no variables of outer functions, as if it
-    stood in the file of `like`, with globals of these `names`."""
+    """The code of a definition that contains one loop and uses no variables of outer functions. The
+    code belongs to the file of `like`, and `names` are its global variables."""
     code, callees = compiled_alone(definition, like), Callees(modules_of(names))
     for codes, calls in ((_codes, _with_calls), (_apart, _with_apart)):
         tree = copied(definition)
@@ -212,8 +212,8 @@ def _with_calls(
     within: list[ast.stmt],
     callees: Callees,
 ) -> types.CodeType:
-    """The code of a definition with calls around its loops, if that can be. Those of the
-    statements `within` are kept as they are, too."""
+    """The code of a definition with calls around its loops, or `code` if that is impossible. Keeps
+    the original loops of the statements `within`, which may run apart."""
     by_place: dict[tuple[str, int], Source] = {}
     keep_loops(within, code.co_filename)
     NamedRanges().visit(tree)
@@ -248,7 +248,7 @@ def _note(code: types.CodeType, by_place: dict[tuple[str, int], Source]) -> None
 
 
 class _Transformer:
-    """Puts calls around the loops of a function and of those in it."""
+    """Puts calls around the loops of a function and of its inner functions."""
 
     def __init__(self, filename: str, raises: Raises) -> None:
         self._file, self._raises = os.path.basename(filename), raises
@@ -267,7 +267,7 @@ class _Transformer:
             | {x.arg for x in walk(function.args) if type(x) is ast.arg},
             _own(function, ast.Nonlocal),
         )
-        # (Others may read them when the function has returned.)
+        # (Other functions may read these after the function has returned.)
         nonlocals = _own(function, ast.Nonlocal)
         module_names = _own(function, ast.Global)
         declared = frozenset(
@@ -327,13 +327,13 @@ class _Transformer:
         nonlocals: frozenset[str],
         captured: frozenset[str],
     ) -> Loop:
-        """The facts about a loop. `nonlocals` are variables of outer functions, `captured` those
-        that functions in the function use: others may read both of them at any time."""
+        """The facts about a loop. `nonlocals` are variables of outer functions, and `captured` are
+        variables that inner functions use. Other functions may read both at any time."""
         where = f"{self._file}:{loop.lineno}"
         seen = nonlocals | captured
         live = live._replace(at_start=live.at_start | seen, after=live.after | seen)
         made = make_loop(len(LOOPS), where, loop, live, steps, refusal, module_names)
-        if stored([loop]) & captured:  # functions do not see the variables of another function
+        if stored([loop]) & captured:  # (inner functions would not see the loop's function)
             made = made._replace(original=None)
         LOOPS.append(made)
         return made
@@ -341,7 +341,7 @@ class _Transformer:
     def _branch(self, s: ast.If, live: LiveIf, module_names: frozenset[str]) -> Branch:
         first = stored(s.body) - module_names
         results = (first | (stored(s.orelse) - module_names)) & live.after
-        # A name that only the first side assigns has its old value if the second side runs.
+        # (A name that only the first side assigns keeps its old value if the second side runs.)
         restored = first & (live.at_else | results)
         where = f"{self._file}:{s.lineno}"
         of_flag = isinstance(s.test, ast.Name) and is_flag(s.test.id)
@@ -396,7 +396,7 @@ class _Transformer:
 
 
 def _own(function: ast.FunctionDef, kind: type[ast.Global] | type[ast.Nonlocal]) -> frozenset[str]:
-    """The names that a function declares global or nonlocal, not functions in it."""
+    """The names that a function itself, not an inner one, declares global or nonlocal."""
     return frozenset(x for s in within(function.body) if isinstance(s, kind) for x in s.names)
 
 
@@ -404,8 +404,8 @@ _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
 
 def _captured(code: types.CodeType, loop: ast.stmt | None = None) -> frozenset[str]:
-    """The variables of a function that functions in it use, but for those in a loop, which see what
-    its iteration sees; not those of comprehensions, which run at once."""
+    """The variables of a function that its inner functions use. Functions in the loop do not count:
+    they belong to an iteration. Neither do comprehensions, which run at once."""
     lines = range(loop.lineno, (loop.end_lineno or loop.lineno) + 1) if loop is not None else ()
     names: set[str] = set()
     for x in code.co_consts:
@@ -431,7 +431,7 @@ def _around_while(s: ast.While, loop: Loop) -> list[ast.stmt]:
 def _with_rebinding(
     s: ast.For | ast.While, loop: Loop, name: str, place: ast.expr
 ) -> list[ast.stmt]:
-    """The loop with assignments at the start of its body and behind it."""
+    """The loop with assignments of names at the start of its body and after it."""
     if is_left_by_flag(s):
         leave = s.body[-1]
         assert isinstance(leave, ast.If)

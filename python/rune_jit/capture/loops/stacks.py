@@ -1,6 +1,6 @@
-"""Lists and queues of numbers whose length data decide, and which a loop reads, too: stacks,
-queues, lists of results of which the last one decides. In a loop that is a function of its own
-(apart.py) arrays stand for them (reading.py), and calls for what the loop does with them:
+"""Stacks and queues: growing lists of numbers that a loop both reads and changes. In a loop that
+runs apart (apart.py), arrays represent such a list (reading.py). The loop's operations on the list
+become calls:
 
     while stack:                        while .length(stack) > 0:
         v = stack.pop()                     v = .popped(stack, True)
@@ -18,8 +18,8 @@ from rune_jit.capture.loops.unfold import ITEM, LENGTH, ON_LISTS, POPPED, PUT, i
 
 
 def stacks_of(loop: ast.stmt) -> dict[str, int]:
-    """By name, the lists and queues that a loop reads and makes longer or shorter: how many numbers
-    an item is; 0 if it is one number and no tuple."""
+    """The names of the stacks and queues of a loop. The values are the sizes of an item: the length
+    of a tuple, or 0 for a number."""
     uses = _Uses()
     uses.visit(loop)
     nodes = [x for x in walk(loop) if isinstance(x, ast.Name)]
@@ -31,15 +31,15 @@ def stacks_of(loop: ast.stmt) -> dict[str, int]:
     }
 
 
-# What positions of items that are assigned consist of.
+# The expressions that may stand in the index of an assigned item (`_place_of`).
 _SIMPLE = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp)
 
 
 class _Uses(ast.NodeVisitor):
-    """What a loop does with lists."""
+    """The operations of a loop on lists."""
 
     def __init__(self) -> None:
-        self.known: set[int] = set()  # ids of names of lists where they are used in a known way
+        self.known: set[int] = set()  # ids of the `ast.Name` nodes in operations that are known
         self.changed: set[str] = set()
         self.read: set[str] = set()
         self.sizes: dict[str, int] = {}
@@ -99,7 +99,7 @@ class _Uses(ast.NodeVisitor):
 
 
 def _truths(x: ast.expr) -> list[ast.Name]:
-    """The names of which a condition asks whether they are true."""
+    """The names whose truth value a condition needs."""
     if isinstance(x, ast.Name):
         return [x]
     if isinstance(x, ast.BoolOp):
@@ -108,8 +108,8 @@ def _truths(x: ast.expr) -> list[ast.Name]:
 
 
 def _is_pop(x: ast.Call) -> bool | None:
-    """Whether a call takes the last item off a list, or the first one; None if it is no such
-    call."""
+    """True if a call removes the last item of a list, False if it removes the first one, None if it
+    is another call."""
     if not isinstance(x.func, ast.Attribute) or not isinstance(x.func.value, ast.Name):
         return None
     if x.keywords or x.func.attr not in ("pop", "popleft"):
@@ -122,7 +122,7 @@ def _is_pop(x: ast.Call) -> bool | None:
 
 
 def is_on_list(x: ast.Call) -> bool:
-    """Whether a call is one of what takes the place of a function of Python's library."""
+    """Whether a call is of a replacement for a function of Python's library (library.py)."""
     return isinstance(x.func, ast.Name) and x.func.id.startswith(ON_LISTS)
 
 
@@ -132,7 +132,8 @@ def _is_length(x: ast.Call) -> bool:
 
 
 def _place_of(s: ast.Assign | ast.AugAssign) -> ast.Subscript | None:
-    """The item that a statement assigns, if its position can be computed twice, and later."""
+    """The item that a statement assigns. None if the statement is another one, or if its index
+    could have effects: the replacement may compute the index twice, and after the value."""
     targets = s.targets if isinstance(s, ast.Assign) else [s.target]
     place = targets[0]
     if len(targets) > 1 or not isinstance(place, ast.Subscript):
@@ -143,7 +144,7 @@ def _place_of(s: ast.Assign | ast.AugAssign) -> ast.Subscript | None:
 
 
 class Stacks(ast.NodeTransformer):
-    """Puts the calls in the place of what a loop does with the lists of these names."""
+    """Replaces a loop's operations on the lists of these names by calls."""
 
     def __init__(self, names: frozenset[str]) -> None:
         self._names = names

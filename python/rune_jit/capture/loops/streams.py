@@ -1,13 +1,14 @@
-"""Random numbers that a loop of the program makes itself, of the words of a generator. Before such
-a loop runs, the generator makes many words; the loop takes as many as it needs (samplers.py), also
-under conditions:
+"""Random numbers that a compiled loop makes itself, from words of a bit generator. The generator
+makes many words before such a loop runs. The loop takes as many as it needs, also under conditions
+(samplers.py):
 
     for i in range(n):                       words = rng.bit_generator.random_raw(4096)
         if e[i] < 0 or rng.random() < p:     for i in range(n):
             flip(i)                              if e[i] < 0 or random(words, at, held) < p:
                                                      flip(i)
 
-Afterwards the generator is set to the state in which it has made these words."""
+After the loop, the generator is set to the state in which it has made just the words that were
+taken."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ from rune_jit.capture.loops.liveness import stored
 from rune_jit.capture.loops.nodes import at, copied, load, path_of, walk
 from rune_jit.rules.known import known
 
-# The samplers of methods that none has the name of: by the generator's kind and the method's name.
+# The samplers with other names than "kind of generator_name of method".
 _OTHERS = {
     "mt_random_sample": "mt_random",
     "mt_rand": "mt_random",
@@ -52,12 +53,12 @@ NUMBERS_OF_SAMPLERS.update(
 
 
 class Streams:
-    """The calls of a loop that draw numbers, made of words."""
+    """A loop whose draws are replaced by calls of samplers."""
 
     fallback = "error"
 
     def __init__(self, loop: ast.stmt, calls: list[ast.Call], methods: list[Any]) -> None:
-        """`calls` of the loop become calls of samplers."""
+        """Replaces the `calls` in the loop, which call these `methods` of generators."""
         self._paths = [path_of(x.func) for x in calls]
         self._pattern = _pattern(methods)
         self._count = FIRST_WORDS
@@ -69,12 +70,13 @@ class Streams:
             at(x, x)
 
     def methods(self, held: Mapping[str, Any], module: dict[str, Any]) -> list[Any] | None:
-        """The generators' methods that the loop calls; None if it calls something else."""
+        """The generators' methods that the calls refer to now. None if other samplers belong to
+        them, or if one is no such method."""
         found = [method_of(path, held, module) for path in self._paths]
         return found if None not in found and _pattern(found) == self._pattern else None
 
     def parts(self, key: Any) -> Parts:
-        """The loop, with names for the words."""
+        """The parts of the loop's function. The parameters are the words of each generator."""
         streams = range(1 + max(number for _, number in self._pattern))
         parameters = [x.format(i) for i in streams for x in (_WORDS, _AT, _HELD)]
         functions = {_SAMPLER.format(name): _traced(name) for name, _ in self._pattern}
@@ -83,7 +85,8 @@ class Streams:
     def draw(
         self, methods: list[Any], values: Mapping[str, Any], module: dict[str, Any]
     ) -> Drawn | None:
-        """Makes words, which leaves the generators as they are. None if the loop needs too many."""
+        """Makes words, and leaves the state of the generators unchanged. None if the loop needs too
+        many words."""
         has_ziggurat = any(name in _OF_ZIGGURAT for name, _ in self._pattern)
         if self._count > MOST_WORDS or (has_ziggurat and not _fill()):
             return None
@@ -105,8 +108,8 @@ class Streams:
 def streams_of(
     loop: ast.stmt | None, held: Mapping[str, Any], module: dict[str, Any]
 ) -> Streams | None:
-    """The calls of a loop that draw random numbers. None if there are none, or one that no sampler
-    stands for. `held` are the values of local variables."""
+    """A copy of the loop with samplers in place of its draws. None if there are no draws, or one
+    without a sampler. `held` are the values of local variables."""
     if loop is None:
         return None
     assigned = stored([loop])
@@ -131,20 +134,20 @@ def streams_of(
 
 
 class Sampler(NamedTuple):
-    """What makes the numbers of one call of a generator's method."""
+    """The sampler, and its arguments, for one call of a generator's method."""
 
     name: str
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    shape: tuple[int, ...] | None  # None: it is a number
+    shape: tuple[int, ...] | None  # of the result; None for a number
 
     @property
     def num_words(self) -> int:
-        """How many words a number takes, with some in reserve."""
+        """How many words to provide for each number, with some in reserve."""
         return 4 if self.name.startswith("mt") else 2
 
     def call(self, rebind: Callable[[Any], Any], words: list[Any]) -> Any:
-        """The numbers in a trace. `rebind` makes functions those of the trace."""
+        """Makes the numbers in a trace. `rebind` makes the trace's copy of a function."""
         sampler = rebind(_traced(self.name))
         if self.shape is None:
             return sampler(*words, *self.args, **self.kwargs)
@@ -155,7 +158,7 @@ class Sampler(NamedTuple):
 
 
 def sampler_of(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sampler | None:
-    """What makes the numbers of a call of a generator's method; None if nothing does."""
+    """The sampler for a call of a generator's method; None if there is none."""
     name, size = _sampler(method), kwargs.get("size")
     kwargs = {key: x for key, x in kwargs.items() if key != "size"}
     sampler = getattr(samplers, name, None)
@@ -189,7 +192,7 @@ def _kind(source: Any) -> str:
 
 
 def _sampler(method: Any) -> str:
-    """The name of the sampler that stands for a method, if there is one."""
+    """The name of the sampler for a method. There may be no sampler of this name."""
     name = f"{_kind(method.__self__)}_{method.__name__}"
     return _OTHERS.get(name, name)
 
@@ -215,8 +218,9 @@ def _traced(name: str) -> types.FunctionType:
 
 @functools.cache
 def _fill() -> bool:
-    """Fills the tables of the ziggurat with those of NumPy: one layer after the other, a generator
-    of given words makes a normal number of a distance. Whether that was possible."""
+    """Fills the tables of the ziggurat with those of NumPy. To find the width of each layer, lets
+    NumPy make a normal number from a word that selects the layer. Returns whether the tables are
+    the expected ones."""
     words: list[int] = []
     make = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)(lambda state: words.pop())
     double = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_void_p)(lambda state: 0.0)
@@ -242,14 +246,14 @@ def _fill() -> bool:
 
 @dataclasses.dataclass
 class _Source:
-    """A generator that makes words."""
+    """Makes words with a generator."""
 
     _generator: Any
 
 
 class _Pcg(_Source):
     def begin(self, count: int) -> tuple[Any, Any, Any]:
-        """Words, with `at` and `held` of samplers.py."""
+        """Makes words. Returns them with the initial `at` and `held` of samplers.py."""
         bits = self._generator.bit_generator
         self._state = bits.state
         words = bits.random_raw(count)
@@ -258,7 +262,7 @@ class _Pcg(_Source):
         return words, has, np.array([self._state["uinteger"]], np.uint64)
 
     def end(self, at: Any, held: Any) -> None:
-        """Makes the words that have been taken again."""
+        """Advances the generator past the words that have been taken."""
         bits = self._generator.bit_generator
         bits.random_raw(int(at[0]), output=False)
         bits.state = bits.state | {"has_uint32": int(at[1]), "uinteger": int(held[0])}

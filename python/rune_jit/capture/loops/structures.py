@@ -1,5 +1,5 @@
-"""Tuples, lists, dicts and objects of Python classes that a name stands for in a loop and that an
-iteration replaces. The loop carries their parts one by one, under names of their own (`pair[0]`,
+"""Structures that a loop carries: tuples, lists, dicts and objects that an iteration replaces by
+others. The loop carries each part of such a structure under a name of its own (`pair[0]`,
 `state.x`)."""
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from rune_jit.capture.objects import can_be_copied
 from rune_jit.tracing.identities import Identities
 from rune_jit.tracing.tracer import Tracer
 
-# How many parts a structure has at most.
+# The most parts of a structure.
 _MOST_PARTS = 100
 _KEYS = (str, int, bool, type(None), np.generic)
 
 
 def is_named_tuple(kind: Any) -> bool:
-    """Whether a class is made by `namedtuple`, or adds methods to such a one."""
+    """Whether a class is made by `namedtuple`, or derived from such a class."""
     names = getattr(kind.__new__, "__globals__", {})
     return issubclass(kind, tuple) and str(names.get("__name__")).startswith("namedtuple_")
 
 
 def is_mutable(x: Any) -> bool:
-    """Whether a structure may change, so that it matters which one a name stands for."""
+    """Whether a structure can change, so that its identity matters."""
     return not isinstance(x, tuple)
 
 
 def parts_of(x: Any) -> dict[Any, Any] | None:
-    """The parts of a structure by their keys; None for what is none."""
+    """The parts of a structure by their keys; None if x is no structure."""
     if isinstance(x, Tracer):
         return None
     if type(x) in (tuple, list) or is_named_tuple(type(x)):
@@ -46,7 +46,8 @@ def parts_of(x: Any) -> dict[Any, Any] | None:
 
 
 def own_attributes(x: Any) -> dict[str, Any]:
-    """The attributes of an object, but for its class's methods, which the trace's copies have."""
+    """The attributes of an object. Methods of its class, which a trace sets on copies of objects,
+    are left out."""
     return {name: value for name, value in vars(x).items() if not _is_own_method(x, name, value)}
 
 
@@ -59,7 +60,7 @@ def _is_own_method(x: Any, name: str, value: Any) -> bool:
 
 
 def made_like(x: Any, values: Iterable[Any]) -> Any:
-    """A structure with other parts."""
+    """A structure of the class and with the keys of x, with other parts."""
     kind = type(x)
     if kind is tuple or kind is list:
         return kind(values)
@@ -73,18 +74,18 @@ def made_like(x: Any, values: Iterable[Any]) -> Any:
 
 def new_object(kind: Any) -> Any:
     """An object of a Python class, without attributes."""
-    # (Of an object that the trace has made the trace knows.)
+    # (A class that the trace has derived registers its objects with the trace.)
     return kind.__new__(kind) if hasattr(kind, "__made_in_trace__") else object.__new__(kind)
 
 
 def class_of(x: Any) -> Any:
-    """The class of an object, also of one that the trace has made."""
+    """The class of an object as the program knows it, without what the trace has derived."""
     kind: Any = type(x)
     return kind.__base__ if hasattr(kind, "__made_in_trace__") else kind
 
 
 def are_alike(x: Any, y: Any) -> bool:
-    """Whether two structures are of one class and have parts of the same keys."""
+    """Whether two structures have the same class and the same keys."""
     if class_of(x) is not class_of(y):
         return False
     a, b = parts_of(x), parts_of(y)
@@ -96,7 +97,8 @@ def _typed(keys: Iterable[Any]) -> list[tuple[type, Any]]:
 
 
 def holder_of(name: str) -> str | None:
-    """The name of the list that has a part or place of this name; None if there is none."""
+    """The name of the list that a part or place of this name belongs to. None if it belongs to
+    no list."""
     if name.endswith("]"):
         return name.rpartition("[")[0]
     key, _, holder = name.partition(" of ")
@@ -109,23 +111,23 @@ class _Parts(NamedTuple):
 
 
 class Structures:
-    """The structures of one loop: those that are carried, and those that an iteration makes."""
+    """The structures of one loop: those that it carries, and those that an iteration makes."""
 
     def __init__(self, replaced: set[str], is_outside: Callable[[Any], bool]) -> None:
-        """`replaced`: names of lists, dicts and objects that iterations replace by others, which is
-        found when the body is traced; `is_outside`: whether the body reaches what was there before
-        it."""
+        """`replaced` has the names of lists, dicts and objects that iterations replace by others.
+        Traces of the body add to it. `is_outside` tells whether the body reaches an object that
+        exists outside of it."""
         self._replaced, self._is_outside = replaced, is_outside
         self._parts: dict[str, _Parts] = {}
         self._carried: frozenset[str] = frozenset()
-        self._num_carried = 0  # of the structures
-        # What stands for lists, dicts and objects in the body, by name, and their parts.
+        self._num_carried = 0  # how many of the structures are carried
+        # By name: the stand-in for a list, dict or object in the body, and the stand-in's parts.
         self._given: dict[str, tuple[Any, dict[Any, Any]]] = {}
-        self._is_shared = False  # whether several names may stand for one of them
+        self._is_shared = False  # whether several names may share one of them
 
     def begin(self, carried: Collection[str], before: dict[str, Any]) -> list[str]:
-        """The names that are carried, with parts in the place of structures; what the parts are
-        before the loop is added to `before`."""
+        """The names that are carried, where structures are replaced by their parts. Adds the values
+        of the parts before the loop to `before`."""
         self._carried, self._before = frozenset(carried), before
         names = self._take_apart(carried, before)
         self._num_carried = len(self._parts)
@@ -142,14 +144,14 @@ class Structures:
         return made
 
     def after(self, values: dict[str, Any], results: Collection[str]) -> tuple[dict[str, Any], Any]:
-        """What names and parts of structures stand for after an iteration, and the names in
-        `results` with parts in the place of structures.
+        """The values of names and parts after an iteration, and the names in `results`, where
+        structures are replaced by their parts.
 
         Raises:
-            Unstable: if what was carried as a structure is another one, or has changed.
+            Unstable: if an iteration makes another kind of structure, or changes a carried one.
         """
         found = dict(values)
-        for name in list(self._parts)[self._num_carried :]:  # of an earlier trace of the body
+        for name in list(self._parts)[self._num_carried :]:  # (from an earlier trace of the body)
             del self._parts[name]
         for name, (given, before) in self._given.items():
             now = parts_of(given)
@@ -173,11 +175,11 @@ class Structures:
         return found, self._take_apart(rest, found) + kept
 
     def replaces(self, name: str, before: Any, new: Any) -> bool:
-        """Whether the parts of a list, dict or object that an iteration has put in the place of
-        another one can be carried, which they are from now on."""
+        """Notes that an iteration replaces a list, dict or object by another one, so that its parts
+        are carried from now on. Returns whether that is possible."""
         if name in self._replaced or not are_alike(before, new):
             return False
-        is_taken_over = any(new is x for x in self._before.values())  # from another name
+        is_taken_over = any(new is x for x in self._before.values())  # (from another name)
         if self._is_outside(new) and not is_taken_over:
             return False
         self._replaced.add(name)
@@ -189,7 +191,7 @@ class Structures:
 
     @property
     def given_now(self) -> list[tuple[Any, Any]]:
-        """What stands for lists, dicts and objects in the body, and what these are before the
+        """The pairs of a stand-in for a list, dict or object in the body, and the object before the
         loop."""
         return [(given, self._parts[name].like) for name, (given, _) in self._given.items()]
 
@@ -199,17 +201,16 @@ class Structures:
     def may_be_same(
         self, values: dict[str, Any], after: dict[str, Any], identities: Identities, runs: bool
     ) -> list[Any]:
-        """The lists, dicts and objects of names after the loop, `values`, and before it, if some of
-        them may be the same; `after` is what names stand for after an iteration, `runs` says
-        whether there is one."""
+        """The lists, dicts and objects from before and after the loop if some of them may be the
+        same object, else an empty list. `values` and `after` are the values of names after the loop
+        and after an iteration; `runs` tells whether an iteration surely runs."""
         selected = any(identities.has(after[name]) for name in self._given)
         if runs and not self._is_shared and not selected:
             return []
         return [x for name in self._given for x in (values[name], self._parts[name].like)]
 
     def whole(self, name: str, values: dict[str, Any]) -> Any:
-        """What a name stands for after the loop, by what its parts stand for; it is added to
-        `values`."""
+        """The value of a name after the loop, made of its parts. Adds it to `values`."""
         if name in self._parts:
             like, names = self._parts[name]
             values[name] = made_like(like, [self.whole(part, values) for part in names])
@@ -243,7 +244,7 @@ class Structures:
         return isinstance(value, tuple) or name in self._replaced
 
     def _names(self, name: str, value: Any) -> Iterator[str]:
-        """The names of a structure's parts."""
+        """The names of the parts of the structure that a name stands for."""
         is_object = not isinstance(value, (tuple, list, dict))
         for key in parts_of(value) or ():
             yield f"{name}.{key}" if is_object else f"{name}[{key!r}]"

@@ -1,5 +1,5 @@
-"""What the source of a loop says: whether one run of its body can stand for all, and which names
-and attributes it reads."""
+"""Facts that follow from the source of a loop: whether one traced run of its body can represent all
+iterations, and which names and attributes it reads."""
 
 from __future__ import annotations
 
@@ -32,30 +32,30 @@ class Uses(NamedTuple):
     """The names and attributes that statements read from outside."""
 
     names: frozenset[str]
-    paths: frozenset[Path]  # attributes of names that are read, and are not called
-    calls: frozenset[Path]  # names, and attributes of names, that are called
-    methods: frozenset[str]  # names of methods that are called of other expressions
-    appended: frozenset[str]  # names of lists that are appended to
-    assigned: frozenset[Path]  # attributes that are assigned; of other expressions than names: (a,)
-    indexed: frozenset[str]  # names of what may be lists of which items are read and assigned
-    appended_attributes: frozenset[str]  # of objects, which are appended to, or whose items are
+    paths: frozenset[Path]  # attributes of names that are read, but not called
+    calls: frozenset[Path]  # names and attributes of names that are called
+    methods: frozenset[str]  # methods of other expressions that are called
+    appended: frozenset[str]  # names of lists that are only appended to
+    assigned: frozenset[Path]  # assigned attributes; (attribute,) if not of a name
+    indexed: frozenset[str]  # names whose items are read or assigned, and which may be lists
+    appended_attributes: frozenset[str]  # attributes that are appended to, or whose items are
     appended_items: frozenset[str]  # names of dicts and lists whose items are appended to
-    globals: frozenset[str] = frozenset()  # that the statements assign
+    globals: frozenset[str] = frozenset()  # global variables that the statements assign
 
 
 class Branch(NamedTuple):
-    """An `if` statement of a function that may run both ways."""
+    """An `if` statement whose two sides may both be traced."""
 
-    number: int  # among all of all functions
+    number: int  # among all branches of all functions
     where: str
-    is_of_flag: bool  # its condition is a flag that a loop has set
-    restored: tuple[str, ...]  # names that the first side assigns and that the second side reads
-    results: tuple[str, ...]  # names that it assigns and that are read after it
+    is_of_flag: bool  # whether the condition is a flag that a loop has set
+    restored: tuple[str, ...]  # names to restore before the second side
+    results: tuple[str, ...]  # names that a side assigns and that are read after the `if`
     uses: Uses
 
 
 class Limit(NamedTuple):
-    """The latest end of a `while` loop: a counter's comparison with a number."""
+    """The comparison of a counter with a number that ends a `while` loop, unless it ends before."""
 
     name: str  # the counter
     includes: bool  # whether the counter may be equal to the number
@@ -68,27 +68,27 @@ class Loop(NamedTuple):
     number: int  # among all loops of all functions
     where: str  # "file.py:12"
     target: str | None  # the name that each iteration assigns, if the body does not
-    assigned: frozenset[str]  # in the body
-    carried: tuple[str, ...]  # of these: read at the start of iterations
-    results: tuple[str, ...]  # of these and the target: read after the loop
-    # Names that the body assigns only by `name += ...`: arrays stay the same ones.
+    assigned: frozenset[str]  # names that the body assigns
+    carried: tuple[str, ...]  # the ones of these that an iteration may read before it assigns them
+    results: tuple[str, ...]  # the ones of these, and of the targets, that are read after the loop
+    # Names that the body assigns only by `name += ...`, so that they keep their arrays.
     updated: frozenset[str]
-    written: frozenset[str]  # names of arrays that it seems to write to
-    steps: dict[str, int]  # of names that each iteration adds an integer to, and does no more
+    written: frozenset[str]  # names of arrays to whose items the body assigns
+    steps: dict[str, int]  # the counters, and what each iteration adds to them
     uses: Uses
-    refusal: str | None  # why it is not one loop of the program
-    has_loops: bool  # in its body
-    is_comprehension: bool  # it fills the list of one, or adds up what a generator gives
+    refusal: str | None  # why it cannot be a loop of the program
+    has_loops: bool  # whether there are loops in its body
+    is_comprehension: bool  # whether it has been made from a comprehension or generator
     limit: Limit | None = None  # of a `while` loop
     stop: str | None = None  # the flag that ends it
-    original: ast.stmt | None = None  # as it stands in the source, if it can be a function
+    original: ast.stmt | None = None  # its source statement, if it can run apart
 
 
 _STATEMENTS = (
     *(ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.If, ast.For, ast.While, ast.Pass),
     *(ast.Continue, ast.Assert),
 )
-# Statements that only a called function may have.
+# Statements that a called function may have in addition.
 _LEAVES = (ast.Return, ast.Break, ast.Nonlocal, ast.Global)
 _NOT_EXPRESSIONS = {
     ast.Lambda: "a lambda",
@@ -99,9 +99,9 @@ _NOT_EXPRESSIONS = {
 }
 # Attributes of arrays that can be assigned.
 _OF_ARRAYS = frozenset({"shape", "dtype", "strides", "flat", "real", "imag"})
-# What is called with lists that are appended to.
+# The functions that get, as first argument, a list that is appended to.
 _OF_LISTS = (APPEND, APPENDED, COLLECT, EXTENDED, LAST, LENGTH, POPPED, ITEM, PUT)
-# Functions that see a function's variables.
+# Functions that can read the variables of their caller.
 REFLECTIVE = frozenset({"locals", "vars", "eval", "exec", "dir", "globals"})
 
 
@@ -111,8 +111,8 @@ def function_refusal(body: Sequence[ast.stmt]) -> str | None:
 
 
 def loop_refusal(loop: ast.For | ast.While, declared: frozenset[str]) -> str | None:
-    """Why one run of the loop's body cannot stand for all. `declared`: names that are global or
-    nonlocal."""
+    """Why one traced run of a loop's body cannot represent all iterations; None if it can.
+    `declared` are the names that are declared global or nonlocal."""
     if loop.orelse:
         return "it has an else"
     body = as_traced(loop.body[:-1] if is_left_by_flag(loop) else loop.body)
@@ -132,7 +132,7 @@ def loop_refusal(loop: ast.For | ast.While, declared: frozenset[str]) -> str | N
 
 
 def is_left_by_flag(loop: ast.For | ast.While) -> bool:
-    """Whether the last statement leaves the loop if a flag is set."""
+    """Whether the last statement of a loop leaves it if a flag is set."""
     last = loop.body[-1]
     return isinstance(last, ast.If) and isinstance(last.test, ast.Name) and is_flag(last.test.id)
 
@@ -150,8 +150,8 @@ def make_loop(
     refusal: str | None,
     module_names: frozenset[str] = frozenset(),
 ) -> Loop:
-    """The facts about a loop. `module_names` are those that its function declares global: they are
-    places (places.py), not variables."""
+    """The facts about a loop. `module_names` are the names that its function declares global. They
+    are places (places.py), not local variables."""
     assigned = stored(loop.body) - module_names
     steps = {name: step for name, step in steps.items() if name not in module_names}
     assigns_globals = stored([*loop.body, *_targets(loop)]) & module_names
@@ -209,7 +209,7 @@ def _limit(compared: ast.Compare, is_all: bool) -> Limit:
 
 
 def is_branch(s: ast.If) -> bool:
-    """Whether both sides of an `if` can run one after the other: each runs to its end."""
+    """Whether both sides of an `if` can be traced one after the other: neither may jump out."""
     if any(map(may_jump, handlers_of(s))):
         return False
     bodies = as_traced(s.body), as_traced(s.orelse)
@@ -223,8 +223,9 @@ def is_branch(s: ast.If) -> bool:
 
 
 def without_returns(body: list[ast.stmt], name: str) -> list[ast.stmt]:
-    """A function's statements with one `return name` at the end in the place of those in the sides
-    of an `if`; the statements as they are if they end otherwise."""
+    """A function's statements, where the returns in the sides of an `if` are replaced by one
+    `return name` at the end. Returns the statements unchanged if they have no such returns, or
+    others as well."""
     new = _assigning(body, name)
     if new is None or not body or (len(body) == 1 and isinstance(body[0], ast.Return)):
         return body
@@ -237,8 +238,8 @@ def without_returns(body: list[ast.stmt], name: str) -> list[ast.stmt]:
 
 
 def _assigning(body: list[ast.stmt], name: str) -> list[ast.stmt] | None:
-    """The statements with `name = x` for each `return x`; None if not all ways end so, or if there
-    are returns in other places."""
+    """The statements with `name = x` in place of each `return x`. None if they can end without a
+    return, or if there is a return in another statement than an `if`."""
     for i, s in enumerate(body):
         if isinstance(s, ast.Return):
             return [*body[:i], at(s, assign(name, s.value or ast.Constant(None)))]
@@ -256,7 +257,7 @@ def _assigning(body: list[ast.stmt], name: str) -> list[ast.stmt] | None:
 
 
 def _written(body: Iterable[ast.stmt]) -> frozenset[str]:
-    """Names of whose items or slices some are assigned."""
+    """The names to whose items, or slices, the statements assign."""
     names: set[str] = set()
     for s in body:
         for x in walk(s):
@@ -274,10 +275,10 @@ def uses_of(statements: Sequence[ast.stmt | ast.expr]) -> Uses:
     paths: set[Path] = set()
     calls: set[Path] = set()
     methods: set[str] = set()
-    inner: set[ast.AST] = set()  # parts of paths
+    inner: set[ast.AST] = set()  # nodes that are parts of paths
     appended_attributes: set[str] = set()
-    holders: list[ast.Name] = []  # of lists that are appended to
-    nodes = [x for s in statements for x in walk(s)]  # outer expressions come first
+    holders: list[ast.Name] = []  # names whose items are appended to
+    nodes = [x for s in statements for x in walk(s)]  # (outer expressions come first)
     for x in nodes:
         if (place := _appended_place(x)) is not None:
             if isinstance(place, ast.Attribute):
@@ -327,8 +328,8 @@ def uses_of(statements: Sequence[ast.stmt | ast.expr]) -> Uses:
 
 
 def _appended_place(x: ast.AST) -> ast.Attribute | ast.Name | None:
-    """The attribute that a call appends to, or the attribute or name of what holds what it appends
-    to."""
+    """The attribute that a call appends to. If it appends to an item, the attribute or name that
+    the item belongs to. None if it appends to a name, or is another call."""
     if not isinstance(x, ast.Call) or not isinstance(x.func, ast.Name) or x.func.id != APPEND:
         return None
     place = x.args[0]
@@ -343,7 +344,8 @@ def _appended_place(x: ast.AST) -> ast.Attribute | ast.Name | None:
 def _given_and_read(
     nodes: Sequence[ast.AST], functions: tuple[str, ...]
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """Names that calls of the functions are given first, and those that are read otherwise."""
+    """The names that are first arguments of these functions, and the names that are read in another
+    way."""
     given = {
         id(x.args[0]): x.args[0].id
         for x in nodes
@@ -367,7 +369,7 @@ def _is_extended(x: ast.Assign) -> bool:
 
 
 def _is_items(x: ast.expr) -> bool:
-    """Whether x is a call that has been put into `x[i]` of what may be a list, tuple or dict."""
+    """Whether x is a call that Unfolder has put around `items` in `items[i]`."""
     is_call = isinstance(x, ast.Call) and isinstance(x.func, ast.Name)
     return is_call and x.func.id in (ITEMS, TABLE)  # type: ignore[attr-defined]
 
@@ -375,7 +377,7 @@ def _is_items(x: ast.expr) -> bool:
 def _refusal(body: Sequence[ast.stmt], allowed: tuple[type, ...]) -> str | None:
     for s in within(body):
         if isinstance(s, ast.FunctionDef) and not s.decorator_list:
-            # Names that stand for it are no others' in the next iteration, nor after the loop.
+            # (An iteration's function lives no longer than the iteration.)
             if reason := function_refusal(s.body):
                 return reason
             if any(isinstance(x, ast.Nonlocal) for x in walk(s)):
@@ -385,7 +387,7 @@ def _refusal(body: Sequence[ast.stmt], allowed: tuple[type, ...]) -> str | None:
             if not own:
                 return f"{_keyword(s)} (line {s.lineno})"
         expressions = list(_expressions(s))
-        # What is called keeps no function that it is given: it has no effects.
+        # (A lambda may be an argument, since a callee without effects does not keep it.)
         given = {
             id(y)
             for x in expressions
@@ -394,7 +396,7 @@ def _refusal(body: Sequence[ast.stmt], allowed: tuple[type, ...]) -> str | None:
             if isinstance(y, ast.Lambda)
         }
         if isinstance(s, ast.Assign) and [type(x) for x in s.targets] == [ast.Name]:
-            given |= {id(x) for x in [s.value] if isinstance(x, ast.Lambda)}  # a function, too
+            given |= {id(x) for x in [s.value] if isinstance(x, ast.Lambda)}  # (like a function)
         for x in expressions:
             reason = _refusal_of(x) if id(x) not in given else None
             if reason:
@@ -427,7 +429,7 @@ def _keyword(s: ast.stmt) -> str:
 
 
 def _own(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """As `within`, but for the bodies of loops in them, where a break is the inner loop's."""
+    """As `within`, without the bodies of inner loops, whose breaks belong to the inner loops."""
     for s in body:
         yield s
         if isinstance(s, (ast.For, ast.While)):
@@ -438,7 +440,7 @@ def _own(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _expressions(s: ast.stmt) -> Iterator[ast.AST]:
-    """The expressions of a statement, but for those of statements in it."""
+    """The expressions of a statement, without those of statements in it."""
     open_: list[ast.AST] = [
         child for child in ast.iter_child_nodes(s) if not isinstance(child, ast.stmt)
     ]

@@ -1,5 +1,5 @@
-"""Tuples, lists and dicts of numbers, or of tuples of numbers, of which a loop of the program reads
-an item at a position or key that only the program knows: arrays stand for the items.
+"""Tuples, lists and dicts of numbers, or of tuples of numbers, as tables. A loop of the program can
+read an item at a position or key that only the program knows, since arrays represent the items.
 
     MOVES = [(0, 1), (1, 0), (0, -1), (-1, 0)]
     for code in codes:                  di, dj = .table(MOVES)[code]"""
@@ -21,12 +21,13 @@ from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
 _MOST_ITEMS = 2500
-# How many integers there may be from the least key of a dict to its greatest one.
+# The largest range of a dict's keys, from the least to the greatest.
 _MOST_KEYS = 2**16
 
 
 def table_of(x: Any) -> Any:
-    """What `x[at]` is read from in a loop: x, or what stands for a tuple, list or dict."""
+    """The object from which `x[at]` is read in a loop: the stand-in of a tuple, list or dict, or
+    x itself."""
     if type(x) not in (tuple, list, dict):
         return x
     trace = current_trace()
@@ -37,7 +38,8 @@ def table_of(x: Any) -> Any:
 
 
 def items_of(x: Any) -> Any:
-    """The same where loops may assign items: what stands for a list of numbers, if it is one."""
+    """As `table_of`, for objects whose items loops may assign. The stand-in of a list of numbers
+    (lists.py) comes first."""
     found = lists.items_of(x)
     return table_of(x) if found is x else found
 
@@ -77,7 +79,8 @@ class _Table:
         return Numbers(self._trace, "", -1, items, kinds).read((at,))
 
     def _position_of_key(self, key: Any) -> Any:
-        """The position of an integer key; Python runs the call if there is no such key."""
+        """The position of an integer key. If there is no such key, the program fails, and Python
+        runs the call."""
         trace, builder, keys = self._trace, self._trace.builder, [*self._items]
         if any(type(x) is not int and not isinstance(x, np.integer) for x in keys):
             raise Refused
@@ -103,5 +106,5 @@ class _Table:
 
 ALLOWED += [table_of, items_of]
 
-# By the names under which loops find them.
+# The functions that loops call, by name.
 TABLES = {TABLE: table_of, ITEMS: items_of}

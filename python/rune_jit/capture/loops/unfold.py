@@ -1,5 +1,6 @@
-"""Rewrites expressions as statements and calls that loops of the program know: expressions of which
-both sides may be needed, and those that need what only the program knows."""
+"""Rewrites expressions that a trace cannot follow. Conditional expressions and comprehensions are
+turned into statements. Conversions, appends, comparisons and accesses to lists are turned into
+calls of functions of rune_jit."""
 
 from __future__ import annotations
 
@@ -9,42 +10,42 @@ from typing import Any
 from rune_jit.capture.loops.folds import as_loop, is_fold
 from rune_jit.capture.loops.nodes import assign, assigned, at, call, copied, load, walk
 
-# The names of functions and methods whose calls are replaced.
+# The names of the functions and methods whose calls are replaced.
 CONVERSIONS = frozenset(("int", "float", "bool", "round"))
 METHODS = frozenset(("append",))
-# The names of the functions that append to a list, and to the list of a comprehension.
+# The functions that append to a list, and to the list of a comprehension. Their names begin with a
+# dot, like all names that a program's source cannot contain.
 APPEND, COLLECT = ".append", ".collect"
-# The name of the function that compares tuples.
+# The function that compares tuples.
 SAME = ".same"
-# The name of the function that does `items += [x]`.
+# The function that does `items += [x]`.
 EXTENDED = ".extended"
-# The name of the function that is called with a list whose item is read or assigned.
+# The function that is called with a list whose item is read or assigned.
 ITEMS = ".items"
-# The name of the function that is called with what may be a tuple or dict whose item is read.
+# The function that is called with an object whose item is read, if it may be a tuple or dict.
 TABLE = ".table"
-# The names of the functions that are called with a list or queue whose length data decide
-# (stacks.py).
+# The functions for stacks and queues (stacks.py).
 LENGTH, POPPED, ITEM, PUT = ".length", ".popped", ".item", ".put"
-# What the names of functions begin with that take the place of Python's library's (library.py).
+# The prefix of the functions that replace those of Python's library (library.py).
 ON_LISTS = "_rune_on_"
-# The names of the functions that append and return the value, that give the last item of a list or
-# what is kept of it, and that give what is kept of it before a loop; and the prefix of the variable
-# that keeps the last item.
+# A loop that appends to a list and reads its last item keeps the last item in a variable. The
+# functions that append and return the value, that read the last item in the loop, and that read it
+# before the loop; and the prefix of the variable.
 APPENDED, LAST, LAST_OF, KEPT = ".appended", ".last", ".last_of", ".kept "
 
 
 class Unfolder(ast.NodeTransformer):
-    """Makes `a if test else b` in a statement an `if` statement with two sides before it, unless
-    something is called first; comprehensions and sums of generators loops before it, under the same
-    condition; and calls of int, float, bool, round and `append`, and `in`, calls of what stands for
-    them."""
+    """Rewrites the expressions of a function. If a statement contains `a if test else b`, an `if`
+    statement before it computes the value. If it contains a comprehension, or a sum of a generator,
+    a loop before it does. This is done unless the statement calls something first. Calls of int,
+    float, bool, round and `append`, and the operator `in`, become calls of their replacements."""
 
     def __init__(self) -> None:
         self._choices = 0
         self._is_in_class = False
         self._kept: frozenset[str] = frozenset()  # lists whose last item a loop keeps
-        self._lists: frozenset[str] = frozenset()  # names that may stand for lists
-        self._others: frozenset[str] = frozenset()  # local variables that surely stand for others
+        self._lists: frozenset[str] = frozenset()  # names that may be those of lists
+        self._others: frozenset[str] = frozenset()  # local variables without a known tuple or dict
         self._is_in_loop = False
 
     def _visit_statement(self, node: Any) -> Any:
@@ -65,7 +66,8 @@ class Unfolder(ast.NodeTransformer):
         return [*before, node] if before else node
 
     def _statements_before(self, node: ast.stmt) -> list[ast.stmt]:
-        """Takes the choices and comprehensions out of a statement; returns what computes them."""
+        """Takes the conditional expressions and comprehensions out of a statement. Returns the
+        statements that compute them."""
         before: list[ast.stmt] = []
         while choice := _first_choice(node, self._is_in_class):
             name = f".choice{self._choices}"
@@ -88,7 +90,7 @@ class Unfolder(ast.NodeTransformer):
     visit_Assign = visit_Return = _visit_statement
 
     def visit_Expr(self, node: ast.Expr) -> Any:
-        """items.append(x) is traced in loops."""
+        """Replaces `items.append(x)`."""
         x = node.value
         if isinstance(x, ast.Call) and is_append(x):
             assert isinstance(x.func, ast.Attribute)
@@ -102,7 +104,7 @@ class Unfolder(ast.NodeTransformer):
         return self._visit_statement(node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
-        """items += [x] is traced in loops."""
+        """Replaces `items += [x]` in loops."""
         x = node.target
         is_list = isinstance(x, ast.Name) and x.id in self._lists
         values = node.value.elts if isinstance(node.value, ast.List) else []
@@ -114,7 +116,7 @@ class Unfolder(ast.NodeTransformer):
         return self._visit_statement(at(node, ast.Assign([x], made)))
 
     def visit_For(self, node: ast.For) -> Any:
-        """The last item of a list that the loop appends to is kept beside the list:
+        """Keeps the last item of a list that the loop appends to in a variable:
 
         .kept out = .last_of("out")
         for i in range(n):
@@ -144,7 +146,7 @@ class Unfolder(ast.NodeTransformer):
         return at(node, call(LAST, node.value, load(KEPT + name)))
 
     def _visit_item(self, node: ast.Subscript) -> ast.Subscript:
-        """An item of a list in a loop, `items[i]`."""
+        """Replaces the list in `items[i]` in loops."""
         x = node.value
         is_table = isinstance(x, (ast.Name, ast.Attribute, ast.Tuple, ast.List, ast.Dict))
         if not (is_table and self._is_in_loop) or isinstance(node.slice, (ast.Slice, ast.Tuple)):
@@ -173,7 +175,7 @@ class Unfolder(ast.NodeTransformer):
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """int(x), float(x), bool(x) and round(x) are traced."""
+        """Replaces int(x), float(x), bool(x) and round(x)."""
         self.generic_visit(node)
         is_number = isinstance(node.func, ast.Name) and node.func.id in CONVERSIONS
         is_plain = len(node.args) == 1 and not isinstance(node.args[0], ast.Starred)
@@ -182,7 +184,7 @@ class Unfolder(ast.NodeTransformer):
         return at(node, call(".convert", node.func, *node.args))
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        """`x in items` is traced in loops, and `(i, j) == place`."""
+        """Replaces `x in items` and `(i, j) == place`."""
         self.generic_visit(node)
         if len(node.ops) != 1:
             return node
@@ -197,7 +199,7 @@ class Unfolder(ast.NodeTransformer):
         return at(node, call(".in", node.left, node.comparators[0], is_in))
 
     def _loop(self, x: ast.ListComp, name: str) -> list[ast.stmt]:
-        """A comprehension as a loop:
+        """The statements of a loop that does the same as a comprehension:
 
         .choice3 = []
         for i.choice3 in range(n):
@@ -227,7 +229,7 @@ class Unfolder(ast.NodeTransformer):
 
 
 def _last_item_of(x: ast.AST) -> str | None:
-    """The name of the list of which x is the last item, `items[-1]`."""
+    """The name of the list if x is `items[-1]`, else None."""
     if not isinstance(x, ast.Subscript) or not isinstance(x.ctx, ast.Load):
         return None
     is_last = isinstance(x.slice, ast.UnaryOp) and isinstance(x.slice.op, ast.USub)
@@ -239,8 +241,8 @@ def _last_item_of(x: ast.AST) -> str | None:
 
 
 def _extended(loop: ast.For) -> set[str]:
-    """The names of lists that a loop appends to, and of which it reads no more than the last
-    item."""
+    """The names of the lists whose last items a loop reads. The loop must append to these lists and
+    use them in no other way."""
     nodes = [x for s in loop.body for x in walk(s)]
     lists = [x.func.value for x in nodes if isinstance(x, ast.Call) and is_append(x)]  # type: ignore[attr-defined]
     lists = [x for x in lists if isinstance(x, ast.Name)]
@@ -252,7 +254,7 @@ def _extended(loop: ast.For) -> set[str]:
 
 
 def is_append(x: ast.Call) -> bool:
-    """Whether a call is `name.append(value)`, or the same of an attribute or item of a name."""
+    """Whether a call is `place.append(value)`. The place is a name, attribute or constant item."""
     return (
         isinstance(x.func, ast.Attribute)
         and x.func.attr in METHODS
@@ -276,7 +278,7 @@ def _are_starred(values: list[ast.expr]) -> bool:
 
 
 def _lists_of(function: ast.stmt) -> frozenset[str]:
-    """Names that are assigned lists in a function."""
+    """The names that a function may assign lists to."""
     found: set[str] = set()
 
     def is_list(x: ast.expr) -> bool:
@@ -288,7 +290,7 @@ def _lists_of(function: ast.stmt) -> frozenset[str]:
             isinstance(x, ast.Name) and x.id in found
         )
 
-    for _ in range(2):  # names that are assigned other ones
+    for _ in range(2):  # (the second time for names that are assigned other names)
         for s in walk(function):
             if not isinstance(s, ast.Assign):
                 continue
@@ -304,7 +306,7 @@ def _variables_of(function: ast.stmt) -> frozenset[str]:
 
 
 def _tables_of(function: ast.stmt) -> frozenset[str]:
-    """Names that are assigned tuples and dicts whose items stand in the source."""
+    """The names that a function assigns a tuple or dict display to."""
     return frozenset(
         x.id
         for s in walk(function)
@@ -315,7 +317,7 @@ def _tables_of(function: ast.stmt) -> frozenset[str]:
 
 
 class Replacer(ast.NodeTransformer):
-    """Puts an expression in the place of another one."""
+    """Replaces an expression by another one."""
 
     def __init__(self, old: ast.expr, new: ast.expr) -> None:
         self._old, self._new = old, new
@@ -327,12 +329,13 @@ class Replacer(ast.NodeTransformer):
 def _first_choice(
     x: ast.AST, is_in_class: bool
 ) -> ast.IfExp | ast.ListComp | ast.Call | ast.BoolOp | None:
-    """The `a if test else b`, comprehension or generator that can be a loop, or `and` or `or` of
-    such a generator, in a statement before which nothing is called; a statement's targets are
-    evaluated first. What a comprehension in the body of a class reads is not what a loop would."""
+    """The first expression in a statement that statements before it can compute. None if there is
+    none, or if the statement calls something before it. The expression is `a if test else b`, a
+    comprehension or generator that can be a loop, or `and` or `or` of such a generator. In the body
+    of a class it cannot be a loop, which would find other names than a comprehension does."""
 
     def find(x: ast.AST) -> Any:
-        """The expression, False if something may be called first, or None."""
+        """The expression. False if something may be called before it, None if there is none."""
         if isinstance(x, ast.IfExp) or (not is_in_class and (_is_loop(x) or is_fold(x))):
             return x
         if isinstance(x, ast.BoolOp):
@@ -354,7 +357,7 @@ def _first_choice(
 
 
 def _is_loop(x: ast.AST) -> bool:
-    """Whether a comprehension can be a loop whose names are its own."""
+    """Whether x is a comprehension that can become a loop, with its own names renamed."""
     if not isinstance(x, ast.ListComp) or len(x.generators) > 1:
         return False
     generator = x.generators[0]

@@ -1,5 +1,5 @@
-"""`while` loops of the traced function that become loops of the program. The calls around them that
-source.py adds come here."""
+"""`while` loops of the traced function that become loops of the program. source.py adds calls of
+this module around each loop."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from rune_jit.tracing.trace import Trace
 
 
 def begin_while(number: int, *limit: Any) -> Any:
-    """What a `while` loop of a traced function asks whether it goes on: `limit` is its counter, and
-    the number that limits it."""
+    """The object that a `while` loop of a traced function asks whether it goes on. `limit` has the
+    loop's counter and the number that limits it, if there is a limit."""
     trace = current_trace()
     loops = trace.loops if trace is not None else None
     if trace is None or loops is None:
@@ -43,7 +43,7 @@ def begin_while(number: int, *limit: Any) -> Any:
 
 
 class _While(Rolling, Conditions):
-    """A `while` loop. `numbers` are those of its counter, if that is limited."""
+    """A `while` loop. `numbers` is the range of its counter, if it has a limit."""
 
     def __init__(self, trace: Trace, loop: Loop, numbers: Range | None, frame: Any) -> None:
         super().__init__(trace, loop, frame)
@@ -53,8 +53,9 @@ class _While(Rolling, Conditions):
         self._is_counted = numbers is not None and loop.limit is not None and loop.limit.is_all
         self._driver = self._run()
         self._test: Any = None
-        self._entry: Any = None  # the test before the body was traced
-        self._condition: Any = None  # that the loop has not been left before its test
+        self._entry: Any = None  # the loop's condition before the body was traced
+        # The open `where` block under which the loop's condition is computed: the loop goes on.
+        self._condition: Any = None
 
     def _is_unknown_test(self, x: Any) -> bool:
         return not self._is_plain and is_traced(x)

@@ -31,7 +31,12 @@ def getitem(x: Tracer, index: Any) -> Any:
     """x[index]."""
     if type(index) is int and len(x._shape) > 1 and is_shuffling(user_frame()):
         return _getitem(x, index).copy()  # it swaps rows, which it takes for objects of their own
-    return _getitem(x, index)
+    try:
+        return _getitem(x, index)
+    except IndexError:
+        if x._storage.scalar:
+            raise IndexError("invalid index to scalar variable.") from None
+        raise
 
 
 def _getitem(x: Tracer, index: Any) -> Any:

@@ -1,0 +1,202 @@
+#include "lower/passes/divide_by_reciprocals.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "lower/passes/decompose_emitter.h"
+
+namespace rune::lower {
+
+namespace {
+
+using decomposition::Emitter;
+using decomposition::Format;
+using decomposition::Value;
+
+// How often a loop divides by a value, at least, so that its reciprocal pays.
+constexpr int64_t kLeastTimes = 4;
+// The iterations of a loop whose bound is not a constant, for this decision.
+constexpr int64_t kUnknownIterations = 64;
+
+// A loop, by the position of its opener, and a divisor that is known before it.
+struct Divisor {
+  uint32_t loop = 0;
+  Var value;
+  auto operator<=>(const Divisor&) const = default;
+};
+
+// What stands for a divisor c: 1 / c and 0, or NaN and NaN where the quotient must be divided.
+struct Reciprocal {
+  Var factor, zero;
+};
+
+// The exponents of divisors, and of quotients, for which every step is exact or rounds a normal
+// number: the remainder x - q c is a multiple of ulp(q) ulp(c), which must not be too small.
+struct Limits {
+  int divisor, quotient;
+};
+Limits limits_of(DType dtype) {
+  return dtype == DType::Float32 ? Limits{40, 60} : Limits{400, 400};
+}
+
+int64_t iterations_of(const Kernel& kernel, uint32_t opener) {
+  const Instr& instr = kernel.body[opener];
+  if (const auto* unroll = instr.as<Unroll>()) return unroll->iterations;
+  if (!instr.as<Range>()) return 1;
+  const auto* bound = kernel[instr.args[0]].as<Const>();
+  return bound ? bound->value.as_int64() : kUnknownIterations;
+}
+
+// The divisor of each division that a reciprocal may replace, by the division's position.
+std::map<uint32_t, Divisor> find_divisions(const Kernel& kernel) {
+  std::map<uint32_t, Divisor> found;
+  std::map<Divisor, int64_t> times;
+  std::vector<uint32_t> open;
+  for (uint32_t id = 0; id < kernel.body.size(); ++id) {
+    const Instr& instr = kernel.body[id];
+    if (closes_scope(instr.kind())) open.pop_back();
+    if (opens_scope(instr.kind())) open.push_back(id);
+    const auto* alu = instr.as<Alu>();
+    const DType dtype = instr.type.dtype;
+    if (!alu || alu->op != AluOp::Fdiv || instr.type.lanes == 1 ||
+        (dtype != DType::Float32 && dtype != DType::Float64))
+      continue;
+    const auto [x, c] = std::pair(instr.args[0], instr.args[1]);
+    if (kernel[c].as<Acc>()) continue;
+    const auto loop = std::find_if(open.begin(), open.end(), [&](uint32_t opener) {
+      return c.id < opener && kernel.body[opener].kind() != InstrKind::If;
+    });
+    if (loop == open.end() || x.id < *loop) continue;
+    int64_t count = 1;
+    for (auto at = loop; at != open.end(); ++at) count *= iterations_of(kernel, *at);
+    found[id] = {*loop, c};
+    times[found[id]] += count;
+  }
+  std::erase_if(found, [&](const auto& entry) { return times[entry.second] < kLeastTimes; });
+  return found;
+}
+
+class Rewriter {
+ public:
+  Rewriter(const Kernel& kernel, const Capabilities& caps)
+      : kernel_(kernel),
+        divisions_(find_divisions(kernel)),
+        most_at_once_(static_cast<size_t>(caps.num_vector_registers / 4)),
+        builder_({kernel.name, kernel.grid, kernel.local, {}}),
+        emitter_(builder_, caps) {
+    for (const auto& [at, divisor] : divisions_) divisors_[divisor.loop].insert(divisor.value);
+  }
+
+  Kernel run() {
+    for (uint32_t id = 0; id < kernel_.body.size();) {
+      const uint32_t end = end_of_group(id);
+      if (end > id) {
+        divide(id, end);
+        id = end;
+      } else {
+        copy(id++);
+      }
+    }
+    Kernel result = builder_.take();
+    result.arguments = kernel_.arguments;
+    return result;
+  }
+
+ private:
+  void copy(uint32_t id) {
+    const Instr& instr = kernel_.body[id];
+    if (const auto divisors = divisors_.find(id); divisors != divisors_.end())
+      for (const Var c : divisors->second) reciprocals_[{id, c}] = reciprocal_of(c);
+    if (closes_scope(instr.kind())) emitter_.leave_scope();
+    std::vector<Var> args;
+    for (const Var arg : instr.args) args.push_back(moved_[arg.id]);
+    moved_.push_back(builder_.add(instr.payload, std::move(args), instr.type));
+    if (opens_scope(instr.kind())) emitter_.enter_scope();
+  }
+
+  // Divisions next to each other share a branch. None divides the quotient of another one.
+  uint32_t end_of_group(uint32_t begin) const {
+    uint32_t end = begin;
+    while (divisions_.contains(end) && end - begin < most_at_once_ &&
+           kernel_.body[end].args[0].id < begin &&
+           kernel_.body[end].type == kernel_.body[begin].type)
+      ++end;
+    return end;
+  }
+
+  Reciprocal reciprocal_of(Var divisor) {
+    const Instr& instr = kernel_[divisor];
+    const bool is_splat = instr.as<Splat>() != nullptr;
+    const Value c = emitter_.value(moved_[is_splat ? instr.args[0].id : divisor.id]);
+    const int exponent = limits_of(c.dtype()).divisor;
+    const Value is_usable =
+        less_equal(std::ldexp(1.0, -exponent), c) & less_equal(c, std::ldexp(1.0, exponent));
+    const Value factor = decomposition::where(is_usable, 1.0 / c, decomposition::kNan);
+    const Value zero = factor - factor;
+    const int lanes = instr.type.lanes;
+    return {builder_.splat(factor.var, lanes), builder_.splat(zero.var, lanes)};
+  }
+
+  // The quotient by one step of Newton's method from the product with the rounded reciprocal. It
+  // is correctly rounded (Brisebarre, Muller and Raina, "Accelerating correctly rounded
+  // floating-point division when the divisor is known in advance", 2004) if no step underflows or
+  // overflows, which `fails` says. Signs of zeros are right since the divisor is positive.
+  Value quotient(Value x, Value c, const Reciprocal& reciprocal, std::optional<Value>& fails) {
+    const Value factor = emitter_.value(reciprocal.factor);
+    const Value zero = emitter_.value(reciprocal.zero);
+    const Format& format = decomposition::format_of(x);
+    const Value product = x * factor;
+    // The sign goes, and numbers below the least one wrap to the greatest.
+    const auto doubled_bits = [&](int exponent) {
+      return static_cast<uint64_t>(format.bias + exponent) << (format.mantissa + 1);
+    };
+    const int exponent = limits_of(x.dtype()).quotient;
+    const Value number = emitter_.bitcast(product, format.unsigned_integer);
+    const Value above_least = number + number - doubled_bits(-exponent);
+    const Value is_far = less_equal(doubled_bits(exponent) - doubled_bits(-exponent), above_least);
+    const Value is_bad = is_far & not_equal(x, zero);
+    fails = fails ? *fails | is_bad : is_bad;
+    const Value excess = mulacc(product, c, decomposition::apply(AluOp::Neg, {x}));
+    return mulacc(decomposition::apply(AluOp::Neg, {excess}), factor, product);
+  }
+
+  void divide(uint32_t begin, uint32_t end) {
+    const auto operand = [&](uint32_t id, size_t k) {
+      return emitter_.value(moved_[kernel_.body[id].args[k].id]);
+    };
+    std::vector<Value> quotients;
+    std::optional<Value> fails;
+    for (uint32_t id = begin; id < end; ++id)
+      quotients.push_back(
+          quotient(operand(id, 0), operand(id, 1), reciprocals_.at(divisions_.at(id)), fails));
+    for (Value& q : quotients) {
+      q = emitter_.acc(q);
+      moved_.push_back(q.var);
+    }
+    emitter_.if_(any(*fails));
+    for (uint32_t id = begin; id < end; ++id)
+      emitter_.assign(quotients[id - begin], operand(id, 0) / operand(id, 1));
+    emitter_.end_if();
+  }
+
+  const Kernel& kernel_;
+  const std::map<uint32_t, Divisor> divisions_;
+  std::map<uint32_t, std::set<Var>> divisors_;  // by loop
+  const size_t most_at_once_;                   // divisions with one branch
+  Builder builder_;
+  Emitter emitter_;
+  std::map<Divisor, Reciprocal> reciprocals_;
+  std::vector<Var> moved_;
+};
+
+}  // namespace
+
+Kernel divide_by_reciprocals(const Kernel& kernel, const Capabilities& caps) {
+  if (caps.model != ExecutionModel::Cores || caps.vector_bits < 256) return kernel;
+  return Rewriter(kernel, caps).run();
+}
+
+}  // namespace rune::lower
