@@ -88,18 +88,10 @@ for _name, (_low, _high) in _UNARY_FLOAT.items():
     # 0 is outside the domain of the logarithms, and integers would reach it.
     _dtypes = FLOATS if _low == 0.1 or _name in ("arccosh", "arctanh") else FEW
     add(_name, getattr(np, _name), (7, 5), low=_low, high=_high, dtypes=_dtypes)
-for _name in (
-    "floor",
-    "ceil",
-    "trunc",
-    "isnan",
-    "isinf",
-    "isfinite",
-    "absolute",
-    "square",
-    "logical_not",
-    "conjugate",
-):
+_PLAIN_UNARY = (
+    "floor", "ceil", "trunc", "isnan", "isinf", "isfinite", "absolute", "square",
+)  # fmt: skip
+for _name in (*_PLAIN_UNARY, "logical_not", "conjugate"):
     add(_name, getattr(np, _name), (7, 5), dtypes=ALL)
 for _name in ("negative", "positive", "sign"):
     add(_name, getattr(np, _name), (7, 5), dtypes=NUMBERS)
@@ -115,17 +107,9 @@ add("python abs neg pos", lambda x: (abs(x), -x, +x), (5,), dtypes=NUMBERS)
 
 # Ufuncs of two.
 _SELECTIONS_AND_COMPARISONS = (
-    "maximum",
-    "minimum",
-    "fmax",
-    "fmin",
-    "equal",
-    "not_equal",
-    "less",
-    "less_equal",
-    "greater",
-    "greater_equal",
-)
+    "maximum", "minimum", "fmax", "fmin",
+    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
+)  # fmt: skip
 for _name in (
     "add", "multiply", *_SELECTIONS_AND_COMPARISONS, "logical_and", "logical_or", "logical_xor",
 ):  # fmt: skip
@@ -430,14 +414,7 @@ add("mlp", lambda x, w, v: np.maximum(x @ w, 0) @ v, (6, 5), (5, 7), (7, 3), dty
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, -2.5, 1e-30, 3e38, 2.0])
 SPECIAL_UNARY = (
     *_UNARY_FLOAT,
-    "floor",
-    "ceil",
-    "trunc",
-    "isnan",
-    "isinf",
-    "isfinite",
-    "absolute",
-    "square",
+    *_PLAIN_UNARY,
     "negative",
     "sign",
     "reciprocal",
