@@ -1,5 +1,5 @@
-"""What a function prints that is one program. Its values are results of the program, and Python
-prints them when it has run:
+"""Prints the output of a function that is one program. The printed values are results of the
+program, and Python prints them after the program has run:
 
     for i in range(n):                          for i in range(n):
         if i % 100 == 0:                            if i % 100 == 0:
