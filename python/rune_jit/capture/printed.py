@@ -8,7 +8,7 @@ program, and Python prints them after the program has run:
                                                 for v0, v1 in values:
                                                     print(f"{v0}: {v1:.3f}")
 
-Each statement that a trace meets has a list, which the loops around it make longer
+Each statement that a trace meets has a list, to which the loops around it append
 (loops/appends.py)."""
 
 from __future__ import annotations
