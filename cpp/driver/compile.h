@@ -1,4 +1,4 @@
-// The whole path from a graph to source text and to a program that runs.
+// The whole path from a graph to source text, and to a program that can run.
 #pragma once
 
 #include <functional>
@@ -23,8 +23,8 @@ namespace rune::driver {
 struct Lowered {
   std::string name;  // of the user's function, for profiles
   const Target* target = nullptr;
-  Capabilities capabilities;    // those for which it was lowered
-  graph::Graph graph;           // as it was traced
+  Capabilities capabilities;    // the capabilities for which it was lowered
+  graph::Graph graph;           // the traced graph, before any pass
   schedule::Schedule schedule;  // holds the graph after its passes
   // The kernels of the schedule, in order, followed by those of its Loop_Nests. Each becomes one
   // program.
@@ -34,15 +34,15 @@ struct Lowered {
   const LoweredLoops& loops_of(size_t item) const;
 };
 
-// Runs the pipeline up to the Lowered IR. Throws UserError for what the target cannot do (DType for
-// a dtype that it lacks).
+// Runs the pipeline up to the Lowered IR. Throws UserError if the target cannot run the program
+// (UserError(DType) for a dtype that it lacks).
 Lowered lower(const graph::Graph& graph, const std::string& device);
 
 // The kernels' source for a target. If it is not the target for which the program was lowered, the
 // program is lowered again.
 std::string source(const Lowered& lowered, const std::string& target);
 
-// The name of each program and its source for a target, which `source` has all together.
+// The name of each program, and its source for a target.
 std::vector<std::pair<std::string, std::string>> kernel_texts(const Lowered& lowered,
                                                               const std::string& target);
 
@@ -53,11 +53,11 @@ std::vector<lower::Kernel> launched_kernels(const Lowered& lowered);
 // estimated_ns, transfers, barriers.
 std::map<std::string, double> cost_analysis(const Lowered& lowered);
 
-// Compiles for the device, which is opened at its first use. The program is lowered again if the
+// Compiles for the device, which is opened at its first use. Lowers the program again if the
 // device's capabilities are not those of its target, or if the device runs a kernel only with fewer
 // threads in a workgroup. `functions` are the functions that the graph's Host_Callback nodes call,
-// by number. Throws UserError(Runtime) if this machine has no such device; UserError(Value) if a
-// function is missing.
+// by number. Throws UserError(Runtime) if this machine has no such device, and UserError(Value) if
+// a function is missing.
 std::shared_ptr<const runtime::Executable> compile(const Lowered& lowered,
                                                    const std::string& device,
                                                    const std::vector<HostFunction>& functions = {});

@@ -5,7 +5,7 @@
 
 namespace rune::driver {
 
-// Sets Store::is_covered of copies of whole cells where the statements after the copy, in the same
+// Sets Store::is_covered of a copy of a whole cell if the statements after the copy, in the same
 // body, store to every element of the target before they read it.
 void find_covered_copies(LoopPlan& plan);
 

@@ -7,11 +7,11 @@
 
 namespace rune::driver {
 
-// Lists estimated time, peak memory and critical path; for each item the items that it waits for,
-// its loops and where they run, hints, reduction plan, buffers, costs and nodes; and each fusion,
-// taken or refused, with its saving and the reason.
+// Lists the estimated time, the peak memory and the critical path. For each item, lists the items
+// that it waits for, its loops and where they run, hints, reduction plan, buffers, costs and nodes.
+// Lists each fusion, taken or refused, with its saving and the reason.
 std::string explain(const Lowered& lowered);
-// The same of one item: its loops, where they run, hints, buffers and nodes.
+// Describes one item: its loops and where they run, hints, buffers and nodes.
 std::string explain_item(const Lowered& lowered, size_t item);
 
 }  // namespace rune::driver

@@ -18,8 +18,8 @@ runtime::StepInfo copy_info(int64_t bytes, const runtime::StepInfo& loops);
 class LoopAssembler {
  public:
   // `programs` are those of the steps' kernels. The steps' own memory begins after `arena_bytes`
-  // bytes of the arena; all loops of an executable share it. `about` would be the profile's entry
-  // for the loops as one step.
+  // bytes of the arena; all loops of an executable share it. `about` is the entry that profiles
+  // would have for the loops as one step.
   LoopAssembler(const LoopSteps& loops, std::span<const std::shared_ptr<runtime::Program>> programs,
                 const std::vector<runtime::Slot>& inputs, const std::vector<runtime::Slot>& outputs,
                 const Capabilities& caps, const runtime::StepInfo& about, size_t arena_bytes,

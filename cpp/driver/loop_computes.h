@@ -13,8 +13,8 @@ namespace rune::driver {
 struct LoweredCompute {
   schedule::Schedule schedule;
   std::vector<lower::Kernel> kernels;  // by kernel of the schedule
-  std::optional<Store> store;          // of an output that the kernels cannot store in its place
-  size_t first_kernel = 0;             // of LoopSteps::kernels, if they are there
+  std::optional<Store> store;          // for an output that the kernels cannot store in its place
+  size_t first_kernel = 0;             // the position of the kernels in LoopSteps::kernels, if any
 };
 
 // Lowers a Compute of the plan for a device with these capabilities. The kernels' memories are the

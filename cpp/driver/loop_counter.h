@@ -1,5 +1,5 @@
-// Counters of loops that data end. Kernels read them in memory, so that a device can begin an
-// iteration without the host.
+// Counters of loops that end depending on data. Kernels read them from memory, so that a device can
+// begin an iteration without the host.
 #pragma once
 
 #include "lower/instr.h"

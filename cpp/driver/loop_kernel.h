@@ -1,4 +1,4 @@
-// Loops in one kernel, their bodies' kernels one after the other inside of the loops.
+// Lowers loops to one kernel, which has the kernels of the bodies inside of the loops, in order.
 #pragma once
 
 #include <string>
@@ -11,26 +11,27 @@
 namespace rune::driver {
 
 // A kernel that runs the plan's statements. Its globals are the cells that are inputs, in order,
-// and outputs; its variables are these. It computes bodies for one core, or for one thread of a
-// grid. It has so many workgroups if iterations of the outermost loop may run side by side.
+// followed by those that are outputs. Its variables are `variables`. It computes bodies for one
+// core, or for one thread of a grid. If iterations of the outermost loop may run side by side, it
+// has `workgroups` workgroups.
 lower::Kernel lower_loop_kernel(LoopPlan plan, const Capabilities& caps, const std::string& device,
                                 std::vector<SymVar> variables, int64_t workgroups);
 
-// A kernel of which each thread runs an iteration of loops that lie one in the other and are the
-// plan's only statement. `counts` has the most iterations of each of these loops. Cells that are
-// neither inputs nor outputs are each thread's own.
+// A kernel for nested loops that are the plan's only statement. Each thread runs one iteration.
+// `counts` has the largest number of iterations of each loop. Each thread has its own cells that
+// are neither inputs nor outputs.
 struct ThreadsKernel {
   lower::Kernel kernel;
-  int64_t threads = 1;    // that run an iteration
+  int64_t threads = 1;    // the number of threads that run an iteration
   double operations = 0;  // of all threads
 };
 ThreadsKernel lower_threads_kernel(LoopPlan plan, const std::vector<int64_t>& counts,
                                    const Capabilities& caps, const std::string& device,
                                    std::vector<SymVar> variables);
 
-// How often a loop's body runs, as far as is known.
+// The expected number of times that a loop's body runs.
 double mean_trips(const LoopRange& range);
-// Operations on elements that a thread does, if it does all that an item does.
+// The operations on elements of one thread that does all the work of an item.
 double thread_operations(const schedule::ItemAnalysis& item);
 
 }  // namespace rune::driver

@@ -17,8 +17,8 @@ struct Cell {
   Shape shape;
   // Set if the cell is an input or output of the nest. Otherwise it belongs to the kernel.
   std::optional<size_t> input = std::nullopt, output = std::nullopt;
-  // Of loops around it. It is the memory of an iteration of the innermost of them: what a loop
-  // carries lies outside of it.
+  // The number of loops around it. The cell is memory of an iteration of the innermost of them.
+  // Values that a loop carries are in cells outside of that loop.
   size_t depth = 0;
 };
 
@@ -37,7 +37,7 @@ struct Store {
   size_t target = 0;
   std::vector<Dim> offsets;
   size_t part = 0;
-  // All elements are replaced before they are read: nothing needs to be copied.
+  // Whether nothing needs to be copied, since all elements are replaced before they are read.
   bool is_covered = false;
 };
 
@@ -71,12 +71,12 @@ struct Statement {
 struct LoopPlan {
   std::vector<Cell> cells;
   std::vector<Statement> statements;
-  // Whether the last statement is a loop whose iterations may run side by side: none touches what
-  // another one stores, once they read the cells of `as_before` elsewhere. The statements before it
-  // then store to the kernel's own cells only.
+  // Whether the last statement is a loop whose iterations may run side by side: none accesses the
+  // elements that another one stores, if they read the cells of `as_before` from the inputs. The
+  // statements before it then store only to the kernel's own cells.
   bool is_parallel = false;
-  // By cell that later iterations store to, and that an iteration reads as it is before the loop:
-  // the input with which it begins.
+  // By cell: the input that is its initial value. Has the cells that an iteration reads in their
+  // state before the loop, although later iterations store to them.
   std::map<size_t, size_t> as_before;
   // (output, input) of outputs that begin as copies of inputs. The copies come before the
   // statements.

@@ -1,4 +1,4 @@
-// Loops that the host runs, on a device with a grid: the kernels of an iteration are launches on
+// Loops that the host runs, on a device with a grid. The kernels of an iteration are launched on
 // all threads, and the loops around them are steps of the program.
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace rune::driver {
 
-// Memory that the steps use: that of an input or output of the schedule's item, that of a constant,
-// or a place in the steps' own memory.
+// Memory that the steps use: the memory of an input or output of the schedule's item, a constant,
+// or a part of the steps' own memory.
 struct LoopMemory {
   std::optional<size_t> input = std::nullopt, output = std::nullopt;
   std::vector<Scalar> constant = {};
@@ -27,20 +27,20 @@ struct LoopLaunch {
     size_t compute = 0, item = 0;
   };
   size_t kernel = 0;                 // of LoopSteps::kernels
-  std::optional<Item> of;            // nothing: loops, of which each thread runs an iteration
+  std::optional<Item> of;            // nothing if each thread runs an iteration of loops
   std::vector<size_t> memory;        // numbers of LoopSteps::memory
   std::vector<SymVar> variables;     // of the program or of the loops, or bound by LoopReads
   std::vector<int64_t> arguments{};  // values
-  double operations = 0;             // of one thread, if one alone does what all do
-  double ns = 0;                     // beyond that of a launch which does little
+  double operations = 0;             // if one thread did the work of all
+  double ns = 0;                     // the time in addition to that of a small launch
 };
 
-// Copies all of a memory to another one of the same size.
+// Copies all of one memory to another one of the same size.
 struct LoopCopy {
   size_t to = 0, from = 0;
 };
 
-// Gives a variable the int64 that a memory holds.
+// Gives a variable the value of an int64 in memory.
 struct LoopRead {
   SymVar variable;
   size_t memory = 0;
@@ -82,8 +82,8 @@ struct LoopSteps {
 LoopSteps lower_steps(LoopPlan plan, const Capabilities& caps, const std::string& device,
                       std::vector<SymVar> variables, size_t number);
 
-// Estimate the time of all iterations: if the host runs the loops, and if one thread of the grid
-// does.
+// Estimate the time of all iterations if the host runs the loops, and if one thread of the grid
+// runs them.
 double host_ns(const LoopSteps& steps, const Capabilities& caps);
 double thread_ns(const LoopSteps& steps, const Capabilities& caps);
 // Estimates the number of launches of the steps.

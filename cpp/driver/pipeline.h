@@ -1,5 +1,5 @@
-// The compiler, top to bottom: a table of named passes and the one runner that prints, times,
-// verifies and stops between them.
+// The whole compiler: a table of named passes, and a runner that prints, times, verifies and stops
+// between them.
 #pragma once
 
 #include <map>
@@ -15,8 +15,8 @@
 
 namespace rune::driver {
 
-// Which IR a program is in: a graph in one of its two dialects, a schedule or lowered kernels.
-// Passes take it from one to the next.
+// The IR that a program is in: a graph in one of its two dialects, a schedule, or lowered kernels.
+// Passes take a program from one IR to the next.
 enum class Stage : uint8_t { Source, Core, Schedule, Lowered };
 
 struct LoopSteps;
@@ -38,7 +38,7 @@ struct State {
   // The kernels of the schedule, in order, followed by those of each Loop_Nest among its items.
   std::vector<lower::Kernel> kernels;
   std::vector<LoweredLoops> loops;  // by Loop_Nest
-  // For outputs of the graph, by number, that the kernels store as a part of an array: its place.
+  // By number of an output that the kernels store as a part of an array: the place of the part.
   std::map<size_t, lower::Placement> placements;
 };
 
@@ -55,9 +55,9 @@ std::span<const Pass> pipeline();
 // Throws UserError(Value), which lists the names, if there is no such pass.
 const Pass& find_pass(const std::string& name);
 
-// Runs one pass; prints the IR after it if RUNE_JIT_DUMP names it (or is `all`), and its time if
-// RUNE_JIT_TIME is set. Verifies after it if RUNE_JIT_VERIFY is set or the pass ends a stage; a
-// violation is an InternalError.
+// Runs one pass. Prints the IR after it if RUNE_JIT_DUMP names it (or is `all`), and its time if
+// RUNE_JIT_TIME is set. Verifies after it if RUNE_JIT_VERIFY is set or the pass ends a stage.
+// Throws InternalError for a violation.
 void run_pass(const Pass& pass, State& state);
 
 // Runs the passes from the state's stage on, up to and including `stop_after` (empty: all).

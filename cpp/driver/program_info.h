@@ -7,9 +7,8 @@
 
 namespace rune::driver {
 
-// Describes an item of the schedule: its name, the user's line, and its costs by the cost model.
-// The limits are those of the device for the dtype that the item computes and for data of this
-// size.
+// Describes an item of the schedule: its name, the user's line, its costs by the cost model, and
+// the device's limits for the item's dtype and for data of this size.
 runtime::StepInfo step_info(const schedule::Schedule& schedule, const Capabilities& caps,
                             size_t item);
 

@@ -12,15 +12,15 @@
 
 namespace rune::driver {
 
-// A place that programs can be made for, whether or not this machine has it.
+// A kind of device for which programs can be made, whether or not this machine has one.
 struct Target {
   std::string name;
   // The capabilities of its devices in general. References stay valid when the CPU is calibrated.
   const Capabilities& (*capabilities)();
-  // The source texts that a device's compiler takes, one a kernel. A text may hold the kernels that
-  // follow, too, whose texts are empty.
+  // The source texts for a device's compiler, one for each kernel. A text may also contain the
+  // kernels that follow, whose texts are then empty.
   std::vector<std::string> (*render)(std::span<const lower::Kernel>);
-  // What the target calls a kernel of this name; null if the name itself.
+  // The target's symbol for a kernel of this name; null if it is the name itself.
   std::string (*symbol)(std::string_view);
   // Opens device number `ordinal`; throws UserError(Runtime) if this machine has none. Null for
   // targets that are only rendered.
@@ -34,7 +34,7 @@ std::vector<std::string> target_names();
 const Capabilities& known_capabilities(const std::string& device);
 // The device, opened once and kept.
 std::shared_ptr<runtime::Device> open_device(const std::string& device);
-// Gives the memory that the open devices keep for reuse back to the system.
+// Returns the memory that the open devices keep for reuse to the system.
 void release_memory();
 
 }  // namespace rune::driver

@@ -1,4 +1,4 @@
-// Builds graphs: appends a node, infers its metadata, asserts its operands.
+// Builds graphs: appends nodes, infers their metadata, and checks their operands.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,11 @@ class Builder {
   // Continues a graph.
   explicit Builder(Graph graph);
 
-  // A node with inferred metadata that is not part of the graph yet. `declared` is needed for
-  // Buffer, Placeholder, Custom and Host_Callback. Throws UserError as `infer` does, InternalError
-  // for an operand that does not exist.
+  // A node with inferred metadata, which is not part of the graph yet. `declared` is needed for
+  // Buffer, Placeholder, Custom and Host_Callback. Throws UserError as `infer` does, and
+  // InternalError for an operand that does not exist.
   Node make(Payload payload, std::vector<Value> inputs, const Metadata& declared = {}) const;
-  // Appends a node whose metadata belongs to its operands.
+  // Appends a node, whose metadata must fit its operands.
   Value append(Node node);
   // Makes and appends a node.
   Value add(Payload payload, std::vector<Value> inputs, const Metadata& declared = {}) {
@@ -29,16 +29,16 @@ class Builder {
     return add(node.payload, std::move(inputs), node.meta);
   }
 
-  // Makes a value an argument: its node becomes a Placeholder, and nothing that is added from now
-  // on finds out how the value was computed. Of values that an earlier program has stored.
+  // Makes a value that an earlier program has stored an argument. Its node becomes a Placeholder,
+  // so nodes that are added from now on do not depend on how the value was computed.
   void make_argument(Value v);
 
-  // The helpers below build one node each, or none where the node would change nothing (a Reshape
-  // to the same shape, a Cast to the same dtype ...).
+  // The helpers below build one node each, or none if the node would change nothing (a Reshape to
+  // the same shape, a Cast to the same dtype ...).
   Value placeholder(DType dtype, Shape shape);
   Value constant(Scalar value);
-  // A constant of a shape in its one form: Const_Scalar, then a Reshape to sizes 1, then an Expand,
-  // each only if needed. `root` is a Const_Scalar.
+  // A constant of a shape, in its canonical form: Const_Scalar, then a Reshape to sizes 1, then an
+  // Expand, each only if needed. `root` is a Const_Scalar.
   Value full(Scalar value, Shape shape) { return full(constant(value), std::move(shape)); }
   Value full(Value root, Shape shape);
   // Operands of one shape and dtype.
@@ -55,7 +55,7 @@ class Builder {
   Value scan(ReduceOp op, Value x, int64_t axis);
   Value cast(Value x, DType dtype);
   Value complex(Value real, Value imag);
-  // The parts of a complex value: those that it was made of, if they are known.
+  // The parts of a complex value. If it was made of known parts, returns these.
   Value real(Value x);
   Value imag(Value x);
   Value bitcast(Value x, DType dtype);
@@ -69,13 +69,13 @@ class Builder {
   size_t size() const { return graph_.size(); }
   void reserve(size_t nodes) { graph_.nodes.reserve(nodes); }
 
-  // The Const_Scalar whose value all elements of `v` have, if `v` is one or the movement of one;
-  // else no value.
+  // The Const_Scalar whose value all elements of `v` have, if `v` is one or a movement of one; else
+  // no value.
   Value splat_root(Value v) const { return splat_roots_[v.id]; }
-  // Its value.
+  // The value of that Const_Scalar.
   std::optional<Scalar> splat(Value v) const;
 
-  // Recorded in the nodes added from now on.
+  // Sets the location of the nodes that are added from now on.
   void set_location(std::string location) { location_ = std::move(location); }
   const std::string& location() const { return location_; }
 

@@ -1,4 +1,4 @@
-// Hashes of what lists its fields.
+// Hashes of structs that list their fields (RUNE_FIELDS).
 #pragma once
 
 #include <optional>

@@ -20,7 +20,7 @@ class LoopTree {
     Value end;  // its End_Loop
     SymVar counter;
     std::optional<size_t> parent;   // the innermost loop around it
-    std::vector<uint32_t> members;  // the nodes of its body that are in no inner loop, ascending
+    std::vector<uint32_t> members;  // nodes of its body that are in no inner loop, ascending
   };
   const std::vector<Loop>& loops() const { return loops_; }
   // The nodes that are in no loop, ascending.

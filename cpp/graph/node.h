@@ -1,8 +1,8 @@
 // The high-level graph IR: arrays as values, one node per value.
 //
-// Every node kind is a struct that lists its attributes; operands are kept beside it, in order. A
-// node is immutable once built. Operands come before their users, so node ids are a topological
-// order. docs/dev/ir.md says what each kind means; infer.cpp gives its shape and dtype.
+// Every node kind is a struct of its attributes. A node has a kind and an ordered list of operands,
+// and is immutable once built. Operands come before their users, so node ids are a topological
+// order. docs/dev/ir.md describes each kind. infer.cpp computes shapes and dtypes.
 #pragma once
 
 #include <memory>
@@ -28,15 +28,16 @@ struct Value {
 using Pairs = std::vector<std::pair<int64_t, int64_t>>;
 using DimPairs = std::vector<std::pair<Dim, Dim>>;
 
-// How a Scatter's update meets the element at its position: in its place, or combined with it.
+// How a Scatter's update changes the element at its position: it replaces the element (Set), or is
+// combined with it.
 enum class ScatterMode : uint8_t { Set, Add, Prod, Max, Min };
 inline constexpr int kNumScatterModes = 5;
 const char* name_of(ScatterMode mode);
-std::optional<ReduceOp> reduce_op(ScatterMode mode);  // nothing: Set
+std::optional<ReduceOp> reduce_op(ScatterMode mode);  // nothing for Set
 
 struct Graph;
 
-// A graph that a node has as an attribute; copies of the node share it. Equal texts are equal.
+// A graph as an attribute of a node. Copies of the node share it. It is compared by its text.
 struct Subgraph {
   std::shared_ptr<const Graph> graph;
   bool operator==(const Subgraph& other) const;
@@ -46,7 +47,7 @@ struct Subgraph {
 struct CustomAttr {
   std::string key;
   std::variant<int64_t, double, std::string, Ints> value;
-  // Equal texts: 0.0 differs from -0.0, and NaN equals NaN.
+  // Compares texts, so that 0.0 differs from -0.0, and NaN equals NaN.
   bool operator==(const CustomAttr& other) const;
 };
 
@@ -65,7 +66,7 @@ struct CustomAttr {
   };
 
 // Memory.
-// A fresh array of `size` elements on `device`, contents undefined; the target of Assign.
+// A new array of `size` elements on `device`, with undefined contents. A target of Assign.
 RUNE_NODE_2(Buffer, int64_t, size, "size", std::string, device, "device")
 // `size` elements of a 1-d operand, from element `offset`.
 RUNE_NODE_2(Buffer_View, int64_t, size, "size", int64_t, offset, "offset")
@@ -74,32 +75,32 @@ RUNE_NODE_1(Placeholder, int64_t, index, "index")
 RUNE_NODE_1(Const_Scalar, Scalar, value, "")
 // A 1-d constant.
 RUNE_NODE_1(Vconst, std::vector<Scalar>, values, "")
-// The integers 0, 1, 2, ... of a 1-d shape. `target` holds them all.
+// The integers 0, 1, 2, ... of a 1-d shape. The dtype `target` can represent all of them.
 RUNE_NODE_2(Iota, DType, target, "", Shape, shape, "shape")
 
-// Arithmetic, elementwise; operands have one shape.
+// Elementwise arithmetic. The operands have one shape.
 RUNE_NODE_1(Binop, AluOp, op, "")
 RUNE_NODE_1(Unary, AluOp, op, "")
 RUNE_NODE_1(Ternary, AluOp, op, "")
 
-// Movement: never a copy.
-// Reads the operand's elements, in row-major order, through the tracker; masked elements are 0.
+// Movement, which copies nothing.
+// Reads the operand's elements, in row-major order, through the tracker. Masked elements are 0.
 RUNE_NODE_1(View, ShapeTracker, tracker, "")
 RUNE_NODE_1(Reshape, Shape, shape, "shape")
 RUNE_NODE_1(Permute, Ints, axes, "axes")
 // Repeats dimensions of size 1.
 RUNE_NODE_1(Expand, Shape, shape, "shape")
-// Zeros around: (before, after) an axis.
+// Adds zeros around the operand: (before, after) for each axis.
 RUNE_NODE_1(Pad, DimPairs, widths, "widths")
 // Elements [low, high) of each axis.
 RUNE_NODE_1(Shrink, DimPairs, limits, "limits")
 RUNE_NODE_1(Flip, Ints, axes, "axes")
 
-// Reduces `axes` to size 1 each (the rank stays).
+// Reduces `axes` to size 1 each. The rank stays.
 RUNE_NODE_2(Reduce_Axis, ReduceOp, op, "", Ints, axes, "axes")
 
-// Operands (x[, initial]): the reductions of x's elements up to and with each along `axis`, in
-// order, onto `initial` (of size 1 along the axis) if it is given.
+// Operands (x[, initial]): for each element of x, the reduction of the elements up to and including
+// it along `axis`, in order. It begins with `initial`, of size 1 along the axis, if that is given.
 RUNE_NODE_2(Scan, ReduceOp, op, "", int64_t, axis, "axis")
 
 // True where the tracker's mask is true. The result is bool and has the tracker's shape. The
@@ -117,21 +118,22 @@ struct Wmma {
   RUNE_FIELDS(Wmma, f("m", m), f("n", n), f("k", k))
 };
 
-// Operands (real, imag), floats of one dtype: real + imag j. Real and Imag are its parts.
+// Operands (real, imag), floats of one dtype: real + imag j. Real and Imag give its parts.
 struct Complex : text::NoFields {};
 struct Real : text::NoFields {};
 struct Imag : text::NoFields {};
 
-// NumPy's astype: of a complex number, that of its real part; bool is value != 0.
+// Converts as NumPy's astype does: a complex number to its real part, a number to bool by != 0.
 RUNE_NODE_1(Cast, DType, target, "")
-// Same bits; equal item sizes.
+// Reinterprets the bits as a dtype of the same size.
 RUNE_NODE_1(Bitcast, DType, target, "")
 
-// Stored in memory, row-major.
+// The operand, stored in memory, row-major.
 struct Contiguous : text::NoFields {};
 RUNE_NODE_2(Copy, std::string, device, "device", bool, clone, "clone")
-// Operands (target, value...): writes value i to the box `boxes[i]` ((low, high) of each axis;
-// empty means all) of the target, in order. The result is the target after the writes.
+// Operands (target, value...): writes each value i to the box `boxes[i]` of the target, in order. A
+// box has (low, high) for each axis; an empty one is the whole target. The result is the target
+// after the writes.
 RUNE_NODE_1(Assign, std::vector<DimPairs>, boxes, "boxes")
 
 // A 0-d int64 whose value is bound when the program runs.
@@ -141,9 +143,9 @@ RUNE_NODE_1(Bind, int64_t, value, "value")
 
 struct Detach : text::NoFields {};
 struct Contiguous_Backward : text::NoFields {};
-// No value: orders its operands before the end of the program.
+// Has no value. Its operands are computed before the program ends.
 struct Sink : text::NoFields {};
-// Operand 0, stored: a kernel ends here. The other fields and operands are for readers.
+// Operand 0, stored, so that a kernel ends here. The fields and other operands only inform readers.
 struct Kernel {
   std::string name;
   int64_t local_dims = 0;
@@ -152,29 +154,29 @@ struct Kernel {
   RUNE_FIELDS(Kernel, f("name", name), f("local_dims", local_dims), f("upcasted", upcasted),
               f("dont_use_locals", dont_use_locals))
 };
-// A 0-d int64 that no other node equals: keeps nodes apart that would otherwise be merged.
+// A 0-d int64 that equals no other node. It keeps nodes apart that would otherwise be merged.
 RUNE_NODE_1(Unique, int64_t, id, "id")
 RUNE_NODE_1(Device, std::string, name, "name")
-// One array made of shards on several devices: split along `axis`, or copies if there is none.
+// One array made of shards on several devices: its parts along `axis`, or copies if there is none.
 RUNE_NODE_2(Multi, std::optional<int64_t>, axis, "axis", std::vector<bool>, real, "real")
-// The operand, which the user would compute in its consumer's kernel: a hint without effect, since
+// The operand, with the hint to compute it in its consumer's kernel. The hint has no effect, since
 // costs decide what is stored.
 struct Fuse : text::NoFields {};
-// The operand, along whose last axis the user would unroll: a hint without effect, since the
+// The operand, with the hint to unroll along its last axis. The hint has no effect, since the
 // mapping decides what is unrolled.
 RUNE_NODE_1(Unroll, int64_t, factor, "factor")
-// Operands (a, b): sums products over the axis pairs `contract`, pairing the axes of `batch`. The
-// result's axes are: batch, the rest of a, the rest of b.
+// Operands (a, b): sums products over the axis pairs `contract`, and pairs the axes of `batch`. The
+// result's axes are those of the batch, then the rest of a's, then the rest of b's.
 RUNE_NODE_2(Contract, Pairs, contract, "contract", Pairs, batch, "batch")
 RUNE_NODE_1(Cat, int64_t, axis, "axis")
-// Operands (counter, key), each u32[...,2]: Threefry2x32 with 20 rounds (Salmon et al. 2011).
+// Operands (counter, key), each u32[...,2]: random bits by Threefry2x32 with 20 rounds (Salmon et
+// al. 2011).
 struct Threefry : text::NoFields {};
 // Operands (source, indices): source.take(indices, axis).
 RUNE_NODE_1(Gather, int64_t, axis, "axis")
-// Operands (target, indices, updates): target with updates at indices of `axis`, in the order of
-// the indices. Negative indices count from the end; an index out of range writes nothing. The
-// operands share their first `batch` axes (none if it is absent), each point of which has indices
-// of its own.
+// Operands (target, indices, updates): the target with the updates at these indices of `axis`, in
+// order. Negative indices count from the end. An index out of range writes nothing. The operands
+// share their first `batch` axes (none if it is absent). Each point of these has its own indices.
 struct Scatter {
   ScatterMode mode{};
   int64_t axis = 0;
@@ -182,16 +184,17 @@ struct Scatter {
   RUNE_FIELDS(Scatter, f("", mode), f("axis", axis), f("batch", batch))
   int64_t batch_rank() const { return batch.value_or(0); }
 };
-// An operation given by the user, element by element: operands have the result's shape, its dtype
-// is declared. Attributes whose key is a target's name ("cpu", "metal", "cuda") or "c" (any C-like
-// language) are its source: see lower::Custom. An integer "reference" is the number of a call to
-// a function of the host, as Host_Callback's: what computes it where it has no source.
+// An elementwise operation that the user defines. The operands have the result's shape, and its
+// dtype is declared. Attributes whose key is a target's name ("cpu", "metal", "cuda") or "c" (any
+// C-like language) are its source, see lower::Custom. The integer attribute "reference" is the
+// number of a call to a function of the host, as in Host_Callback. This function computes the
+// operation on targets for which there is no source.
 RUNE_NODE_2(Custom, std::string, op_name, "", std::vector<CustomAttr>, attributes, "attributes")
-// Result number `result` of call number `call` to a function `name` of the host, on the operands.
-// The program is compiled with the functions, by call. Nodes of one call have equal operands. The
-// function treats the points of the first `rows` axes of operand 0 one by one: they are the first
-// axes of each result, too, and the function may be called for a part of them (none if it is
-// absent).
+// Result number `result` of host call number `call`, to a function `name`, on the operands. The
+// program is compiled with the functions, by call. Nodes of one call have equal operands. The
+// function treats the points of the first `rows` axes of operand 0 one by one (none if it is
+// absent). These are also the first axes of each result, and the function may be called for a part
+// of the points.
 struct Host_Callback {
   std::string name;
   int64_t call = 0;
@@ -202,31 +205,31 @@ struct Host_Callback {
 };
 struct Noop : text::NoFields {};
 
-// Loops. A loop is named by its Loop_Counter, which declares the variable. What depends on the
-// counter or on a Carry of the loop, directly or by its sizes, is the loop's body, up to its
-// End_Loop. Nothing but the Loop_Results of that is used outside.
+// Loops. A loop's Loop_Counter identifies it, and declares the counter's variable. The body of the
+// loop is all nodes before its End_Loop that depend on the counter or on a Carry of the loop,
+// directly or by their sizes. Outside of the loop, only the Loop_Results of the End_Loop are used.
 RUNE_NODE_1(Loop_Counter, SymVar, var, "")
-// Operands (value, counter): declares a variable of the loop's body. In each iteration it is the
-// value, a 0-d int64 within the variable's bounds.
+// Operands (value, counter): declares a variable of the loop's body. In each iteration, the
+// variable is the value, a 0-d int64 within the variable's bounds.
 RUNE_NODE_1(Loop_Size, SymVar, var, "")
-// Operands (value, counter): what the loop carries as number `index`, at the start of an iteration;
-// the operand is what it is before the first one.
+// Operands (value, counter): carried value number `index` of the loop, at the start of an
+// iteration. The operand is its value before the first iteration.
 RUNE_NODE_1(Carry, int64_t, index, "index")
-// Operands (counter, values..., initial values...): what the loop carries at the end of an
-// iteration, by index, and before the first one. The counter takes the values of Python's
-// range(start, stop, step). If number `goes_on` is given, that value is a 0-d bool, and an
-// iteration runs only if it is true: else the loop has ended.
+// Operands (counter, values..., initial values...): the carried values at the end of an iteration,
+// by index, and those before the first one. The counter takes the values of Python's
+// range(start, stop, step). If `goes_on` is given, carried value number `goes_on` is a 0-d bool,
+// and the loop ends before an iteration if it is false.
 struct End_Loop {
   Dim start, stop;
   int64_t step = 1;
   std::optional<int64_t> goes_on = std::nullopt;
   RUNE_FIELDS(End_Loop, f("start", start), f("stop", stop), f("step", step), f("goes_on", goes_on))
 };
-// Operands (an End_Loop, its value number `index` at the end of an iteration): that value when the
-// loop has ended.
+// Operands (an End_Loop, its value number `index` at the end of an iteration): this carried value
+// after the loop.
 RUNE_NODE_1(Loop_Result, int64_t, index, "index")
-// Operands (target, part): the target with its elements from `offsets` on, as many along each axis
-// as the part has, replaced by the part.
+// Operands (target, part): the target, where the elements from `offsets` on are replaced by the
+// part.
 RUNE_NODE_1(Update, std::vector<Dim>, offsets, "offsets")
 
 // Output number `result` of a graph of loops, whose Placeholders are the operands. Nodes of one
@@ -236,8 +239,8 @@ RUNE_NODE_2(Loop_Nest, int64_t, result, "result", Subgraph, graph, "graph")
 #undef RUNE_NODE_1
 #undef RUNE_NODE_2
 
-// Source nodes are what users and the front end may write; decompose_nodes turns them into core
-// nodes, and no later pass knows them.
+// Users and the front end may write source nodes. decompose_nodes turns them into core nodes, and
+// no later pass knows them.
 enum class Dialect : uint8_t { Source, Core };
 
 // RUNE_NODE(Kind, text, fewest operands, most operands (-1: any number), dialect)
@@ -300,7 +303,7 @@ enum class Dialect : uint8_t { Source, Core };
   RUNE_NODE(Update, "update", 2, 2, Source)                           \
   RUNE_NODE(Loop_Nest, "loop_nest", 0, -1, Core)
 
-// The text attribute of this key; null if there is none.
+// The text attribute with this key; null if there is none.
 const std::string* custom_source(const Custom& custom, const std::string& key);
 std::optional<int64_t> custom_reference(const Custom& custom);
 
@@ -324,7 +327,7 @@ using AnyNode = detail::Variant<void
 // clang-format on
 inline constexpr int kNumNodeKinds = std::variant_size_v<AnyNode>;
 
-// The fields of a node's kind. A class, so that node.cpp alone instantiates the copies, moves and
+// The attributes of a node. It is a class, so that only node.cpp instantiates the copies, moves and
 // comparisons of all kinds.
 struct Payload : AnyNode {
   using AnyNode::AnyNode;
@@ -348,7 +351,7 @@ RUNE_GRAPH_NODES(RUNE_NODE)
 #undef RUNE_NODE
 Dialect dialect_of_kind(NodeKind kind);
 
-// `case` labels of all source kinds, for a switch of a pass that only core nodes reach.
+// `case` labels of all source kinds, for a switch in a pass that gets only core nodes.
 #define RUNE_SOURCE_CASES RUNE_GRAPH_NODES(RUNE_CASE_OF_NODE)
 #define RUNE_CASE_OF_NODE(Name, text, least, most, dialect) RUNE_CASE_OF_##dialect(Name)
 #define RUNE_CASE_OF_Source(Name) case ::rune::graph::NodeKind::Name:
@@ -358,7 +361,7 @@ Dialect dialect_of_kind(NodeKind kind);
 struct Metadata {
   DType dtype = DType::Float32;
   Shape shape;
-  std::optional<std::string> device;  // absent: the program's
+  std::optional<std::string> device;  // absent for the program's device
   bool operator==(const Metadata&) const = default;
 };
 
@@ -378,10 +381,10 @@ struct Node {
   }
 };
 
-// A program: nodes in topological order and the values it returns. Its arguments are its
-// Placeholder nodes, by index; its symbolic variables are its Define_Var nodes. They,
-// Loop_Counters and Loop_Sizes come before all nodes whose shapes and attributes have sizes in
-// terms of them.
+// A program: nodes in topological order, and the values that it returns. Its arguments are its
+// Placeholder nodes, by index. Its symbolic variables are its Define_Var nodes. A Define_Var,
+// Loop_Counter or Loop_Size comes before all nodes with shapes or attributes that depend on its
+// variable.
 struct Graph {
   std::vector<Node> nodes;
   std::vector<Value> outputs;
@@ -390,16 +393,17 @@ struct Graph {
   size_t size() const { return nodes.size(); }
   // The Placeholder values, ordered by index.
   std::vector<Value> inputs() const;
-  // The variables whose values are given when the program runs: all but those that are only bound.
+  // The variables whose values are given when the program runs: all except those that are only
+  // operands of Bind.
   std::vector<SymVar> symbolic_vars() const;
   // The first Define_Var of this variable. Throws InternalError if there is none.
   Value definition(const SymVar& var) const;
 };
 
-// Bytes of all elements of the node's value, of as many as memory has room for.
+// The bytes of the node's value, with room for the largest sizes.
 int64_t bytes_of(const Node& node);
 
-// Whether the node's elements are computed: they are neither given nor constant.
+// Whether the node's elements are computed, so that they are neither arguments nor constants.
 bool is_computed(const Node& node);
 
 // The variable that a Define_Var, Loop_Counter or Loop_Size declares, or null.
@@ -410,7 +414,7 @@ inline size_t num_carried(const Node& end) {
   return end.inputs.size() / 2;
 }
 
-// For each node: the number of times that it is an operand of a live node or an output.
+// For each node, the number of times that it is an operand of a live node or an output.
 std::vector<uint32_t> count_uses(const Graph& graph);
 
 }  // namespace rune::graph

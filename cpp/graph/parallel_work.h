@@ -7,8 +7,8 @@
 
 namespace rune::graph {
 
-// How many elements of its operands each element of a reduction or contraction combines; 1 of
-// another node.
+// The number of operands' elements that each element of a reduction or contraction combines; 1 for
+// other nodes.
 double reduced_elements(const Graph& graph, const Node& node);
 
 // Whether a reduction of this shape has so many elements that it may be worth dividing.
@@ -21,9 +21,9 @@ bool leaves_device_idle(const Shape& from, const Shape& to, const Capabilities& 
 // The number of parts into which to split such a reduction on a device of many threads.
 int64_t parts_of_grid(const Capabilities& caps);
 
-// Whether workgroups may combine partial results by an atomic operation that the device has: only
-// on a device of many threads, and only where the order does not matter, as of integers, which
-// wrap, and of extremes. In sums of floats it does: their error would differ from run to run.
+// Whether workgroups may combine partial results by an atomic operation of the device. This is so
+// only on a device of many threads, and only if the order does not matter: for integers, which
+// wrap, and for extremes. The error of a sum of floats would differ from run to run.
 bool combines_atomically(ReduceOp op, DType dtype, const Capabilities& caps);
 
 // Whether a Scatter's updates run in parallel, by atomic operations: on a device of many threads

@@ -1,5 +1,6 @@
 // Segments: parts of a graph under construction that run before the whole graph is known. The front
-// end cuts a segment where it needs a value. Later segments read what earlier ones have stored.
+// end cuts a segment when it needs a value. Later segments read the values that earlier ones have
+// stored.
 #pragma once
 
 #include <string>
@@ -25,15 +26,15 @@ struct Segment {
   double numpy_ns = 0, compile_ns = 0;  // the sums of these estimates for the nodes
 };
 
-// Estimates NumPy's time for a node: for the call, for memory in the cache or beyond it, and for
+// Estimates NumPy's time for a node: the call, the accesses to memory or caches, and the
 // arithmetic.
 double numpy_ns(const Graph& graph, Value v);
-// Estimates roughly the time to compile a node that is like no other node.
+// A rough estimate of the time to compile a node that is like no other node.
 double compile_ns(const Graph& graph, Value v);
 
-// The segment that stores the `wanted` values, and the `live` values that later nodes may read. Of
-// a live movement the moved value is stored, unless the movement is wanted. `in_memory` are the
-// values that earlier segments have stored, and all Placeholders.
+// The segment that stores the `wanted` values, and the `live` values that later nodes may read. For
+// a live movement it stores the moved value, unless the movement itself is wanted. `in_memory` are
+// the values that earlier segments have stored, and all Placeholders.
 Segment cut_segment(const Graph& graph, const std::vector<Value>& wanted,
                     const std::vector<Value>& live, const ValueSet& in_memory);
 

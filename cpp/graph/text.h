@@ -20,9 +20,9 @@ std::string print(const Graph& graph);
 std::string print_node(const Graph& graph, Value v);
 // Throws UserError(Parse) with line and column. Types are parsed, not inferred: `verify` compares.
 Graph parse(std::string_view text);
-// The same, from a lexer that stands at `graph`; leaves it behind the closing brace.
+// The same, from a lexer that is at the word `graph`. Leaves it after the closing brace.
 Graph parse(text::Lexer& lexer);
-// A node's kind and attributes, as in print: `reduce_axis add axes=[1]`. Its sizes are in terms of
+// A node's kind and attributes, as in print: `reduce_axis add axes=[1]`. Its sizes may contain
 // these variables.
 Payload parse_payload(std::string_view text, const std::vector<SymVar>& vars);
 bool equal(const Graph& a, const Graph& b);

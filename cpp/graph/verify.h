@@ -8,10 +8,11 @@
 
 namespace rune::graph {
 
-// Every violation, each with the node's text: operands out of order or missing, wrong number of
-// operands, metadata that differs from what `infer` gives, placeholder indices not 0..n-1, outputs
-// that do not exist; in the core dialect, source nodes and complex values. Empty if the graph is
-// valid.
+// Returns every violation, each with the node's text; empty if the graph is valid:
+// - operands that are missing or out of order, or a wrong number of operands,
+// - metadata that differs from the result of `infer`,
+// - placeholder indices that are not 0..n-1, and outputs that do not exist,
+// - in the core dialect, source nodes and complex values.
 std::vector<std::string> verify(const Graph& graph, Dialect dialect = Dialect::Source);
 
 }  // namespace rune::graph

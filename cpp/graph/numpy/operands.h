@@ -1,9 +1,9 @@
 // Shared by all of NumPy's functions over graphs: operands, promotion of dtypes, broadcasting,
-// axes, and what a trace has found out about the values of its graph.
+// axes, and the facts that a trace has found about the values of its graph.
 //
 // Functions in this folder promote, broadcast, then build. They throw UserError with the kind of
-// the exception that NumPy raises for the same arguments, and UserError(Unsupported) for what NumPy
-// can do and a graph cannot.
+// the exception that NumPy raises for the same arguments. They throw UserError(Unsupported) for
+// operations that NumPy supports and a graph does not.
 #pragma once
 
 #include <complex>
@@ -60,8 +60,8 @@ struct Operand {
 };
 using Operands = std::vector<Operand>;
 
-// A condition on a Python scalar among the arguments, without which the graph would not give
-// NumPy's result. Each call checks it.
+// A condition on a Python scalar among the arguments. The graph gives NumPy's result only if it
+// holds. Each call checks it.
 struct ScalarGuard {
   enum class Check : uint8_t { FitsDtype, NonZero } check = Check::FitsDtype;
   int64_t input = 0;
@@ -96,14 +96,14 @@ struct IntegerRange {
   __int128 low = 0, high = 0;
 };
 
-// A number that is NumPy's, or an equal one of Python's of this kind: a loop computes it that may
-// have no iteration, or a condition selects it.
+// A number of which it is unsure whether it is NumPy's, or an equal one of Python's of this kind.
+// It comes from a loop that may have no iteration, or a condition selects it.
 struct Unsure {
   Kind kind{};
-  Value is_python;  // a 0-d bool: which one it is
+  Value is_python;  // a 0-d bool
 };
 
-// A Python integer that an open loop computes, and where ("file.py:12").
+// A Python integer that an open loop computes, and its place in the source ("file.py:12").
 struct LoopInteger {
   Value value;
   std::string location;
@@ -112,23 +112,22 @@ struct LoopInteger {
 // The number of holders of each value of a graph, by id.
 using Uses = std::unordered_map<uint32_t, int64_t>;
 
-// A graph under construction, and what its trace has found about the values.
+// A graph under construction, and the facts that its trace has found about the values.
 struct TracedGraph : Builder {
-  std::shared_ptr<Uses> uses;  // null if nobody asks which values are held
+  std::shared_ptr<Uses> uses;  // null if holders are not counted
   std::vector<ScalarGuard> guards;
-  // One for each read through traced indices that are not known to be in range, and each
-  // assumption.
+  // One for each read through traced indices that may be out of range, and for each assumption.
   std::vector<RunCheck> checks;
   CheckedIndices checked;
-  std::map<Value, std::pair<Dim, Dim>> ranges;  // the least and the greatest element, where known
+  std::map<Value, std::pair<Dim, Dim>> ranges;  // the known least and greatest elements
   // By node: the result of integer_range; nothing for a value of which nothing is known.
   std::unordered_map<uint32_t, std::optional<IntegerRange>> integer_ranges;
   std::map<Value, Unsure> unsure;
   std::set<Value> nonzero;             // values that are assumed not to be 0
   std::map<std::string, Value> sizes;  // made by define_size and begin_loop, by name
-  std::vector<LoopInteger> must_fit;   // integers that may leave 64 bits: see find_unbounded
-  // Whether the program may check, outside of loops, that Python integers keep within 64 bits; the
-  // locations in loops where it does; whether it does anywhere.
+  std::vector<LoopInteger> must_fit;   // integers that may not fit 64 bits: see find_unbounded
+  // Whether the program may check, outside of loops, that Python integers fit 64 bits; the
+  // locations in loops where it checks this; and whether it checks it anywhere.
   bool may_check_integers = false;
   std::set<std::string> checked_at;
   bool has_checked_integers = false;
@@ -137,7 +136,8 @@ struct TracedGraph : Builder {
   std::vector<Value> bound;     // Loop_Sizes
 };
 
-// These throw UserError(Unsupported) naming `op` where the sizes' bounds do not decide.
+// These throw UserError(Unsupported), naming `op`, if the sizes' bounds do not determine the
+// result.
 Dim smaller(const char* op, const Dim& a, const Dim& b);
 Dim larger(const char* op, const Dim& a, const Dim& b);
 // `value`, but not less than `low` and not more than `high`. If these conflict, `high` wins.
@@ -155,7 +155,7 @@ Operand input(TracedGraph& t, DType dtype, Shape shape, std::optional<Kind> weak
 Dim define_size(TracedGraph& t, std::string name, int64_t low, int64_t high);
 // A size as a Python int: a literal, or computed from what define_size declared.
 Operand size_value(TracedGraph& t, const Dim& size);
-// States that every element of x is in [low, high]: reads through it need no check then.
+// States that every element of x is in [low, high], so that reads through it need no check.
 void assume_range(TracedGraph& t, const Operand& x, const Dim& low, const Dim& high);
 
 // The shape and dtype of an operand. A literal has shape {} and the dtype that it has alone.
@@ -163,8 +163,8 @@ Shape shape_of(const TracedGraph& t, const Operand& x);
 DType dtype_of(const TracedGraph& t, const Operand& x);
 // The dtype in which a ufunc computes on these operands.
 DType result_type(const TracedGraph& t, const Operands& operands);
-// numpy.result_type. It differs from result_type(): bfloat16 has no common dtype with 16-bit dtypes
-// of another kind nor with wider integers, and a Python float beside it is float64.
+// numpy.result_type. It differs from result_type() for bfloat16, which has no common dtype with
+// 16-bit dtypes of another kind nor with wider integers, and gives float64 with a Python float.
 DType common_type(const TracedGraph& t, const char* op, const Operands& operands);
 // The dtype in which NumPy's float-only loops compute on these operands.
 DType float_type(const TracedGraph& t, const Operands& operands);

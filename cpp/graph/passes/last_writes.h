@@ -13,8 +13,7 @@ namespace rune::graph {
 // The boxes that one Update writes in all iterations together. No element is written twice.
 struct Boxes {
   Value all;                 // the value of each element
-  Value written;             // whether an element is written, of the shape of `all`; or no value,
-                             // if all are
+  Value written;             // by element of `all`: whether it is written; no value if all are
   std::vector<Dim> offsets;  // of `all` in the array
   // The iterations lie along this axis. Each has `size` elements of it.
   int64_t axis = 0, size = 1;
@@ -22,8 +21,8 @@ struct Boxes {
   Dim count;
 };
 
-// `part` has the axis of iterations and holds what the update writes. Nothing if the boxes fill too
-// little of the memory between them, or have no fixed place in `part`.
+// `part` has the axis of iterations and the values that the update writes. Nothing if the boxes
+// fill too little of the memory between them, or have no fixed place in `part`.
 std::optional<Boxes> boxes_of_all(Builder& builder, const Graph& graph,
                                   const Iterations& iterations, const Write& write,
                                   const Lifted& part);
@@ -31,8 +30,8 @@ std::optional<Boxes> boxes_of_all(Builder& builder, const Graph& graph,
 // The target after the writes.
 Value write_boxes(Builder& builder, const Boxes& boxes, Value target);
 
-// The target after iterations that do all writes, in order. The last write of the last iteration
-// that writes an element counts. Nothing if sizes are symbolic, if an iteration has several
+// The target after iterations that each do all writes, in order. An element gets the last write of
+// the last iteration that writes it. Nothing if sizes are symbolic, if an iteration has several
 // elements of an axis, or if the boxes are small parts of the target.
 std::optional<Value> write_last(Builder& builder, std::vector<Boxes> writes, Value target);
 

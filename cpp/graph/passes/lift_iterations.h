@@ -1,4 +1,4 @@
-// Lifts the values of a loop's body: computes them for all iterations together, along a further
+// Lifts the values of a loop's body: computes them for all iterations together, along an additional
 // axis.
 #pragma once
 
@@ -16,8 +16,8 @@ namespace rune::graph {
 // user, with which it shares a kernel.
 inline constexpr int64_t kMostElements = 1 << 27;
 
-// An axis whose size the counter decides. Its elements in an iteration are [low, high) of the axis
-// of the lifted value. If `is_uniform`, that axis has one element, which stands for all of them.
+// An axis whose size depends on the counter. Its elements in an iteration are [low, high) of the
+// axis of the lifted value. If `is_uniform`, all are equal, and that axis has only one element.
 struct Window {
   Dim low, high;
   bool is_uniform = false;
@@ -25,7 +25,7 @@ struct Window {
 
 struct Lifted {
   Value value;
-  bool by_iteration = false;  // whether it has a further first axis, the axis of iterations
+  bool by_iteration = false;  // whether it has an additional first axis, the axis of iterations
   std::vector<std::optional<Window>> windows;  // by axis of the value in the body
 
   bool has_windows() const;
@@ -34,12 +34,12 @@ struct Lifted {
 // Builds the lifted values. Elements outside of the windows are computed, but not used.
 class Lifter {
  public:
-  // `map` has the values of the builder's graph that stand for the nodes outside of the loop.
+  // `map` has the values in the builder's graph of the nodes outside of the loop.
   Lifter(const Graph& graph, const LoopTree::Loop& loop, const Iterations& iterations,
          Builder& builder, const std::vector<Value>& map);
   virtual ~Lifter() = default;
 
-  // Nothing if the value cannot be computed for all iterations together.
+  // The lifted value of `v`; nothing if it cannot be computed for all iterations together.
   std::optional<Lifted> lift(Value v);
   // The value with the axis of iterations.
   Value by_iteration(const Lifted& lifted);
@@ -47,12 +47,12 @@ class Lifter {
  protected:
   bool is_member(Value v) const { return members_.contains(v.id); }
   const std::set<uint32_t>& members() const { return members_; }
-  // The node is a Shrink.
+  // Lifts a Shrink.
   virtual std::optional<Lifted> lift_part(const Node& node);
   std::optional<Lifted> lift_shrink(const Shrink& shrink, Lifted lifted);
   std::optional<Lifted> lift_contract(const Contract& contract, const Lifted& a, const Lifted& b);
   const Dim& trip() const { return iterations_.count; }
-  // Of a lifted value: its axis of the body's axis, and its size there.
+  // The axis of a lifted value for an axis of the value in the body, and its size.
   static int64_t axis_of(const Lifted& lifted, int64_t axis) {
     return axis + (lifted.by_iteration ? 1 : 0);
   }

@@ -14,7 +14,7 @@
 
 namespace rune::graph {
 
-// How the loop of a block carries what the original loop carries as number k.
+// How the loop of a block carries a carried value of the original loop.
 enum class Carried {
   Common,  // it has no rows: each block computes it
   Block,   // an iteration replaces it: the loop of a block carries the rows of the block
@@ -28,7 +28,8 @@ struct CarriedRows {
   std::set<Value> whole;
 };
 
-// Nothing if a block would change rows of other blocks, or no rows.
+// How to carry the values if the rows of this group become blocks. Nothing if a block would change
+// rows of other blocks, or no rows.
 std::optional<CarriedRows> carried_rows(const Graph& graph, const LoopTree& tree,
                                         const LoopTree::Loop& loop, const RowAxes& axes,
                                         size_t group);
@@ -42,15 +43,14 @@ struct GroupBlocks {
 // Builds the loops over blocks, and loops for the rows that fill no block.
 class LoopBlocks {
  public:
-  // There is a loop over the blocks of each of these groups, the outermost first; `carried` is
-  // equal for all of them. `map` has the values of the builder's graph that stand for the nodes
-  // outside of the loop.
+  // Builds a loop over the blocks of each of these groups, the outermost first. `carried` is equal
+  // for all of them. `map` has the values in the builder's graph of the nodes outside of the loop.
   LoopBlocks(const Graph& graph, const LoopTree::Loop& loop, const RowAxes& axes,
              std::vector<GroupBlocks> groups, CarriedRows carried, Builder& builder,
              const std::vector<Value>& map);
 
-  // The results are what the original loop carries at its end, by index; no value for what is not
-  // used. `taken` are the names of variables; new names are added.
+  // Builds the loops. Returns the values that the original loop carries at its end, by index, with
+  // no value for those that are unused. `taken` are the names of variables. Adds new names to it.
   std::vector<Value> run(std::set<std::string>& taken);
 
  private:
@@ -79,7 +79,7 @@ class LoopBlocks {
   std::vector<Dim> offsets_of(Value v) const;
   bool is_row(const RowAxes::Place& place) const { return blocks_.contains(place.group); }
   bool is_whole(Value v) const { return !blocks_.empty() && carried_.whole.contains(v); }
-  // Whether the loop of this end carries the whole array as number k.
+  // Whether carried value number k of the loop with this end is a whole array.
   bool is_whole_carry(Value end, size_t k) const {
     return !blocks_.empty() && whole_carries_.contains({end, k});
   }
@@ -98,18 +98,18 @@ class LoopBlocks {
   const CarriedRows carried_;
   Builder& builder_;
   const std::vector<Value>& map_;
-  std::map<Value, Value> ends_;  // by counter, of all loops
+  std::map<Value, Value> ends_;  // the End_Loop of each loop, by counter
   std::set<std::pair<Value, size_t>> whole_carries_;
-  std::set<std::string> variables_;  // that the body declares
+  std::set<std::string> variables_;  // the variables that the body declares
   std::map<std::string, Value> declarations_;
 
-  // Of the loop that is built now.
+  // The state of the loop that is built now.
   std::set<uint32_t> live_;
   std::map<Value, std::set<size_t>> live_carries_;  // by End_Loop
-  std::map<size_t, Block> blocks_;                  // by group; none: all rows
+  std::map<size_t, Block> blocks_;                  // by group; empty if it has all rows
   std::string suffix_;                              // of its variables
-  std::map<uint32_t, Value> built_, wholes_;        // `wholes_`: of those the block is built_
-  std::map<size_t, Value> initial_;                 // of the outermost loop
+  std::map<uint32_t, Value> built_, wholes_;  // whole arrays are in wholes_, their blocks in built_
+  std::map<size_t, Value> initial_;           // of the outermost loop
 };
 
 }  // namespace rune::graph

@@ -13,10 +13,10 @@ struct BlockChoice {
   CarriedRows carried;
 };
 
-// The choice for a loop, on cores for one in no other loop. Nothing if the loop stays as it is: it
-// has no rows or little work, its blocks would repeat much of the work, or its iterations can be
-// shared as they are. On a grid a block is one row of every group that has rows: a thread runs the
-// loop on it, if that takes less time than the launches of each iteration.
+// The choice for a loop; on cores, for an outermost one. Nothing if the loop stays unchanged: it
+// has no rows or little work, its blocks would repeat much of the work, or cores can share its
+// iterations without blocks. On a grid, a block is one row of every group that has rows. A thread
+// runs the loop on it, if that takes less time than the launches of each iteration.
 std::optional<BlockChoice> choose_blocks(const Graph& graph, const LoopTree& tree,
                                          const LoopTree::Loop& loop, const RowAxes& axes,
                                          const Capabilities& caps);

@@ -13,67 +13,67 @@ namespace rune::graph {
 
 // Replaces each complex value by two real ones. It runs first, because no other pass knows complex
 // numbers.
-// - A complex argument or output, and a complex operand or result of a function of the host,
-//   becomes an array in the same memory with a further last axis of the two parts.
+// - A complex argument or output, and a complex operand or result of a host call, becomes an array
+//   in the same memory with an additional last axis of the two parts.
 // - A Contract becomes one Contract of real numbers.
 // - Complex, Real and Imag nodes disappear.
 // - Every other node on complex values becomes one node for each part.
 // Throws UserError(Unsupported) for a Custom or Bitcast of complex values. Linear.
 Graph split_complex(const Graph& graph);
 
-// Takes contractions out of loops. An iteration multiplies a row of one array, which the counter
-// selects, by another array, or by a part of it that grows or shrinks with the counter. If the loop
-// changes neither array, one contraction before the loop computes the results of all iterations,
-// and an iteration reads its part. The pass does so only if that reads less memory, at least 40 %
-// of the results are used, and there are not many more results than elements of the operands. It
-// runs before form_loops, after which there are no loops.
+// Takes contractions out of loops. It looks for iterations that multiply a row of one array, which
+// the counter selects, by another array or by a part of it that grows or shrinks with the counter.
+// If the loop changes neither array, one contraction before the loop computes the results of all
+// iterations, and an iteration reads its part. The pass does so only if that reads less memory, at
+// least 40 % of the results are used, and there are not many more results than elements of the
+// operands. It runs before form_loops, after which there are no loops.
 Graph hoist_contractions(Graph graph);
 
-// Where all that makes the iterations of an outermost loop depend on one another is a number that
-// the loop carries from the first iteration that has one, as the check of an index does, the loop
-// stores the numbers of all iterations, and the first one is found after the loop. Iterations can
-// then run side by side. On a grid only. It runs before batch_iterations and form_loops, which use
-// that.
+// Removes a dependence between the iterations of an outermost loop, on a grid only. A loop may
+// carry a number from the first iteration that has one, as the check of an index does. If nothing
+// else makes its iterations depend on each other, the loop stores the numbers of all iterations
+// instead, and the first one is found after the loop. The iterations can then run side by side. It
+// runs before batch_iterations and form_loops, which make use of this.
 Graph collect_first_values(Graph graph, const Capabilities& caps);
 
-// Turns the iterations of a loop into elements of a further axis, if no iteration depends on an
+// Turns the iterations of a loop into elements of an additional axis, if no iteration depends on an
 // earlier one. Threads then compute all iterations side by side. A convolution written as loops
-// over its results becomes one reduction of windows; the copy of a triangle becomes one kernel.
+// over its results becomes one reduction of windows. The copy of a triangle becomes one kernel.
 // - Each iteration must write boxes of its own in the arrays that the loop carries. The boxes lie
-//   side by side along one axis. The counter may decide their limits along other axes; a mask then
-//   says what an iteration writes.
-// - Of these arrays an iteration may read only what it writes itself, and what no earlier iteration
-//   has written.
-// - A loop stays if a node of its body cannot be expressed for all iterations together.
-// - On cores a loop stays if a single iteration fills vectors.
+//   side by side along one axis. Their limits along other axes may depend on the counter; a mask
+//   then tells which elements an iteration writes.
+// - In these arrays, an iteration may read only elements that it writes itself, and elements that
+//   no earlier iteration has written.
+// - A loop stays if a node of its body cannot be computed for all iterations together.
+// - On cores, a loop stays if a single iteration fills vectors.
 // It runs before form_loops, after which there are no loops.
 Graph batch_iterations(Graph graph, const Capabilities& caps);
 
-// Puts a loop over blocks of rows around an outermost loop whose iterations do not mix the rows of
-// what it carries: a simulation of many paths, a filter along the first axis of many columns. The
-// iterations then find a block in a core's first cache, and cores share the blocks. Rows that fill
-// no block have a loop of their own, and so have carried values without rows. On cores only. It
-// runs before form_loops, after which there are no loops.
+// Puts a loop over blocks of rows around an outermost loop, if its iterations do not mix the rows
+// of the carried values: a simulation of many paths, or a filter along the first axis of many
+// columns. The iterations then find a block in a core's first cache, and cores share the blocks.
+// Rows that fill no block have a loop of their own, and so have carried values without rows. On
+// cores only. It runs before form_loops, after which there are no loops.
 Graph block_loops(Graph graph, const Capabilities& caps);
 
 // Turns an outermost loop into a Loop_Nest or into its iterations, one after the other. On cores it
 // becomes a Loop_Nest if it contains loops or its iterations are short. Updates outside of
 // Loop_Nests become selections by masks. The range of a loop may depend on the counters of other
-// loops, and on nothing else that is known only when a program runs. Throws InternalError for a
-// range in terms of a Define_Var.
+// loops, but on nothing else that is known only when a program runs. Throws InternalError for a
+// range that depends on a Define_Var.
 Graph form_loops(const Graph& graph, const Capabilities& caps);
 
 // Replaces writes by values: Assign and Buffer nodes become selections by masks.
 //
-// A Buffer, an argument or another value that an Assign writes, directly or through movement, is a
-// place. A node that reads the place, or a movement of it, sees the written elements if it comes
+// A place is a Buffer, an argument or another value to which an Assign writes, directly or through
+// movement. A node that reads the place, or a movement of it, sees the written elements if it comes
 // after the Assign in the graph's order. Outputs come last. The result of an Assign is a value,
-// which later writes do not change; as the target of another Assign it stands for its place. An
+// which later writes do not change. If it is the target of another Assign, its place is written. An
 // Assign that neither an output nor a Sink reaches writes nothing. The memory of arguments is never
-// written: the new contents are values.
+// written, since the new contents are values.
 //
-// Throws what check_devices throws; UserError(Unsupported) for a write through Expand or View;
-// UserError(Value) for a Buffer that is read before it is fully assigned.
+// Throws as check_devices does. Throws UserError(Unsupported) for a write through Expand or View,
+// and UserError(Value) for a Buffer that is read before it is fully assigned.
 Graph functionalize(const Graph& graph, const std::string& device);
 
 // Throws UserError(Unsupported) for a value on a device of another kind than the program's.
@@ -97,35 +97,38 @@ Graph place_on_devices(Graph graph, const std::string& device);
 //   Bind, Unique         the constant
 //   Kernel               Contiguous
 //   Detach, Contiguous_Backward, Fuse, Unroll, Noop of an operand: the operand
-//   Device, Noop         as operands: an array without elements, of the dtype and shape that they
-//                        infer. A Sink as an operand becomes the same, and stays beside it
+//   Device, Noop         as operands: an array without elements, of the dtype and shape that
+//                        inference gives. A Sink as an operand also becomes this, and the Sink
+//                        itself stays
 // It also makes core nodes simpler:
-//   Custom               the same with the source for this target only; without one, a call to its
-//                        reference. `languages` are those of the target (Capabilities::languages)
-//   Scatter              a Scatter with indices of one dimension; nothing if it does nothing
-//   Scan                 of one element, or of none: arithmetic
-//   Gather               of a source without elements: an array without elements
-// It runs after place_on_devices. Throws UserError(Unsupported) for a Custom with neither a source
-// in one of the languages nor a reference; UserError(Value) for a Custom whose operands have other
-// shapes than its result, and for a call with two lists of operands; UserError(Index) for a Gather
-// of elements from a source without elements.
+//   Custom               the same, with the source for this target only; if there is none, a call
+//                        to its reference. `languages` are the target's (Capabilities::languages)
+//   Scatter              a Scatter with indices of one dimension; the target if nothing is written
+//   Scan                 arithmetic, if it has one element or none
+//   Gather               an array without elements, if the source has none
+// It runs after place_on_devices. Throws
+// - UserError(Unsupported) for a Custom with neither a source in one of the languages nor a
+//   reference,
+// - UserError(Value) for a Custom whose operands have other shapes than its result, and for a host
+//   call with two lists of operands,
+// - UserError(Index) for a Gather of elements from a source without elements.
 using Languages = std::vector<std::string>;
 Graph decompose_nodes(const Graph& graph, const std::string& device, const Languages& languages);
 
-// --- Less to compute. These and all later passes take core nodes only.
+// --- Simplification. These passes and all later ones take core nodes only.
 
 // Computes nodes that do not depend on arguments, by the reference evaluation of alu/eval.h:
 // - elementwise operations, Cast and Bitcast of constants of one value, which become such a
 //   constant (Builder::full), and of Vconsts, which become a Vconst;
 // - movement of a constant of one value, and a Cat of equal ones;
 // - the reductions Max and Min of a constant of one value, and the sum of integers.
-// It drops nodes that nothing uses afterwards. Linear.
+// Afterwards it drops the nodes that are unused. Linear.
 Graph fold_constants(const Graph& graph);
 
 // Applies algebraic rules until none applies, then drops nodes that nothing uses. Every rule is
-// exact: equal bits for NaN, infinities, -0.0 and integers that wrap (of NaN, only that it is one);
-// sums and products may be reordered across reductions only. The rules are listed in rules_*.cpp
-// by the kind of their root. Near-linear: each sweep is, and a graph takes a few.
+// exact: it gives equal bits for infinities, -0.0 and integers that wrap, and NaN for NaN. Only
+// reductions may have their sums and products reordered. The rules are listed in rules_*.cpp by the
+// kind of their root. Near-linear: each sweep is linear, and a graph takes a few.
 Graph simplify(const Graph& graph);
 
 // Merges nodes with the same payload, operands and metadata into the first of them. Operands of
@@ -134,15 +137,15 @@ Graph eliminate_common_subexpressions(const Graph& graph);
 
 // Drops the nodes that neither an output nor a Sink reaches, and renumbers the rest in order.
 // Placeholders stay, since they are the program's arguments. A write whose Assign is not reached is
-// dropped too: what must happen has to be an output or an operand of a Sink. Linear.
+// dropped as well; a write that must happen has to be an output or an operand of a Sink. Linear.
 Graph eliminate_dead_code(const Graph& graph);
 
 // --- Work for the whole device.
 
 // Splits long scans with too few lines to keep the device busy into blocks along their axis. It
 // reduces each block, scans the results, and scans the blocks beginning with these values. A sum of
-// floats is then rounded differently from one that runs from end to end; the bound on its error is
-// smaller. If only -0.0 came before a block, the block begins with 0.0.
+// floats is then rounded differently than without blocks; the bound on its error is smaller. If
+// only -0.0 came before a block, the block begins with 0.0.
 Graph split_scans(Graph graph, const Capabilities& caps);
 
 // Splits long Scatters that combine, if the target is small beside the updates. Each of several
@@ -151,23 +154,23 @@ Graph split_scans(Graph graph, const Capabilities& caps);
 // device and not on the number of threads.
 Graph split_scatters(Graph graph, const Capabilities& caps);
 
-// Splits contractions with long sums: products of parts of the sums are stored and then added up.
-// On a grid it splits contractions whose result has too few blocks for all workgroups; on cores,
-// long dot products. On a grid a vector times a matrix whose sums go down the rows becomes a
+// Splits contractions with long sums: partial sums are stored and then added up. On a grid, it
+// splits contractions whose result has too few blocks for all workgroups; on cores, long dot
+// products. On a grid, the product of a vector and a matrix whose sums go down the rows becomes a
 // reduction of products, which split_reductions splits.
 Graph split_contractions(Graph graph, const Capabilities& caps);
 
-// Computes two reductions of which the second depends on the first in one pass over memory: sums of
-// exp(x - max x), of x - c and of (x - c)^2, where c depends on the sum of x. If x does not stay in
-// the cache between the two, both are computed for parts that do, and the results are merged: by a
-// factor between exponentials, and by the identity of moments. Maxima stay the same; sums of x are
-// added in another order. On a device of many threads the parts are those of its workgroups.
+// Computes two reductions in one pass over memory, although the second depends on the first: sums
+// of exp(x - max x), of x - c and of (x - c)^2, where c depends on the sum of x. If x does not stay
+// in the cache between the two, both are computed for parts of x that do. The results are merged by
+// a factor between exponentials, or by the identity of moments. Maxima stay the same. Sums of x are
+// added in another order. On a device of many threads, each workgroup has a part.
 Graph form_online_reductions(Graph graph, const Capabilities& caps);
 
 // Splits long reductions with too few results to keep the device busy. Partial results are stored
 // and reduced by a second kernel, or workgroups combine them by atomic operations. On cores it also
-// splits reductions of long rows element by element, into strips of a few rows that are read side
-// by side.
+// splits elementwise reductions of long rows into strips of a few rows, which are read side by
+// side.
 Graph split_reductions(Graph graph, const Capabilities& caps);
 
 // Turns a Cat of many operands into a Cat of Cats.
@@ -177,8 +180,8 @@ Graph nest_long_cats(Graph graph);
 
 // Gives every output a buffer of its own. An output that is an argument, a constant or an earlier
 // output becomes a copy. A reshape of a computed value is dropped, because the buffer is the same.
-// Constants that functions of the host read are stored. The operands of a contraction become two
-// values if they are one. Merging equal nodes afterwards would undo this.
+// Constants that host calls read are stored. If both operands of a contraction are the same value,
+// they become two values. Merging equal nodes afterwards would undo this.
 Graph materialize_outputs(Graph graph);
 
 }  // namespace rune::graph

@@ -17,9 +17,8 @@ bool any_node(const Graph& graph, F&& holds) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), holds);
 }
 
-// Replaces the movement of a constant by a constant of the moved shape. No value if the node is
-// something else, or has the form of Builder::full already. Padding is 0, so only zeros may be
-// padded.
+// The constant that replaces a movement of a constant. No value if the node is something else, or
+// is already in the form of Builder::full. Padding is 0, so only zeros may be padded.
 Value moved_splat(Builder& builder, const Node& node);
 
 // The value that `v` is a reshape of, or `v`.
@@ -31,8 +30,8 @@ Value split_axis(Builder& builder, Value x, int64_t axis, int64_t parts);
 // A divisor of n near `wanted` (from half of it to four times), nearest first.
 std::optional<int64_t> divisor_near(int64_t n, int64_t wanted);
 
-// A divisor of n near `wanted`, or where there is none, the number of parts from `wanted` to twice
-// that which leave the least of n over.
+// A divisor of n near `wanted`. If there is none, the number of parts from `wanted` to twice
+// `wanted` with the least remainder.
 int64_t parts_near(int64_t n, int64_t wanted);
 
 // Rebuilds a graph. `replace(builder, id, node, inputs)` returns the value of the new graph that

@@ -12,9 +12,9 @@
 namespace rune::graph {
 
 // Joins axes of the values of a loop's body into groups. A row is a position along a group: element
-// i of an axis is in row i + shift. Along the axes of a group, an element depends on elements of
-// its own row only. A value from outside of the loop has axes for each of its uses, because each
-// use may read other rows of it.
+// i of an axis is in row i + shift. Along the axes of a group, an element depends only on elements
+// of its own row. A value from outside of the loop has separate axes for each of its uses, because
+// each use may read other rows of it.
 class RowAxes {
  public:
   // `loop` is in no other loop.
@@ -24,9 +24,9 @@ class RowAxes {
     size_t group = 0;
     int64_t shift = 0;
   };
-  // Of a value of the body.
+  // The place of an axis of a value of the body.
   Place of(Value v, size_t axis) const { return find(values_.at(v.id) + axis); }
-  // Of operand number `input` of a node of the body.
+  // The place of an axis of operand number `input` of a node of the body.
   Place of_operand(uint32_t user, size_t input, size_t axis) const;
   // The axis of the value that is in the group, if there is one.
   std::optional<size_t> axis_in(Value v, size_t group) const;
@@ -71,7 +71,7 @@ class RowAxes {
   const Graph& graph_;
   std::vector<uint32_t> body_;
   std::map<uint32_t, size_t> values_;  // the first axis of each value of the body
-  std::map<std::pair<uint32_t, size_t>, size_t> others_;  // of each use of another value
+  std::map<std::pair<uint32_t, size_t>, size_t> others_;  // that of each use of another value
   std::vector<Axis> axes_;
   std::map<size_t, std::pair<int64_t, int64_t>> rows_;
   bool is_known_ = true;

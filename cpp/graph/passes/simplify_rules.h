@@ -8,7 +8,7 @@
 
 namespace rune::graph {
 
-// Builds the simplified graph; what a rule builds is simplified as well.
+// Builds the simplified graph. Nodes that a rule builds are simplified as well.
 class Simplifier {
  public:
   explicit Simplifier(Builder& out) : out_(out) {}

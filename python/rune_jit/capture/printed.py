@@ -1,5 +1,5 @@
-"""What a function prints that is one program. Its values are results of the program, and Python
-prints them when it has run:
+"""Prints the output of a function that is one program. The printed values are results of the
+program, and Python prints them after the program has run:
 
     for i in range(n):                          for i in range(n):
         if i % 100 == 0:                            if i % 100 == 0:
@@ -8,7 +8,7 @@ prints them when it has run:
                                                 for v0, v1 in values:
                                                     print(f"{v0}: {v1:.3f}")
 
-Each statement that a trace meets has a list, which the loops around it make longer
+Each statement that a trace meets has a list, to which the loops around it append
 (loops/appends.py)."""
 
 from __future__ import annotations

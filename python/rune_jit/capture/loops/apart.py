@@ -95,7 +95,7 @@ class LoopApart:
         # Calls that may call functions of Python's library, and the functions that they do call.
         self._of_library = calls_of(loop.original) if loop.original is not None else []
         self._called: tuple[str | None, ...] = ()
-        self._dicts: dict[str, type] = {}  # the dicts and sets that the loop makes longer
+        self._dicts: dict[str, type] = {}  # the dicts and sets that the loop adds items to
         self._shared: SharedArrays | None = None
         self._use(loop)
 

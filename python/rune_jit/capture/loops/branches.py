@@ -312,9 +312,9 @@ def _select(trace: Trace, loops: Loops, name: str, holds: Any, a: Any, b: Any) -
 
 
 def _selected(trace: Trace, holds: Any, a: Any, b: Any, may_mix: bool = False) -> Tracer | None:
-    """`a` if `holds`, else `b`: numbers or arrays. None if their types cannot be joined. If one is
-    Python's number and the other one NumPy's, the result is marked as one of either kind. With
-    `may_mix`, so is that of an int and a float of Python's."""
+    """`a` if `holds`, else `b`: numbers or arrays. None if they have no common type. The result is
+    marked as unsure if one is Python's number and the other one NumPy's, and, with `may_mix`, if
+    one is Python's int and the other one Python's float."""
     builder = trace.builder
     is_one_kind, unsure = _common_kind(trace, a, b, may_mix)
     if not is_one_kind:

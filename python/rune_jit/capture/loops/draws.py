@@ -131,8 +131,8 @@ class Draws:
         return any(map(self._is_draw, walk(x)))
 
     def _in_order(self, x: ast.AST) -> Iterator[ast.Call]:
-        """The draws in an expression, in the order of their evaluation. Raises Unsuitable if a
-        condition decides about one of them, or if the order is not known."""
+        """The draws in an expression, in the order of their evaluation. Raises Unsuitable if one of
+        them is evaluated under a condition, or if the order is not known."""
         children = list(ast.iter_child_nodes(x))
         always = children
         if isinstance(x, ast.BoolOp):

@@ -1,7 +1,8 @@
 """Lists whose final length depends on data: a compiled loop appends to them under a condition, or
 the number of its iterations depends on data. The program represents such a list, called a growing
 list, by arrays of a fixed number of rows and a count of the filled rows. After the run the rows
-become items of the list. A loop that is a function of its own (apart.py) uses such lists so:
+become items of the list. A growing list that the loop also reads is called a stack (reading.py). A
+loop that runs apart (apart.py) uses growing lists so:
 
     for i in range(n):                      out = growing(7, "out")
         if x[i] > 0:                        for i in range(n):
@@ -42,7 +43,7 @@ class Rows(NamedTuple):
 
     kind: str  # "Python's", "NumPy's", "unsure" or "array"
     values: Any
-    pythons: Any = None  # of unsure numbers: which of them are Python's
+    pythons: Any = None  # for the kind "unsure": whether a number is Python's
 
 
 class Filled(NamedTuple):
@@ -50,7 +51,7 @@ class Filled(NamedTuple):
 
     count: Any
     items: Any  # Rows, or a tuple or list of such
-    first: Any = 0  # the loop has removed the rows before it
+    first: Any = 0  # (the loop has removed the rows before it)
 
 
 class Capacity:
@@ -61,7 +62,7 @@ class Capacity:
         self.learned = 0  # rows that earlier calls needed
         self.last = 0  # rows in the last program
         self.before = 0  # length of the list before a loop that runs without a program
-        self.likely = _FIRST_ROWS  # rows that few stacks exceed
+        self.likely = _FIRST_ROWS  # an estimate of a stack's rows, for the first program
         self._without = 0  # number of calls in a row in which no program ran
 
     def note_program(self) -> None:
@@ -70,7 +71,7 @@ class Capacity:
     def note(self, count: int, is_decided: bool) -> None:
         """Records that a list grew by `count` items in a call without a program. `is_decided`: no
         program ran because NumPy is faster."""
-        if self.is_stack:  # at times it may have been longer than at the end
+        if self.is_stack:  # (it may have been longer than at the end)
             self._without += 1
             if self._without > _MOST_WITHOUT and self.last > 0 and not is_decided:
                 self.learned = max(self.learned, min(8 * self.last, _MOST_ROWS))
@@ -103,7 +104,7 @@ def growing_lists(lists: Lists) -> Iterator[None]:
 
 
 def growing(name: str) -> Any:
-    """The list `name` of the running loop; while the loop is traced, an empty list in its place."""
+    """The list `name` of the running loop. While the loop is traced, an empty list replaces it."""
     return in_place_of(name, Growing)
 
 
@@ -192,8 +193,8 @@ def _items(of: Any, filled: slice) -> list[Any]:
 class Leaf(NamedTuple):
     """The kind of one part of each item: numbers or arrays."""
 
-    kinds: Kinds | None  # of numbers
-    dtype: Any = None  # of arrays
+    kinds: Kinds | None  # the kinds of numbers; None for arrays
+    dtype: Any = None  # the dtype of arrays
     shape: tuple[int, ...] = ()
 
 
@@ -201,8 +202,8 @@ class Plan:
     """The facts about a list that earlier traces of the loop have found."""
 
     def __init__(self) -> None:
-        self.sites: dict[Any, int] = {}  # by place that appends: the most times that it does so
-        self.structure: Any = None  # of an item
+        self.sites: dict[Any, int] = {}  # by place that appends: how often it appends at most
+        self.structure: Any = None  # the structure of an item (taken_apart)
         self.leaves: list[Leaf] | None = None
         self.is_refused = False
         self.is_guess = False  # no value of a dict is known yet; they are assumed to be integers
@@ -280,7 +281,7 @@ class Growing:
         replaces another one). Raises LoopRefused, which restarts the trace, if this was news."""
         plan = self._plan
         assert plan is not None
-        # (Iterations that run apart are not counted.)
+        # (For peeled iterations, the count is not known.)
         times = 1 if len(self._loops.open) == len(self._loops.within) > 0 else 2**50
         for body in self._loops.open:
             low, high = (x if type(x) is int else 0 for x in (body.counter.low, body.counter.high))
@@ -355,7 +356,8 @@ class Growing:
 
 
 def taken_apart(value: Any, leaves: list[Any]) -> Any:
-    """Returns the structure of nested tuples and lists, and appends their leaves to `leaves`."""
+    """Returns the structure of a value of nested tuples and lists. Appends its leaves to
+    `leaves`."""
     if type(value) in (tuple, list):
         return (type(value), *[taken_apart(x, leaves) for x in value])
     leaves.append(value)
@@ -363,6 +365,7 @@ def taken_apart(value: Any, leaves: list[Any]) -> Any:
 
 
 def put_together(structure: Any, rows: Iterator[Rows]) -> Any:
+    """A value with this structure and with the leaves `rows`: the inverse of `taken_apart`."""
     if structure is None:
         return next(rows)
     return structure[0]([put_together(x, rows) for x in structure[1:]])
@@ -382,6 +385,7 @@ def _is_unsure(leaf: Leaf) -> bool:
 
 
 def kind_of_rows(leaf: Leaf) -> str:
+    """The kind of the Rows for a leaf."""
     if leaf.kinds is None:
         return "array"
     if _is_unsure(leaf):

@@ -37,7 +37,7 @@ _MOST = 2**31
 
 
 def stack(name: str, initial: tuple[Any, ...], size: int) -> Any:
-    """The list `name` of the running loop; while the loop is traced, an empty list in its place.
+    """The list `name` of the running loop. While the loop is traced, an empty list replaces it.
     `initial` has its items, each a tuple of `size` numbers, or one number if `size` is 0."""
     return in_place_of(name, functools.partial(Stack, initial=initial, size=size))
 
@@ -92,7 +92,8 @@ class Stack(Growing):
         return super()._kind(x)
 
     def _parts(self, value: Any) -> tuple[Any, list[Any]]:
-        """The structure of an item and its numbers. Refuses other values."""
+        """The structure of an item, and its numbers. Refuses a value that is no number or tuple of
+        numbers."""
         parts: list[Any] = []
         structure = taken_apart(value, parts)
         are_atoms = structure is None or structure == (tuple, *[None] * len(parts))
@@ -131,8 +132,7 @@ class Stack(Growing):
         return self._of("subtract", self._now(self._count), self._now(self._first))
 
     def _at(self, position: Any, holds: Any) -> Tracer:
-        """The row at a position. Unless `holds`, the loop fails: the row is then out of bounds,
-        which ends the loop."""
+        """The row at a position. Unless `holds`, the program fails, with a row out of bounds."""
         failed = self._of("logical_or", self._now(self._failed), self._of("logical_not", holds))
         self._set(self._failed, failed)
         made = self._trace.builder.select(holds, position, self._room + 1)
@@ -150,7 +150,7 @@ class Stack(Growing):
         self._set(self._count, self._of("add", position, 1))
 
     def push(self, value: Any) -> None:
-        """Appends a value. The code that calls it may do so any number of times."""
+        """Appends a value, for code that may do so any number of times."""
         assert self._plan is not None
         if "called" not in self._plan.sites:
             self._plan.sites["called"] = 2**50
@@ -158,7 +158,8 @@ class Stack(Growing):
         self.append(value, None)
 
     def less(self, a: Any, b: Any) -> Tracer:
-        """a < b. Fails for tuples with NaN: Python compares their items by identity first."""
+        """a < b. For tuples with NaN the program fails, since Python compares items by identity
+        first."""
         operands = [[self._trace.operand(x) for x in self._parts(y)[1]] for y in (a, b)]
         pairs = [
             tuple(map(self._trace.builder.value, pair)) for pair in zip(*operands, strict=True)
@@ -251,7 +252,7 @@ class Stack(Growing):
 
 
 def stack_of(items: Any) -> Any:
-    """The Stack that represents a list; None if there is none."""
+    """The Stack that represents a list; None if no Stack does."""
     trace = current_trace()
     loops = trace.loops if trace is not None else None
     return loops.growing.get(id(items)) if loops is not None else None
@@ -292,7 +293,7 @@ def put(items: Any, position: Any, value: Any) -> None:
 
 
 def are_items(items: Any) -> bool:
-    """Whether `items` is the list itself, which no arrays represent."""
+    """Whether no Stack represents the list, so that it is the list itself."""
     return stack_of(items) is None
 
 
@@ -302,15 +303,16 @@ def native(name: str, *arguments: Any) -> Any:
 
 
 def push(items: Any, value: Any) -> None:
+    """Appends a value to a list that a Stack represents."""
     stack_of(items).push(value)
 
 
 def less(items: Any, a: Any, b: Any) -> Any:
-    """a < b, of items of a list."""
+    """a < b, for items of a list that a Stack represents."""
     return stack_of(items).less(a, b)
 
 
 ALLOWED += [length, popped, item, put, are_items, native, push, less]
 
-# By the names under which loops find them.
+# The functions that loops call, by name.
 STACKS = {LENGTH: length, POPPED: popped, ITEM: item, PUT: put}

@@ -51,7 +51,7 @@ _FEW_ITEMS = 16
 _MOST_PASSES = 12
 # How many items and attributes a loop carries at most.
 _MOST_PLACES = 200
-# A loop that draws random numbers in at least so many iterations is not unrolled.
+# A loop with at least this many iterations is not unrolled if it draws random numbers.
 _MANY = 100
 # How many iterations are peeled at most until a queue is full.
 _MOST_FILLED = 16
