@@ -214,7 +214,7 @@ def _trace_once(
         trace.definitions[function.__code__] = same | {position}
     arguments = trees.unflatten(call.treedef, traced_leaves)
     arguments[len(arguments) - len(state) :] = state
-    contents = Contents(arguments)
+    contents = Contents(arguments, {*map(id, traced_leaves)})
     given = {id(x): path for path, x in places(arguments)}
     watch.told_apart.note(x for _, x in places(arguments))
     values = dict(zip(call.names, arguments, strict=True))
