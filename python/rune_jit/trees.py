@@ -7,6 +7,7 @@ coordinates and attributes of xarray's arrays, too, whose elements are their chi
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import enum
 import functools
@@ -130,22 +131,34 @@ class _Structure(Keyed):
         self.key = (kind, children, _key_of(self.fields))
 
 
-def _fields_of(x: Any) -> dict[Any, Any]:
+def fields_of(x: Any) -> dict[Any, Any]:
     """The items of a tuple by position, and the attributes of a record by name."""
     if isinstance(x, tuple):
         return dict(enumerate(x)) | getattr(x, "__dict__", {})
-    fields = {f.name: getattr(x, f.name) for f in dataclasses.fields(x) if hasattr(x, f.name)}
-    return getattr(x, "__dict__", {}) | fields
+    fields = dict(getattr(x, "__dict__", ()))
+    for name in _names_of(type(x)):
+        with contextlib.suppress(AttributeError):
+            fields[name] = getattr(x, name)
+    return fields
+
+
+@functools.cache
+def _names_of(kind: type) -> tuple[str, ...]:
+    """The names of a dataclass's fields."""
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def _flatten_record(x: Any) -> tuple[tuple[Any, ...], _Structure]:
-    fields = _fields_of(x)
-    children = tuple(
-        name
-        for name, value in fields.items()
-        if type(value) in _NUMBERS or _holds_object(value) or _holds_array(value)
-    )
+    fields = fields_of(x)
+    children = tuple(name for name, value in fields.items() if _is_child(value))
     return tuple(fields[name] for name in children), _Structure(type(x), fields, children)
+
+
+def _is_child(x: Any) -> bool:
+    """Whether a field of a record is a leaf or holds some, rather than being a part of the key."""
+    if type(x) in LEAVES:
+        return type(x) in _NUMBERS or isinstance(x, (np.ndarray, np.generic))
+    return type(x) is complex or _holds_object(x) or _holds_array(x)
 
 
 def _unflatten_record(structure: _Structure, children: Any) -> Any:
@@ -178,7 +191,7 @@ def _copied(x: Any) -> Any:
 def _holds_array(x: Any) -> bool:
     return any(
         isinstance(leaf, (np.ndarray, np.generic, ArrayMethods))
-        or (_is_record(leaf) and any(map(_holds_array, _fields_of(leaf).values())))
+        or (_is_record(leaf) and any(map(_holds_array, fields_of(leaf).values())))
         for leaf in optree.tree_leaves(x)
     )
 
@@ -191,7 +204,7 @@ def _holds_object(x: Any) -> bool:
 
 def _may_change(x: Any) -> bool:
     kind: Any = type(x)
-    if kind in _LEAVES or isinstance(x, (type, enum.Enum)):
+    if kind in LEAVES or isinstance(x, (type, enum.Enum)):
         return False
     is_value = dataclasses.is_dataclass(kind) and kind.__hash__ not in (None, object.__hash__)
     return kind.__module__ in OF_GENERATORS or (_is_users(kind) and not is_value)
@@ -217,9 +230,9 @@ def _find_endless(tree: Any) -> bool:
     open_ = [tree]
     while open_:
         x = open_.pop()
-        if type(x) not in _LEAVES and id(x) not in seen:
+        if type(x) not in LEAVES and id(x) not in seen:
             seen[id(x)] = x
-            open_ += _fields_of(x).values() if _is_record(x) else optree.tree_leaves(x)
+            open_ += fields_of(x).values() if _is_record(x) else optree.tree_leaves(x)
     found = {type(x) for x in seen.values() if _is_record(x) and not isinstance(x, tuple)}
     _endless.update(found)
     return bool(found)
@@ -303,7 +316,7 @@ def _is_made_of_items(kind: type) -> bool:
 
 
 # Of which no instance is a record.
-_LEAVES = frozenset({np.ndarray, np.float64, int, float, bool, str, type(None)})
+LEAVES = frozenset({np.ndarray, np.float64, int, float, bool, str, type(None)})
 
 
 def flatten(tree: Any, opaque: Any = None) -> tuple[list[Any], Any]:
@@ -311,7 +324,7 @@ def flatten(tree: Any, opaque: Any = None) -> tuple[list[Any], Any]:
 
     def is_leaf(x: Any) -> bool:
         kind = type(x)
-        if kind in _LEAVES:
+        if kind in LEAVES:
             return False
         if x is opaque or kind in _endless:
             return True
@@ -321,7 +334,7 @@ def flatten(tree: Any, opaque: Any = None) -> tuple[list[Any], Any]:
     while True:
         try:
             leaves, structure = optree.tree_flatten(tree, is_leaf, namespace=_NAMESPACE)
-            others = [x for x in leaves if type(x) not in _LEAVES and x is not opaque]
+            others = [x for x in leaves if type(x) not in LEAVES and x is not opaque]
             new = {type(x) for x in others if _is_record(x) and _holds_array(x)}
         except RecursionError:
             if not _find_endless(tree):

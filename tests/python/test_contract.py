@@ -467,7 +467,7 @@ def dataclasses_as_trees(jit: Any) -> Iterator[Any]:
     yield jit(lambda s: s["a"].position + s["b"][0].velocity.sum())({"a": state, "b": [state]})
 
 
-@on_numpy
+@traced
 def dataclasses_that_change(jit: Any) -> Iterator[Any]:
     def step(state: State) -> Any:
         state.name += "!"

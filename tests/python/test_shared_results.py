@@ -183,3 +183,63 @@ def test_dynamic_sizes() -> None:
     for n in (5, 9, 7):
         x = np.arange(float(n))
         np.testing.assert_array_equal(jitted(x)[0], x[1:])
+
+
+def rows(x: Any) -> Any:
+    return [x[i] for i in range(len(x))], [(i, x[i + 1, ::-1]) for i in range(len(x) - 1)]
+
+
+def windows(x: Any) -> Any:
+    y, found = x * 2, []
+    for i in range(len(y) - 3):
+        found.append(y[i : i + 3])
+    return found
+
+
+def parts_of_rows(x: Any) -> Any:
+    found = []
+    for i in range(len(x)):
+        for j in range(2):
+            found.append({"row": i, "part": x[i, 2 * j : 2 * j + 2]})
+    return found
+
+
+def at_positions_of_data(x: Any) -> Any:
+    order = np.argsort(x[:, 0])
+    found = []
+    for i in range(len(x)):
+        found.append(x[order[i]])
+    return found
+
+
+def at_a_position_of_data(x: Any) -> Any:
+    y = x + 1
+    best = np.argmax(x[:, 0])
+    return x[best], x[:, 1:][best - 3], y[best], y
+
+
+OF_LOOPS = (rows, windows, parts_of_rows, at_positions_of_data, at_a_position_of_data)
+
+
+@pytest.mark.parametrize("function", OF_LOOPS)
+def test_views_of_arrays_at_positions(function: Callable[[Any], Any]) -> None:
+    jitted = rune_jit.jit(function, fallback="silent")
+    for seed in range(3):
+        theirs = np.random.default_rng(seed).random((30, 4))
+        ours = theirs.copy()
+        wanted, found = function(theirs), jitted(ours)
+        assert_matches(found, wanted)
+        assert memory(found, ours) == memory(wanted, theirs)
+
+
+def test_lists_outside_get_views() -> None:
+    def keep(x: Any, kept: list[Any]) -> None:
+        for i in range(len(x)):
+            kept.append(x[i])
+
+    jitted = rune_jit.jit(keep, fallback="silent")
+    kept: list[Any] = []
+    for _ in range(3):
+        x = np.ones((30, 4))
+        jitted(x, kept)
+        assert all(np.shares_memory(row, x) for row in kept[-30:])

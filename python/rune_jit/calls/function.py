@@ -27,7 +27,7 @@ from rune_jit.calls.paths import Paths
 from rune_jit.calls.reports import Reports
 from rune_jit.calls.segmented import Segmented, on_numpy
 from rune_jit.calls.signatures import Signatures
-from rune_jit.calls.state import AgainCalls, WithState
+from rune_jit.calls.state import AgainCalls, WithState, changes_one_twice
 from rune_jit.calls.traced import Raised
 from rune_jit.calls.trial import FOR_TRIAL
 from rune_jit.device import check_name
@@ -307,6 +307,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 if trial.is_over:
                     known.end_trial(call.key)
                 return result
+            if changes_one_twice(entry, call, args, kwargs):
+                break
             try:
                 status, result = entry.call(call.leaves)
             except ResultsChangedError:
@@ -416,7 +418,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             key, leaves = self._keyed(args, kwargs)
         except Exception:  # of the arguments: Python says what is wrong
             return None
-        return self._again.run(key, leaves, self._known.cache.changes)
+        return self._again.run(key, self._known.cache.changes, leaves, args, kwargs, self._bound)
 
     def _remember_program(
         self, call: Call, entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -425,10 +427,10 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         if self._known.cache.peek(call.key) is None:
             return
         ran = entry.last if isinstance(entry, Paths) else entry
-        if call.slots or isinstance(ran, WithNumbers):
+        if call.slots or isinstance(ran, (WithNumbers, WithState)):
             if ran is entry:
                 self._again.add(call, ran, self._known.cache.changes)
-        elif not isinstance(ran, WithState):
+        else:
             ways = entry.without_python if isinstance(entry, Paths) else [entry]
             self._remember(args, kwargs, call.leaves, ways, call.sizes, call.constants)
 

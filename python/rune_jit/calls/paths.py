@@ -23,6 +23,11 @@ class Paths:
         return self._programs[0]
 
     @property
+    def programs(self) -> list[Any]:
+        """The programs, in this order."""
+        return self._programs
+
+    @property
     def last_used(self) -> int:
         return max(program.last_used for program in self._programs)  # type: ignore[no-any-return]
 

@@ -4,16 +4,17 @@ are further arguments, and what the program computes for them is written to them
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rune_jit.arrays.array import Array
 from rune_jit.calls.arguments import Call, type_of, with_state
+from rune_jit.calls.paths import Paths
 from rune_jit.calls.traced import Assigned
 from rune_jit.capture.loops.growing import items_of
-from rune_jit.capture.state import Change, Place, Slot, at
+from rune_jit.capture.state import Change, Place, Slot, at, has_one_twice
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.rows import unpack
 
@@ -147,19 +148,27 @@ class Again(NamedTuple):
     @classmethod
     def of(cls, call: Call, program: Any, changes: int) -> Again | None:
         """None if another call needs more: if numbers or objects in its state are part of the
-        program, or containers change."""
+        program."""
         count = len((call.plain or call).leaves)
         is_plain = (
             not (call.constants or call.sizes)
-            and not (isinstance(program, WithState) and program.changes_containers)
             and len(call.leaves) == count + len(call.slots)
             and all(position < count for position in call.static_leaves)
         )
         types = [type_of(leaf) for leaf in call.leaves[count:]]
         return cls(call, program, types, changes) if is_plain else None
 
-    def run(self, leaves: list[Any]) -> tuple[Any] | None:
-        """The result of the call with these leaves of the arguments; None if it is another one."""
+    def run(
+        self, leaves: list[Any], args: Any, kwargs: Any, bind: Callable[[Any, Any], Any]
+    ) -> tuple[Any] | None:
+        """The result of the call with these arguments, of which `leaves` are the leaves; None if it
+        is another one. `bind` binds arguments to the parameters."""
+        call, has_state = self.call, isinstance(self.program, WithState)
+        if has_state and self.program.changes_containers:
+            if call.bound is not None:
+                call = call._replace(bound=bind(args, kwargs))
+            if changes_one_twice(self.program, call, args, kwargs):
+                return None
         held = [slot.read() for slot in self.call.slots]
         if [type_of(x) for x in held] != self.types:
             return None
@@ -169,8 +178,8 @@ class Again(NamedTuple):
             return None
         if status != "done":
             return None
-        if isinstance(self.program, WithState):
-            result = self.program.write_back(self.call, (), {}, result)
+        if has_state:
+            result = self.program.write_back(call, args, kwargs, result)
         return (result,)
 
 
@@ -194,10 +203,11 @@ class AgainCalls:
             for oldest in list(self._calls)[:-_MOST_AGAIN]:
                 self._calls.pop(oldest, None)
 
-    def run(self, key: Any, leaves: list[Any], changes: int) -> tuple[Any] | None:
-        """The result of a call like one that ran before, None if there was none."""
+    def run(self, key: Any, changes: int, *of: Any) -> tuple[Any] | None:
+        """The result of a call like one that ran before, None if there was none. `of`: what
+        Again.run takes."""
         again = self._calls.get(key)
-        return again.run(leaves) if again is not None and again.changes == changes else None
+        return again.run(*of) if again is not None and again.changes == changes else None
 
 
 class WithState:
@@ -219,11 +229,7 @@ class WithState:
     def write_back(self, call: Call, args: Any, kwargs: Any, result: Any) -> Any:
         """Assigns what the program has computed; returns the function's result."""
         changes, unflatten = self.assigned.changes, self.assigned.unflatten
-        outside: Any = None
-        if self.changes_containers:
-            of = {"args": args, "kwargs": kwargs} if call.bound is None else call.bound.arguments
-            names = call.names[:-1] if call.slots else call.names
-            outside = [*(of[name] for name in names), [slot.read() for slot in call.slots]]
+        outside = _outside(call, args, kwargs) if self.changes_containers else None
         if unflatten is not None:
             result = unflatten([x.of(outside) if type(x) is Place else x for x in result])
         result, new, elements, rows = result
@@ -242,6 +248,22 @@ class WithState:
         if self.assigned.shown is not None:
             self.assigned.shown.show(rows)
         return result
+
+
+def _outside(call: Call, args: Any, kwargs: Any) -> list[Any]:
+    """The arguments of a call, and what its slots hold."""
+    of = {"args": args, "kwargs": kwargs} if call.bound is None else call.bound.arguments
+    names = call.names[:-1] if call.slots else call.names
+    return [*(of[name] for name in names), [slot.read() for slot in call.slots]]
+
+
+def changes_one_twice(program: Any, call: Call, args: Any, kwargs: Any) -> bool:
+    """Whether a program may change containers, and one of these is in two places of the call: the
+    program would change one of them only."""
+    programs = program.programs if isinstance(program, Paths) else [program]
+    if not any(isinstance(x, WithState) and x.assigned.changes for x in programs):
+        return False
+    return has_one_twice(_outside(call, args, kwargs))
 
 
 def _change(path: Any, removed: Any, keys: Any, hows: list[Any], values: list[Any]) -> Change:

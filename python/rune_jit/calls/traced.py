@@ -34,8 +34,9 @@ from rune_jit.tracing.context import ValuesNeeded, user_site_of
 from rune_jit.tracing.loop_plans import LoopPlans, LoopRefused
 from rune_jit.tracing.loops import Loops
 from rune_jit.tracing.orders import Orders
-from rune_jit.tracing.rows import pack
+from rune_jit.tracing.rows import pack, storage_viewed
 from rune_jit.tracing.sizes import Size
+from rune_jit.tracing.storage import Storage
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
@@ -214,7 +215,7 @@ def _trace_once(
         trace.definitions[function.__code__] = same | {position}
     arguments = trees.unflatten(call.treedef, traced_leaves)
     arguments[len(arguments) - len(state) :] = state
-    contents = Contents(arguments)
+    contents = Contents(arguments, {*map(id, traced_leaves)})
     given = {id(x): path for path, x in places(arguments)}
     watch.told_apart.note(x for _, x in places(arguments))
     values = dict(zip(call.names, arguments, strict=True))
@@ -331,7 +332,9 @@ def _trace_once(
     has_room = any(type(x) is Filled for x in held)
     for place, i in enumerate(slots):
         if call.slots[i].kind == "grown" and type(held[place]) is list:
+            _refuse_views(trace, held[place])
             held[place], grown[i] = pack(trace, held[place])
+    _refuse_views(trace, [change.appended for change in changes])
     packed = [pack(trace, change.appended) for change in changes]
     elements = [
         [*change.assigned.values(), *leaves]
@@ -379,11 +382,16 @@ def _cannot_assign(trace: Trace) -> UnsupportedOpError:
 def _refuse_views(trace: Trace, assigned: Any) -> None:
     """Raises UnsupportedOpError for views among what is assigned: writes must reach the others."""
     for leaf in trees.flatten(assigned)[0]:
-        if isinstance(leaf, Tracer) and leaf._steps:
+        if isinstance(leaf, Tracer) and (leaf._steps or _is_outside(storage_viewed(leaf), leaf)):
             raise UnsupportedOpError(
                 f"{trace.name}: cannot trace the assignment of a view to a place outside (writes to"
                 " one must reach the other)\nhint: assign a copy: x.copy()"
             )
+
+
+def _is_outside(viewed: Storage, x: Tracer) -> bool:
+    """Whether what is viewed in x's place is the memory of an argument or captured array."""
+    return viewed is not x._storage and (viewed.leaf is not None or viewed.captured is not None)
 
 
 def _finish(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +13,8 @@ import numpy as np
 from rune_jit.arrays.array import Array
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.state import Path, Place
+from rune_jit.tracing.loop_plans import LoopRefused
+from rune_jit.tracing.rows import origin_of, viewed
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.storage import Step, Storage, layout
 from rune_jit.tracing.trace import Trace
@@ -23,14 +25,18 @@ class View(NamedTuple):
     """A result: which output of the program it is, or is a view of."""
 
     output: int
-    steps: tuple[Step, ...]
+    steps: tuple[Step, ...]  # an "element" has the output's number of its position
     is_writeable: bool
     same_as: int  # the first result that is the same array
+    items: tuple[Any, ...] | None  # what the array is indexed by, if that is all
 
-    def of(self, array: Any) -> Any:
+    def of(self, outputs: tuple[Any, ...]) -> Any:
         """The view of an array. One that is not C-contiguous is reshaped as NumPy does it."""
-        base = array
+        base = array = outputs[self.output]
         for step in self.steps:
+            if step.kind == "element":
+                axis, position = step.argument
+                step = Step("index", (*[slice(None)] * axis, int(outputs[position]), ...))
             is_reshape = step.kind == "reshape"
             array = np.reshape(array, step.argument) if is_reshape else step.of_array(array)
         if self.steps and not self.is_writeable and array is not base:
@@ -47,8 +53,12 @@ class Views(NamedTuple):
     def __call__(self, outputs: tuple[Any, ...]) -> Any:
         leaves: list[Any] = []
         for i, view in enumerate(self.views):
-            known = view.same_as < i
-            leaves.append(leaves[view.same_as] if known else view.of(outputs[view.output]))
+            if view.same_as < i:
+                leaves.append(leaves[view.same_as])
+            elif view.items is not None:
+                leaves.append(outputs[view.output][view.items])
+            else:
+                leaves.append(view.of(outputs))
         return leaves[0] if self.unflatten is None else self.unflatten(tuple(leaves))
 
 
@@ -56,7 +66,10 @@ def with_bases(
     trace: Trace, leaves: list[Any], given: list[Any]
 ) -> tuple[list[Any], list[View] | None]:
     """What a program computes so that its results share memory, and what is a view of it. None if
-    none of them does. `given`: the leaves of the arguments."""
+    none of them does. `given`: the leaves of the arguments. Raises LoopRefused."""
+    if any(map(origin_of, leaves)):
+        with trace.active():
+            leaves = _not_copied(trace, leaves)
     by_storage: dict[int, list[Tracer]] = {}
     for leaf in leaves:
         if type(leaf) is Tracer and leaf._trace is trace and not leaf._storage.scalar:
@@ -82,9 +95,74 @@ def with_bases(
             computed.append(shared[key] if is_view else leaf)
         at = places[key] if is_view else len(computed) - 1
         same = first.setdefault(id(leaf), i) if is_view else i
-        steps = leaf._steps if is_view else ()
-        views.append(View(at, steps, is_view and leaf._writeable, same))
+        steps = tuple(_with_outputs(trace, leaf._steps, computed)) if is_view else ()
+        is_writeable = is_view and leaf._writeable
+        views.append(View(at, steps, is_writeable, same, _items(steps) if is_writeable else None))
     return computed, views
+
+
+def _items(steps: tuple[Step, ...]) -> tuple[Any, ...] | None:
+    """What an array is indexed by for these steps, if they are one index."""
+    if len(steps) != 1 or steps[0].kind != "index" or _depends(steps[0]):
+        return None
+    items = tuple(steps[0].argument)
+    return items if any(item is ... for item in items) else (*items, ...)
+
+
+def _with_outputs(trace: Trace, steps: tuple[Step, ...], computed: list[Any]) -> Iterator[Step]:
+    """The steps; the program computes the positions that data decide."""
+    for step in steps:
+        if step.kind == "element":
+            axis, position = step.argument
+            step = Step("element", (axis, len(computed)))
+            computed.append(Tracer(trace, position, scalar=True))
+        yield step
+
+
+def _not_copied(trace: Trace, leaves: list[Any]) -> list[Any]:
+    """The results, with views in the place of rows of lists that are views of arguments, captured
+    arrays, or overlap. Raises LoopRefused for those whose positions are not known."""
+    assert trace.loops is not None
+    made = list(leaves)
+    before: Tracer | None = None
+    for i, leaf in enumerate(leaves):
+        origin = origin_of(leaf)
+        if origin is None:
+            continue
+        view = viewed(leaf)
+        storage = view._storage
+        is_outside = storage.leaf is not None or storage.captured is not None
+        is_known = not any(map(_depends, view._steps))
+        if is_outside and not is_known:
+            trace.loops.plans.refuse(
+                origin.loop, "it returns views of an array whose positions data decide"
+            )
+            raise LoopRefused
+        if is_outside:
+            made[i] = view
+        elif (
+            is_known
+            and before is not None
+            and before._storage is storage
+            and _may_overlap(storage, before, view)
+        ):
+            made[i - 1 : i + 1] = before, view
+        before = view if is_known else None
+    return made
+
+
+def _depends(step: Step) -> bool:
+    """Whether data, or counters, decide what a view is of."""
+    items = [step.argument]
+    while items:
+        item = items.pop()
+        if isinstance(item, (tuple, list)):
+            items += item
+        elif isinstance(item, slice):
+            items += (item.start, item.stop)
+        elif isinstance(item, Size):
+            return True
+    return step.kind in ("element", "pad")
 
 
 def _whole(trace: Trace, view: Tracer) -> Tracer:
@@ -113,16 +191,18 @@ def _share_memory(group: list[Tracer], given: list[Any], has_arrays: bool) -> bo
 
 
 def _may_overlap(storage: Storage, a: Tracer, b: Tracer) -> bool:
+    if any(step.kind == "element" for step in (*a._steps, *b._steps)):
+        return True
     memory = np.empty(1, a.dtype)
     first, second = (layout(storage.shape, x.dtype, x._steps, memory) for x in (a, b))
     return bool(np.may_share_memory(first, second))
 
 
 def _is_fixed(x: Tracer) -> bool:
-    """Whether a view is the same part of the array at each call."""
+    """Whether the shape of a view and of its array is the same at each call."""
     if any(isinstance(n, Size) for n in x._storage.shape):
         return False
-    return not any(step.kind in ("element", "pad") for step in x._steps)
+    return not any(step.kind == "pad" for step in x._steps)
 
 
 def with_places(trace: Trace, watch: Watch, given: dict[int, Path], x: Any) -> tuple[Any, bool]:

@@ -71,6 +71,15 @@ for _name in vars(np.random.Generator):
         setattr(SeededGenerator, _name, _sampling(_name))
 
 
+def _assign(self: Any, name: str, value: Any) -> None:
+    if name not in Outside.__annotations__:
+        raise UnsupportedOpError(
+            f"{name}: cannot trace the assignment of an attribute of a random generator\n"
+            "hint: keep the value elsewhere"
+        )
+    object.__setattr__(self, name, value)
+
+
 class _Generator(Outside, np.random.Generator):
     pass
 
@@ -142,6 +151,7 @@ def _refusing(name: str) -> Any:
 
 
 for _base, _class in _CLASSES.items():
+    _class.__setattr__ = _assign
     for _name in dir(_base):
         is_drawing = _name in METHODS or (_name == "seed" and _base is not np.random.Generator)
         if is_drawing or _name == "shuffle":

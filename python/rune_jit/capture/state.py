@@ -154,30 +154,49 @@ class Held:
 Path = tuple[Any, ...]
 
 
-def containers(x: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """The lists and dicts in x, with their paths."""
-    if type(x) in (list, dict):
+def is_record(x: Any) -> bool:
+    """Whether x is an object of a dataclass that may be a container of arrays."""
+    return dataclasses.is_dataclass(x) and not (isinstance(x, type) or trees.is_endless(x))
+
+
+def containers(x: Any, path: Path = (), opaque: Collection[int] = ()) -> Iterator[tuple[Path, Any]]:
+    """The lists, dicts and dataclasses in x, with their paths. `opaque`: the ids of objects that
+    are no containers of arrays."""
+    is_container = is_record(x) and id(x) not in opaque
+    if type(x) in (list, dict) or is_container:
         yield path, x
-    if type(x) is dict or isinstance(x, (list, tuple)):
-        for key, item in x.items() if type(x) is dict else enumerate(x):
-            yield from containers(item, (*path, key))
+    if type(x) is dict or isinstance(x, (list, tuple)) or is_container:
+        for key, item in _content(x).items():
+            yield from containers(item, (*path, key), opaque)
+
+
+def _content(x: Any) -> dict[Any, Any]:
+    """The items of a list, tuple or queue by position, those of a dict, and the attributes of a
+    dataclass's object."""
+    if isinstance(x, dict):
+        return dict(x)
+    is_sequence = isinstance(x, (list, tuple, collections.deque))
+    return dict(enumerate(x)) if is_sequence else trees.fields_of(x)
 
 
 def places(x: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     """The lists, queues, dicts and dataclasses in x, with their paths."""
-    is_record = dataclasses.is_dataclass(x) and not (isinstance(x, type) or trees.is_endless(x))
-    if is_record:
+    kind = type(x)
+    if is_record(x):
         items: Any = getattr(x, "__dict__", {}).items()
-    elif type(x) in _DICTS:
+        yield path, x
+    elif kind in _DICTS:
         items = x.items()
+        yield path, x
     elif isinstance(x, (list, tuple, collections.deque)):
         items = enumerate(x)
+        if kind is list or kind is collections.deque:
+            yield path, x
     else:
         return
-    if is_record or type(x) in (list, collections.deque, *_DICTS):
-        yield path, x
     for key, item in items:
-        yield from places(item, (*path, key))
+        if type(item) not in trees.LEAVES:
+            yield from places(item, (*path, key))
 
 
 # The classes of dicts whose items may be traced arrays.
@@ -189,6 +208,12 @@ def at(x: Any, path: Path) -> Any:
     for key in path:
         x = getattr(x, key) if dataclasses.is_dataclass(x) else x[key]
     return x
+
+
+def has_one_twice(x: Any) -> bool:
+    """Whether two places in x are the same list, queue, dict or object of a dataclass."""
+    found = [id(held) for _, held in places(x)]
+    return len({*found}) < len(found)
 
 
 class Place:
@@ -204,7 +229,7 @@ class Place:
 
 
 class Change(NamedTuple):
-    """The changes that a function has made to a list or dict."""
+    """The changes that a function has made to a list, dict or object of a dataclass."""
 
     path: Path
     removed: tuple[Any, ...]
@@ -212,6 +237,12 @@ class Change(NamedTuple):
     appended: list[Any]
 
     def apply(self, x: Any) -> None:
+        if is_record(x):
+            for name in self.removed:
+                object.__delattr__(x, name)
+            for name, value in self.assigned.items():
+                object.__setattr__(x, name, value)
+            return
         for key in self.removed:
             del x[key]
         for key, value in self.assigned.items():
@@ -239,36 +270,43 @@ def refuse_other_order(function: str, kind: type, before: Any, now: Any) -> None
 
 
 class Contents:
-    """Copies of lists and dicts, to find the changes that a function makes."""
+    """Copies of lists, dicts and dataclasses, to find the changes that a function makes."""
 
-    def __init__(self, x: Any) -> None:
-        self._before = [(path, held, held.copy()) for path, held in containers(x)]
+    def __init__(self, x: Any, opaque: Collection[int] = ()) -> None:
+        """`opaque` is that of `containers`."""
+        self._before = [(path, held, _content(held)) for path, held in containers(x, (), opaque)]
+        others = (collections.deque, *_DICTS[1:])
+        self._others = [(held, _content(held)) for _, held in places(x) if type(held) in others]
 
     @classmethod
     def of(cls, held: list[tuple[Any, Any]]) -> Contents:
         """A Contents of pairs of a list or dict and its earlier copy."""
         self = cls(())
-        self._before = [((), x, before) for x, before in held]
+        self._before = [((), x, _content(before)) for x, before in held]
         return self
 
     def holds(self, x: Any) -> bool:
-        """Whether x contains one of these lists and dicts."""
+        """Whether x contains one of these lists, dicts and dataclasses."""
         known = {id(held) for _, held, _ in self._before}
         return any(id(held) in known for _, held in containers(x))
 
     def changes(self) -> list[Change] | None:
         """The changes since the copies were made. None if they cannot be expressed: a list is
-        shorter, or the order of a dict's keys is not that of assignments (`is_in_order`)."""
+        shorter, the order of a dict's keys is not that of assignments (`is_in_order`), or a queue
+        or another kind of dict differs."""
         found = []
-        for path, held, before in self._before:
+        for held, before in self._others:
+            now = _content(held)
+            if [*now] != [*before] or any(now[key] is not before[key] for key in now):
+                return None
+        for path, held, old in self._before:
             appended: list[Any] = []
+            new = _content(held)
             if type(held) is list:
-                if len(held) < len(before):
+                if len(held) < len(old):
                     return None
-                appended = held[len(before) :]
-                old, new = dict(enumerate(before)), dict(enumerate(held[: len(before)]))
-            else:
-                old, new = before, held
+                appended = held[len(old) :]
+                new = {key: new[key] for key in old}
             removed = tuple(key for key in old if key not in new)
             assigned = {k: v for k, v in new.items() if k not in old or old[k] is not v}
             if not removed and not assigned and not appended:

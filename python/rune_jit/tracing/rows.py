@@ -8,21 +8,32 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rune_jit.tracing.storage import Storage
+from rune_jit.tracing.sizes import Size
+from rune_jit.tracing.storage import Step, Storage
 from rune_jit.tracing.tracer import Tracer
 
 if TYPE_CHECKING:
     from rune_jit.tracing.trace import Trace
 
 
+class Origin(NamedTuple):
+    """What NumPy's row is a view of, if it is one of memory that is older than the loop."""
+
+    like: Tracer  # the view in the loop's body
+    counter: Size
+    number: int  # the counter in the row's iteration
+    loop: int
+
+
 class RowStorage(Storage):
     """The memory of a row, whose value is computed when somebody asks for it."""
 
-    __slots__ = ("position", "rows")
+    __slots__ = ("origin", "position", "rows")
 
     def __init__(self, rows: Any, position: tuple[int, ...]) -> None:
         super().__init__()
         self.rows, self.position = rows, position
+        self.origin: Origin | None = None
 
     def current(self, trace: Trace) -> Any:
         if self.value is None:
@@ -44,6 +55,41 @@ def row(trace: Trace, rows: Any, position: tuple[int, ...], like: Tracer) -> Tra
     if weak is not None:
         made._value = trace.builder.python_number(storage.current(trace), weak == "int")
         storage.value, made._version = made._value, storage.version
+    return made
+
+
+def origin_of(x: Any) -> Origin | None:
+    """What an array is a view of, if it is a row."""
+    return x._storage.origin if type(x) is Tracer and type(x._storage) is RowStorage else None
+
+
+def storage_viewed(x: Tracer) -> Storage:
+    """The memory that NumPy's array is in: in the place of a row, what that is a view of."""
+    origin = origin_of(x)
+    return x._storage if origin is None else storage_viewed(origin.like)
+
+
+def viewed(x: Tracer) -> Tracer:
+    """The view that NumPy's array is, in the place of a row. Positions that the counter does not
+    decide remain as they are in the body."""
+    origin = origin_of(x)
+    if origin is None:
+        return x
+    like, counter, number, _ = origin
+    inner = viewed(like)
+
+    def at(item: Any) -> Any:
+        if type(item) is Size:
+            times = item.coefficients.get(counter.names[0], 0)
+            return item + (number - counter) * times
+        if type(item) is slice:
+            return slice(at(item.start), at(item.stop), item.step)
+        return type(item)(map(at, item)) if type(item) in (tuple, list) else item
+
+    made = Tracer.__new__(Tracer)
+    steps = (*(Step(step.kind, at(step.argument)) for step in inner._steps), *x._steps)
+    made._init(x._trace, inner._storage, steps, x._shape, x._dtype)
+    made._writeable = inner._writeable and x._writeable
     return made
 
 

@@ -21,7 +21,7 @@ from rune_jit.capture.loops.structures import is_mutable, made_like, parts_of
 from rune_jit.capture.loops.unfold import APPEND, APPENDED, COLLECT, EXTENDED, LAST, LAST_OF
 from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.loops import Body
-from rune_jit.tracing.rows import Run, row, runs_of
+from rune_jit.tracing.rows import Origin, Run, row, runs_of, storage_viewed
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
@@ -403,6 +403,11 @@ class Appends:
             x = row(self._trace, self._results[number], at, like)
             if is_array(like):
                 lay_out_as(x, like)
+                if self._range.is_known and self._body.is_older(storage_viewed(like)):
+                    numbers = self._range.known
+                    x._storage.origin = Origin(
+                        like, self._body.counter, numbers[k], self._body.loop
+                    )
         if is_array(like):
             self._rows.setdefault(id(like._storage), (like, []))[1].append(x)
         return x
