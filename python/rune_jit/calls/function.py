@@ -418,9 +418,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             key, leaves = self._keyed(args, kwargs)
         except Exception:  # of the arguments: Python says what is wrong
             return None
-        return self._again.run(
-            key, self._known.cache.changes, leaves, args, kwargs, self._bound
-        )
+        return self._again.run(key, self._known.cache.changes, leaves, args, kwargs, self._bound)
 
     def _remember_program(
         self, call: Call, entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any]

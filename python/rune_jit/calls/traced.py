@@ -35,8 +35,8 @@ from rune_jit.tracing.loop_plans import LoopPlans, LoopRefused
 from rune_jit.tracing.loops import Loops
 from rune_jit.tracing.orders import Orders
 from rune_jit.tracing.rows import pack, storage_viewed
-from rune_jit.tracing.storage import Storage
 from rune_jit.tracing.sizes import Size
+from rune_jit.tracing.storage import Storage
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 

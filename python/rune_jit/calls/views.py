@@ -109,9 +109,7 @@ def _items(steps: tuple[Step, ...]) -> tuple[Any, ...] | None:
     return items if any(item is ... for item in items) else (*items, ...)
 
 
-def _with_outputs(
-    trace: Trace, steps: tuple[Step, ...], computed: list[Any]
-) -> Iterator[Step]:
+def _with_outputs(trace: Trace, steps: tuple[Step, ...], computed: list[Any]) -> Iterator[Step]:
     """The steps; the program computes the positions that data decide."""
     for step in steps:
         if step.kind == "element":
@@ -126,26 +124,26 @@ def _not_copied(trace: Trace, leaves: list[Any]) -> list[Any]:
     arrays, or overlap. Raises LoopRefused for those whose positions are not known."""
     assert trace.loops is not None
     made = list(leaves)
-    before: Tracer | None = None
+    last: dict[int, tuple[int, Tracer]] = {}  # by memory: the last row, and which leaf it is
     for i, leaf in enumerate(leaves):
         origin = origin_of(leaf)
         if origin is None:
             continue
         view = viewed(leaf)
         storage = view._storage
-        is_outside = storage.leaf is not None or storage.captured is not None
         is_known = not any(map(_depends, view._steps))
-        if is_outside and not is_known:
-            trace.loops.plans.refuse(
-                origin.loop, "it returns views of an array whose positions data decide"
-            )
-            raise LoopRefused
-        if is_outside:
+        if storage.leaf is not None or storage.captured is not None:
+            if not is_known:
+                trace.loops.plans.refuse(
+                    origin.loop, "it returns views of an array whose positions data decide"
+                )
+                raise LoopRefused
             made[i] = view
-        elif is_known and before is not None and before._storage is storage:
-            if _may_overlap(storage, before, view):
-                made[i - 1 : i + 1] = before, view
-        before = view if is_known else None
+        elif is_known:
+            before, other = last.get(id(storage), (i, view))
+            if before < i and _may_overlap(storage, other, view):
+                made[before], made[i] = other, view
+            last[id(storage)] = i, view
     return made
 
 

@@ -158,9 +158,7 @@ def is_record(x: Any) -> bool:
     return dataclasses.is_dataclass(x) and not (isinstance(x, type) or trees.is_endless(x))
 
 
-def containers(
-    x: Any, path: Path = (), opaque: Collection[int] = ()
-) -> Iterator[tuple[Path, Any]]:
+def containers(x: Any, path: Path = (), opaque: Collection[int] = ()) -> Iterator[tuple[Path, Any]]:
     """The lists, dicts and dataclasses in x, with their paths. `opaque`: the ids of objects that
     are no containers of arrays."""
     is_container = is_record(x) and id(x) not in opaque
