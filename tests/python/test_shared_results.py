@@ -218,6 +218,13 @@ def at_a_position_of_data(x: Any) -> Any:
     return x[best], x[:, 1:][best - 3], y[best], y
 
 
+def rows_and_all(x: Any) -> Any:
+    y, found = x * 2, []
+    for i in range(len(y)):
+        found.append(y[i])
+    return found, y[:, 1:]
+
+
 def near_diagonal(x: Any) -> Any:
     found = []
     for i in range(len(x) - 3):
@@ -228,6 +235,7 @@ def near_diagonal(x: Any) -> Any:
 
 OF_LOOPS = (
     near_diagonal,
+    rows_and_all,
     rows,
     windows,
     parts_of_rows,

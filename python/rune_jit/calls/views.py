@@ -121,9 +121,11 @@ def _with_outputs(trace: Trace, steps: tuple[Step, ...], computed: list[Any]) ->
 
 def _not_copied(trace: Trace, leaves: list[Any]) -> list[Any]:
     """The results, with views in the place of rows of lists that are views of arguments, captured
-    arrays, or overlap. Raises LoopRefused for those whose positions are not known."""
+    arrays and other results, or overlap. Raises LoopRefused for those whose positions are not
+    known."""
     assert trace.loops is not None
     made = list(leaves)
+    others = {id(x._storage) for x in leaves if type(x) is Tracer and origin_of(x) is None}
     last: dict[int, tuple[int, Tracer]] = {}  # by memory: the last row, and which leaf it is
     for i, leaf in enumerate(leaves):
         origin = origin_of(leaf)
@@ -132,7 +134,8 @@ def _not_copied(trace: Trace, leaves: list[Any]) -> list[Any]:
         view = viewed(leaf)
         storage = view._storage
         is_known = not any(map(_depends, view._steps))
-        if storage.leaf is not None or storage.captured is not None:
+        is_outside = storage.leaf is not None or storage.captured is not None
+        if is_outside or id(storage) in others:
             if not is_known:
                 trace.loops.plans.refuse(
                     origin.loop, "it returns views of an array whose positions data decide"
