@@ -136,14 +136,15 @@ def fields_of(x: Any) -> dict[Any, Any]:
     if isinstance(x, tuple):
         return dict(enumerate(x)) | getattr(x, "__dict__", {})
     fields = dict(getattr(x, "__dict__", ()))
-    for name in _names_of(type(x)):
+    kind: Any = type(x)
+    for name in _names_of(kind):
         with contextlib.suppress(AttributeError):
             fields[name] = getattr(x, name)
     return fields
 
 
 @functools.cache
-def _names_of(kind: type) -> tuple[str, ...]:
+def _names_of(kind: Any) -> tuple[str, ...]:
     """The names of a dataclass's fields."""
     return tuple(field.name for field in dataclasses.fields(kind))
 

@@ -281,6 +281,23 @@ def test_generators_that_are_returned_and_stored_are_the_same() -> None:
     assert "as one program" in jitted.explain()
 
 
+@pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState, random.Random])
+def test_attributes_that_are_assigned(make: Any) -> None:
+    def name(rng: Any, x: Any) -> Any:
+        rng.name = "a"
+        return rng.random() + x
+
+    jitted = rune_jit.jit(name, fallback="silent")
+    for _ in range(3):
+        rng = make(1)
+        if make is random.Random:
+            assert_same(jitted(rng, np.ones(2)), name(make(1), np.ones(2)))
+            assert rng.name == "a"
+        else:
+            with pytest.raises(AttributeError, match="no attribute 'name'"):
+                jitted(rng, np.ones(2))
+
+
 def test_arrays_in_chunks_refuse_draws() -> None:
     da = pytest.importorskip("dask.array")
     with pytest.raises(rune_jit.UnsupportedOpError, match="random"):

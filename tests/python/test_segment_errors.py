@@ -1,4 +1,8 @@
-"""Errors of functions that run in segments: they are NumPy's, and come where NumPy's do."""
+"""Errors and warnings of functions that run in segments: they are NumPy's, and come where NumPy's
+do."""
+
+import logging
+import warnings
 
 import numpy as np
 import pytest
@@ -106,3 +110,28 @@ def test_numbers_take_no_items(at):
         check(jitted(x(), found), f(x(), wanted))
         assert found == wanted
         assert type(found[0]) is np.float64
+
+
+def test_reports_name_callers_by_their_level(caplog):
+    def f(x):
+        def report():
+            warnings.warn("large", stacklevel=3)
+            logging.warning("large", stacklevel=3)
+
+        report()
+        return x * 2
+
+    def call(function):
+        return function(x())
+
+    jitted = rune_jit.jit(f, fallback="silent")
+    line = call.__code__.co_firstlineno + 1
+    for _ in range(2):  # (NumPy runs the third call)
+        with pytest.warns(UserWarning, match="large") as found:
+            call(jitted)
+        assert [(x.filename, x.lineno) for x in found] == [(__file__, line)]
+        assert [(x.filename, x.lineno) for x in caplog.records] == [
+            ("test_segment_errors.py", line)
+        ]
+        caplog.clear()
+    assert "in segments" in jitted.explain()

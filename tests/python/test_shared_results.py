@@ -192,7 +192,7 @@ def rows(x: Any) -> Any:
 def windows(x: Any) -> Any:
     y, found = x * 2, []
     for i in range(len(y) - 3):
-        found.append(y[i : i + 3])
+        found.append((i, y[i : i + 3]))
     return found
 
 
@@ -218,7 +218,30 @@ def at_a_position_of_data(x: Any) -> Any:
     return x[best], x[:, 1:][best - 3], y[best], y
 
 
-OF_LOOPS = (rows, windows, parts_of_rows, at_positions_of_data, at_a_position_of_data)
+def rows_and_all(x: Any) -> Any:
+    y, found = x * 2, []
+    for i in range(len(y)):
+        found.append(y[i])
+    return found, y[:, 1:]
+
+
+def near_diagonal(x: Any) -> Any:
+    found = []
+    for i in range(len(x) - 3):
+        for j in range(i, i + 3):
+            found.append(x[j, 1:])
+    return found
+
+
+OF_LOOPS = (
+    near_diagonal,
+    rows_and_all,
+    rows,
+    windows,
+    parts_of_rows,
+    at_positions_of_data,
+    at_a_position_of_data,
+)
 
 
 @pytest.mark.parametrize("function", OF_LOOPS)

@@ -121,33 +121,32 @@ def _with_outputs(trace: Trace, steps: tuple[Step, ...], computed: list[Any]) ->
 
 def _not_copied(trace: Trace, leaves: list[Any]) -> list[Any]:
     """The results, with views in the place of rows of lists that are views of arguments, captured
-    arrays, or overlap. Raises LoopRefused for those whose positions are not known."""
+    arrays and other results, or overlap. Raises LoopRefused for those whose positions are not
+    known."""
     assert trace.loops is not None
     made = list(leaves)
-    before: Tracer | None = None
+    others = {id(x._storage) for x in leaves if type(x) is Tracer and origin_of(x) is None}
+    last: dict[int, tuple[int, Tracer]] = {}  # by memory: the last row, and which leaf it is
     for i, leaf in enumerate(leaves):
         origin = origin_of(leaf)
         if origin is None:
             continue
         view = viewed(leaf)
         storage = view._storage
-        is_outside = storage.leaf is not None or storage.captured is not None
         is_known = not any(map(_depends, view._steps))
-        if is_outside and not is_known:
-            trace.loops.plans.refuse(
-                origin.loop, "it returns views of an array whose positions data decide"
-            )
-            raise LoopRefused
-        if is_outside:
+        is_outside = storage.leaf is not None or storage.captured is not None
+        if is_outside or id(storage) in others:
+            if not is_known:
+                trace.loops.plans.refuse(
+                    origin.loop, "it returns views of an array whose positions data decide"
+                )
+                raise LoopRefused
             made[i] = view
-        elif (
-            is_known
-            and before is not None
-            and before._storage is storage
-            and _may_overlap(storage, before, view)
-        ):
-            made[i - 1 : i + 1] = before, view
-        before = view if is_known else None
+        elif is_known:
+            before, other = last.get(id(storage), (i, view))
+            if before < i and _may_overlap(storage, other, view):
+                made[before], made[i] = other, view
+            last[id(storage)] = i, view
     return made
 
 

@@ -10,6 +10,7 @@ import builtins
 import functools
 import math
 import os
+import sys
 import time
 import types
 import uuid
@@ -25,7 +26,7 @@ from rune_jit.capture.creation import OF_WARNINGS, REPLACED, make_array
 from rune_jit.capture.stand_ins import OF_CLASSES, Function, Scalar, StandIn, Type
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.on_host import Vectorized
-from rune_jit.tracing.context import current_trace
+from rune_jit.tracing.context import current_trace, is_own_file
 
 
 class _Shim(types.ModuleType):
@@ -99,12 +100,22 @@ def _refusing(function: Any, name: str, has_result: bool = True) -> Callable[...
 def warn(
     message: Any, category: Any = None, stacklevel: int = 1, source: Any = None, **options: Any
 ) -> None:
-    """warnings.warn, for a call by its stand-in: the warning names the line that calls the
-    stand-in."""
-    _warn(message, category, stacklevel + 2, source, **options)
+    """warnings.warn, for a call by its stand-in: the warning names the line of the user's code that
+    `stacklevel` counts to."""
+    _warn(message, category, _with_own(stacklevel), source, **options)
 
 
 _warn = warnings.warn
+
+
+def _with_own(stacklevel: int) -> int:
+    """The level that a frame of the user's has if those of rune_jit are counted, too. What calls
+    this is called by what stands for a function of the user's code."""
+    frame, level, left = sys._getframe(3), 3, stacklevel
+    while left > 1 and frame.f_back is not None:
+        frame, level = frame.f_back, level + 1
+        left -= not is_own_file(frame.f_code.co_filename)
+    return level + max(left - 1, 0)
 
 
 def _of_caller(log: Any) -> Callable[..., Any]:
@@ -112,7 +123,7 @@ def _of_caller(log: Any) -> Callable[..., Any]:
 
     @functools.wraps(log)
     def of_caller(*args: Any, stacklevel: int = 1, **kwargs: Any) -> Any:
-        return log(*args, stacklevel=stacklevel + 2, **kwargs)
+        return log(*args, stacklevel=_with_own(stacklevel), **kwargs)
 
     return of_caller
 

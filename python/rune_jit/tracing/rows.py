@@ -21,7 +21,7 @@ class Origin(NamedTuple):
 
     like: Tracer  # the view in the loop's body
     counter: Size
-    number: int  # the counter in the row's iteration
+    number: Any  # the counter in the row's iteration, perhaps in terms of others
     loop: int
 
 
@@ -30,10 +30,9 @@ class RowStorage(Storage):
 
     __slots__ = ("origin", "position", "rows")
 
-    def __init__(self, rows: Any, position: tuple[int, ...]) -> None:
+    def __init__(self, rows: Any, position: tuple[int, ...], origin: Origin | None) -> None:
         super().__init__()
-        self.rows, self.position = rows, position
-        self.origin: Origin | None = None
+        self.rows, self.position, self.origin = rows, position, origin
 
     def current(self, trace: Trace) -> Any:
         if self.value is None:
@@ -45,10 +44,12 @@ class RowStorage(Storage):
         return tuple(self.rows.shape[len(self.position) :])
 
 
-def row(trace: Trace, rows: Any, position: tuple[int, ...], like: Tracer) -> Tracer:
+def row(
+    trace: Trace, rows: Any, position: tuple[int, ...], like: Tracer, origin: Origin | None = None
+) -> Tracer:
     """An array or number of its own: rows[position] of a value, of the kind of `like`."""
     made = Tracer.__new__(Tracer)
-    storage = RowStorage(rows, position)
+    storage = RowStorage(rows, position, origin)
     made._init(trace, storage, (), storage.shape, rows.dtype)
     storage.scalar = like._storage.scalar
     weak = like._value_in(trace).weak

@@ -400,17 +400,19 @@ class Appends:
             x = first
         else:
             at = (k * len(array.value) + part[0],) if array.is_flat else (k, *part)
-            x = row(self._trace, self._results[number], at, like)
+            x = row(self._trace, self._results[number], at, like, self._origin(like, k))
             if is_array(like):
                 lay_out_as(x, like)
-                if self._range.is_known and self._body.is_older(storage_viewed(like)):
-                    numbers = self._range.known
-                    x._storage.origin = Origin(
-                        like, self._body.counter, numbers[k], self._body.loop
-                    )
         if is_array(like):
             self._rows.setdefault(id(like._storage), (like, []))[1].append(x)
         return x
+
+    def _origin(self, like: Tracer, k: int) -> Origin | None:
+        """What iteration k's array is a view of in NumPy, if that is older than the loop."""
+        if not is_array(like) or not self._body.is_older(storage_viewed(like)):
+            return None
+        number = self._range.start + k * self._range.step
+        return Origin(like, self._body.counter, number, self._body.loop)
 
     def take_over(self, made: dict[str, Any], after: dict[str, Any]) -> None:
         """Assigns to names the object that the last iteration has appended, if a name and a list
