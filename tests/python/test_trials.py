@@ -1,0 +1,51 @@
+"""Programs that take turns with NumPy, to find out which is faster."""
+
+from contextlib import nullcontext
+
+import numpy as np
+
+import rune_jit
+from rune_jit.calls import trial as trial_module
+from rune_jit.calls.trial import Trial
+
+
+def test_a_trial_ends_early_where_the_difference_is_clear(monkeypatch):
+    monkeypatch.undo()
+    trial = Trial()
+    for seconds in (1.0, 0.1):
+        assert not trial.is_over
+        trial.note(seconds)
+    assert trial.is_over
+    assert trial.verdict() == "it takes 100 ms there, 1e+03 ms compiled"
+    trial.note(0.01)  # of a call that another thread has made meanwhile
+    assert trial.is_over
+    assert not trial.is_numpys_turn
+
+
+def test_a_trial_takes_turns_where_it_is_not():
+    trial, turns = Trial(), []
+    while not trial.is_over:
+        turns.append(trial.is_numpys_turn)
+        trial.note(0.010 if trial.is_numpys_turn else 0.012)
+    assert turns == [False, True, False, True]
+
+
+def test_a_long_program_with_loops_is_not_compared_with_numpy(monkeypatch):
+    class Filter:
+        def __init__(self):
+            self.y = np.zeros(3)
+
+        def run(self, x):
+            for i in range(len(x)):
+                self.y = self.y * 0.5 + x[i]
+            return self.y
+
+    turns = []
+    monkeypatch.setattr(trial_module, "_LONG", 0.0)
+    monkeypatch.setattr(Trial, "numpys_turn", lambda self: turns.append(self) or nullcontext())
+    ours, theirs = Filter(), Filter()
+    run, x = rune_jit.jit(ours.run), np.ones((50, 3))
+    for _ in range(5):
+        np.testing.assert_array_equal(run(x), theirs.run(x))
+    assert not turns
+    assert "is a loop of the program" in run.explain()
