@@ -10,11 +10,8 @@
 
 namespace rune::lower {
 
+namespace decomposition {
 namespace {
-
-using decomposition::Emitter;
-using decomposition::Format;
-using decomposition::Value;
 
 // How often a loop divides by a value, at least, so that its reciprocal pays.
 constexpr int64_t kLeastTimes = 4;
@@ -134,7 +131,7 @@ class Rewriter {
     const int exponent = limits_of(c.dtype()).divisor;
     const Value is_usable =
         less_equal(std::ldexp(1.0, -exponent), c) & less_equal(c, std::ldexp(1.0, exponent));
-    const Value factor = decomposition::where(is_usable, 1.0 / c, decomposition::kNan);
+    const Value factor = where(is_usable, 1.0 / c, kNan);
     const Value zero = factor - factor;
     const int lanes = instr.type.lanes;
     return {builder_.splat(factor.var, lanes), builder_.splat(zero.var, lanes)};
@@ -147,7 +144,7 @@ class Rewriter {
   Value quotient(Value x, Value c, const Reciprocal& reciprocal, std::optional<Value>& fails) {
     const Value factor = emitter_.value(reciprocal.factor);
     const Value zero = emitter_.value(reciprocal.zero);
-    const Format& format = decomposition::format_of(x);
+    const Format& format = format_of(x);
     const Value product = x * factor;
     // The sign goes, and numbers below the least one wrap to the greatest.
     const auto doubled_bits = [&](int exponent) {
@@ -159,8 +156,8 @@ class Rewriter {
     const Value is_far = less_equal(doubled_bits(exponent) - doubled_bits(-exponent), above_least);
     const Value is_bad = is_far & not_equal(x, zero);
     fails = fails ? *fails | is_bad : is_bad;
-    const Value excess = mulacc(product, c, decomposition::apply(AluOp::Neg, {x}));
-    return mulacc(decomposition::apply(AluOp::Neg, {excess}), factor, product);
+    const Value excess = mulacc(product, c, apply(AluOp::Neg, {x}));
+    return mulacc(apply(AluOp::Neg, {excess}), factor, product);
   }
 
   void divide(uint32_t begin, uint32_t end) {
@@ -193,10 +190,11 @@ class Rewriter {
 };
 
 }  // namespace
+}  // namespace decomposition
 
 Kernel divide_by_reciprocals(const Kernel& kernel, const Capabilities& caps) {
   if (caps.model != ExecutionModel::Cores || caps.vector_bits < 256) return kernel;
-  return Rewriter(kernel, caps).run();
+  return decomposition::Rewriter(kernel, caps).run();
 }
 
 }  // namespace rune::lower
