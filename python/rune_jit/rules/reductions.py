@@ -211,32 +211,13 @@ def _arg_reduce(name: str, a: Any, axis: Any = None, *, keepdims: Any = NO_VALUE
             kept[along or 0] = 1
             parts = Tracer(trace, builder.reshape(trace.array(parts), kept))
         return parts
-    hit = _hits(name, value, builder.reduce(name, value, axes, True))
+    hit = builder.ufunc("equal", [value, builder.reduce(name, value, axes, True)])[0]
+    if is_float(value.dtype):  # the first NaN wins: it equals nothing, and makes the extremum NaN
+        hit = builder.ufunc("logical_or", [hit, *builder.ufunc("isnan", [value])])[0]
     positions = _positions(trace, value.shape, along)
     candidates = builder.where(hit, positions, int(np.iinfo(positions.dtype).max))
     first = builder.reduce("min", candidates, axes, as_flag(keepdims))
     return Tracer(trace, builder.astype(first, np.dtype(np.int64)))
-
-
-def _hits(name: str, value: Any, extremum: Any) -> Any:
-    """Which elements are the extremum; if that is NaN, which are NaN.
-
-    An element is the maximum unless it is less, which is `not x <= b` for the next smaller number
-    b. That is one comparison for each element, and finds NaN if b is infinity. Nothing is less than
-    -inf: b is NaN then, and each comparison with it is false."""
-    builder, trace = require_trace().builder, require_trace()
-    if value.dtype not in (np.float32, np.float64):
-        hit = builder.ufunc("equal", [value, extremum])[0]
-        if is_float(value.dtype):  # a NaN equals nothing
-            hit = builder.ufunc("logical_or", [hit, *builder.ufunc("isnan", [value])])[0]
-        return hit
-    limit = Tracer(trace, extremum)
-    least = value.dtype.type(-np.inf if name == "max" else np.inf)
-    beside = np.where(limit == least, value.dtype.type(np.nan), np.nextafter(limit, least))
-    beside = np.where(np.isnan(limit), -least, beside)
-    compare = "less_equal" if name == "max" else "greater_equal"
-    is_less = builder.ufunc(compare, [value, trace.array(beside)])
-    return builder.ufunc("logical_not", is_less)[0]
 
 
 _ARG_BLOCK = 1024  # elements: of rows of so many, the first with the extremum is read twice
