@@ -25,7 +25,8 @@ struct Divisor {
   auto operator<=>(const Divisor&) const = default;
 };
 
-// What stands for a divisor c: 1 / c and 0, or NaN and NaN where the quotient must be divided.
+// Of a divisor c: 1 / c and 0. Both are NaN if c is outside of the limits, so that every division
+// by c takes the branch.
 struct Reciprocal {
   Var factor, zero;
 };
@@ -97,9 +98,7 @@ class Rewriter {
         copy(id++);
       }
     }
-    Kernel result = builder_.take();
-    result.arguments = kernel_.arguments;
-    return result;
+    return builder_.take();
   }
 
  private:
@@ -144,14 +143,13 @@ class Rewriter {
   Value quotient(Value x, Value c, const Reciprocal& reciprocal, std::optional<Value>& fails) {
     const Value factor = emitter_.value(reciprocal.factor);
     const Value zero = emitter_.value(reciprocal.zero);
-    const Format& format = format_of(x);
     const Value product = x * factor;
-    // The sign goes, and numbers below the least one wrap to the greatest.
+    // Doubling the bits drops the sign. Numbers below the least one wrap to the greatest.
     const auto doubled_bits = [&](int exponent) {
-      return static_cast<uint64_t>(format.bias + exponent) << (format.mantissa + 1);
+      return 2 * Scalar::of(x.dtype(), std::ldexp(1.0, exponent)).bits();
     };
     const int exponent = limits_of(x.dtype()).quotient;
-    const Value number = emitter_.bitcast(product, format.unsigned_integer);
+    const Value number = emitter_.bitcast(product, format_of(x).unsigned_integer);
     const Value above_least = number + number - doubled_bits(-exponent);
     const Value is_far = less_equal(doubled_bits(exponent) - doubled_bits(-exponent), above_least);
     const Value is_bad = is_far & not_equal(x, zero);

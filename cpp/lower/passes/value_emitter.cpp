@@ -119,8 +119,9 @@ Var ValueEmitter::compute_constant(Value v) {
   return builder_.constant(value);
 }
 
-// Of a vector, what is constant in the index is added to the lanes' numbers, as constants of the
-// dtype, which may be narrower than an index. So the vectors of one iteration share the rest.
+// A vector of indices is a sum: the constant part of the index and the lanes' numbers make a
+// constant vector, and the vectors of one iteration share the rest of the index. The sum is in the
+// dtype, which may be narrower than an index.
 Var ValueEmitter::compute_counted(const graph::Node& node, const Expr& index) {
   const DType dtype = node.dtype();
   const std::optional<int64_t> stride = lane_stride(index);

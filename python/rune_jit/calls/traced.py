@@ -34,9 +34,8 @@ from rune_jit.tracing.context import ValuesNeeded, user_site_of
 from rune_jit.tracing.loop_plans import LoopPlans, LoopRefused
 from rune_jit.tracing.loops import Loops
 from rune_jit.tracing.orders import Orders
-from rune_jit.tracing.rows import pack, storage_viewed
+from rune_jit.tracing.rows import origin_of, pack, storage_viewed
 from rune_jit.tracing.sizes import Size
-from rune_jit.tracing.storage import Storage
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
@@ -382,16 +381,12 @@ def _cannot_assign(trace: Trace) -> UnsupportedOpError:
 def _refuse_views(trace: Trace, assigned: Any) -> None:
     """Raises UnsupportedOpError for views among what is assigned: writes must reach the others."""
     for leaf in trees.flatten(assigned)[0]:
-        if isinstance(leaf, Tracer) and (leaf._steps or _is_outside(storage_viewed(leaf), leaf)):
+        is_row_outside = origin_of(leaf) is not None and storage_viewed(leaf).is_outside
+        if isinstance(leaf, Tracer) and (leaf._steps or is_row_outside):
             raise UnsupportedOpError(
                 f"{trace.name}: cannot trace the assignment of a view to a place outside (writes to"
                 " one must reach the other)\nhint: assign a copy: x.copy()"
             )
-
-
-def _is_outside(viewed: Storage, x: Tracer) -> bool:
-    """Whether what is viewed in x's place is the memory of an argument or captured array."""
-    return viewed is not x._storage and (viewed.leaf is not None or viewed.captured is not None)
 
 
 def _finish(

@@ -19,8 +19,8 @@ FOR_TRIAL = "to find out whether NumPy is faster"  # why NumPy runs a call, for 
 class Trial:
     """Which way of two is faster, ours or NumPy's, by the first calls, which take turns.
 
-    NumPy gets no turn where a program with loops takes long: it runs each iteration in Python, and
-    a single call may take it minutes."""
+    If a program has loops and takes long, NumPy gets no turn. NumPy would run each iteration in
+    Python, and a single call could take minutes."""
 
     def __init__(self, has_loops: bool = False) -> None:
         self._has_loops = has_loops

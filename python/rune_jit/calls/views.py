@@ -134,8 +134,7 @@ def _not_copied(trace: Trace, leaves: list[Any]) -> list[Any]:
         view = viewed(leaf)
         storage = view._storage
         is_known = not any(map(_depends, view._steps))
-        is_outside = storage.leaf is not None or storage.captured is not None
-        if is_outside or id(storage) in others:
+        if storage.is_outside or id(storage) in others:
             if not is_known:
                 trace.loops.plans.refuse(
                     origin.loop, "it returns views of an array whose positions data decide"
@@ -179,7 +178,7 @@ def _share_memory(group: list[Tracer], given: list[Any], has_arrays: bool) -> bo
     storage = group[0]._storage
     if not all(map(_is_fixed, group)):
         return False
-    if storage.array is None and (storage.leaf is not None or storage.captured is not None):
+    if storage.array is None and storage.is_outside:
         base = storage.captured if storage.leaf is None else given[storage.leaf]
         return type(base) is np.ndarray and any(x._steps for x in group)
     if has_arrays or len(group) == 1:

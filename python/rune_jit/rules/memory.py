@@ -74,7 +74,7 @@ class Flags:
             return getattr(layout_of(x).flags, name)
         if name not in _OF_MEMORY.values() or (is_known and name != "writeable"):
             return getattr(layout_of(x).flags, name)
-        if storage.leaf is not None or storage.captured is not None:
+        if storage.is_outside:
             raise UnsupportedOpError(
                 f"flags.{name}: cannot trace this (it may differ from call to call)"
             )
@@ -123,7 +123,7 @@ def _base(x: Tracer) -> Any:
     if x._trace.is_segmented and not storage.scalar:
         base = layout_of(x).base
         return x._trace.stand_in(base) if type(base) is np.ndarray else base
-    if x._steps or storage.leaf is not None or storage.captured is not None:
+    if x._steps or storage.is_outside:
         refuse("ndarray.base of an array that may be a view")
 
 
@@ -141,7 +141,7 @@ def _share(function: Any, a: Any, b: Any, *options: Any, **named: Any) -> Any:
     if first is not second:
         if (loops := require_trace().loops) is not None:
             loops.check_memory(first, second)
-        outer = [x for x in (first, second) if x.leaf is not None or x.captured is not None]
+        outer = [x for x in (first, second) if x.is_outside]
         if len(outer) == 2:
             refuse(f"{function.__name__} of two arrays from outside")
         return False

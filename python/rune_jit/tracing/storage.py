@@ -332,6 +332,11 @@ class Storage(_core.StorageBase):
                 )
 
     @property
+    def is_outside(self) -> bool:
+        """Whether it is the memory of an argument or of a captured array."""
+        return self.leaf is not None or self.captured is not None
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the whole array."""
         known = self.array if self.array is not None else self.captured

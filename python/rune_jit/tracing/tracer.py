@@ -165,7 +165,7 @@ class Tracer(ArrayMethods, _core.TracerBase):
     @shape.setter
     def shape(self, value: Any) -> None:
         storage = self._storage
-        if not self._steps and (storage.leaf is not None or storage.captured is not None):
+        if not self._steps and storage.is_outside:
             if not self._trace.is_segmented:
                 raise UnsupportedOpError(
                     "ndarray.shape: cannot trace a write to the shape of an argument\n"

@@ -84,7 +84,7 @@ def _may_be_one(x: Any, y: Any) -> bool:
     round. In another call they may be the same array."""
     storages = [z._storage for z in (x, y) if type(z) is Tracer and not z._steps]
     is_argument = any(storage.leaf is not None for storage in storages)
-    are_outside = sum(s.leaf is not None or s.captured is not None for s in storages)
+    are_outside = sum(s.is_outside for s in storages)
     return is_argument and are_outside + sum(type(z) is np.ndarray for z in (x, y)) == 2
 
 
