@@ -48,6 +48,9 @@ LoopTree::LoopTree(const Graph& graph) {
     }
     if (node.as<End_Loop>()) {
       const size_t ended = by_counter.at(node.inputs[0]);
+      for (size_t k = 1 + num_carried(node); k < node.inputs.size(); ++k)
+        RUNE_CHECK(!around[node.inputs[k].id].contains(ended),
+                   "an initial value of a loop is a value of that loop");
       loops.erase(ended);
       if (!loops.empty()) loops_[ended].parent = *loops.begin();
     }

@@ -398,3 +398,29 @@ def test_bisect_in_a_loop() -> None:
     rng = np.random.default_rng(3)
     x = np.sort(rng.integers(0, 20, 30)).astype(float)
     rolled(f, x, rng.random(30), rng.integers(-2, 23, 50).astype(float))
+
+
+def test_a_number_that_is_pythons_or_numpys_is_assigned_to_unsigned_integers() -> None:
+    """Where it is Python's, NumPy raises if it is out of bounds; where it is NumPy's, it wraps."""
+
+    def f(x):
+        out, last = np.zeros(len(x), np.uint8), 0
+        for i in range(len(x)):
+            out[i] = last - 1
+            if x[i] > 2:
+                last = x[i]
+        return out
+
+    jitted = rune_jit.jit(f)
+    with pytest.raises(OverflowError, match="-1 out of bounds for uint8"):
+        jitted(np.array([3, 4, 1]))
+
+    def g(x):
+        out, last = np.zeros(len(x), np.uint8), 1
+        for i in range(len(x)):
+            out[i] = last - 1
+            if x[i] < 0:
+                last = x[i]
+        return out
+
+    rolled(g, np.array([3, -4, 1, -7, 2]))

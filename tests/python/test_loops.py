@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compare import assert_same
 from loop_checks import ROLLED, both, refused, rolled
 from loop_programs import PROGRAMS
 
@@ -468,3 +469,23 @@ def test_variables_of_comprehensions_in_loops_are_no_globals() -> None:
         step = width = k
         np.testing.assert_allclose(f(x, 3), smoothed(x, 3), rtol=1e-14)
     assert f.cache_info().misses == 1
+
+
+def test_a_view_stands_for_a_name_until_the_loop_assigns_it() -> None:
+    """The loop writes to the array that `row` is a view of; no iteration may run."""
+
+    def f(x, y):
+        row, i = x[1], 0
+        while i < len(y) and x[-1].sum() % 2 == 0:
+            x[1:] -= x[:-1] * y[i]
+            row = y + x[0]
+            i += 1
+        return row
+
+    x = np.array([[0, 0, 3], [3, 0, 2], [2, 2, 0]], np.int32)
+    jitted = rune_jit.jit(f)
+    for last in (4, 1):
+        x[2, 0] = last
+        y = np.array([4, 1, 3], np.int32)
+        assert_same(jitted(x.copy(), y), f(x.copy(), y))
+    assert "is a loop of the program" in jitted.explain()

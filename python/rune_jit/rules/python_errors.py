@@ -50,11 +50,13 @@ def assume_fits(trace: Trace, assigned: Any, dtype: np.dtype[Any]) -> None:
     for x in tracers_in(assigned) if dtype.kind in "iuf" else ():
         if not x._storage.scalar:
             continue
-        weak = x._value_in(trace).weak
-        if weak == "complex":
-            np.zeros((), dtype)[()] = SAMPLES[weak]  # raises
-        if dtype.kind == "i" or (dtype.kind == "u" and weak):
+        value = x._value_in(trace)
+        if value.weak == "complex":
+            np.zeros((), dtype)[()] = SAMPLES[value.weak]  # raises
+        if dtype.kind == "i" or (dtype.kind == "u" and value.weak):
             _assume_number_fits(trace, trace.array(x), dtype)
+        elif dtype.kind == "u" and trace.builder.unsure_kind(value):
+            _assume_number_fits(trace, trace.array(x), dtype, trace.builder.is_python(value))
 
 
 def fitting(trace: Trace, assigned: Any, dtype: np.dtype[Any]) -> Any:
@@ -71,7 +73,10 @@ _NUMBERS = {bool, int, float, complex}
 _OF_LISTS = _NUMBERS | {np.dtype(code).type for code in np.typecodes["AllInteger"] + "efdFD"}
 
 
-def _assume_number_fits(trace: Trace, number: Any, dtype: np.dtype[Any]) -> None:
+def _assume_number_fits(
+    trace: Trace, number: Any, dtype: np.dtype[Any], is_python: Any = None
+) -> None:
+    """`is_python` tells whether the number is Python's, if that is not certain."""
     given = number.dtype
     if given.kind not in "iuf" or np.can_cast(given, dtype):
         return
@@ -89,8 +94,12 @@ def _assume_number_fits(trace: Trace, number: Any, dtype: np.dtype[Any]) -> None
         bounds.pop()
     elif dtype == np.uint64:  # int64 does not have the limit
         bounds.pop(0)
+    ufunc = trace.builder.ufunc
     for name, bound in bounds:
-        trace.builder.assume(trace.builder.ufunc(name, [number, bound])[0])
+        fits = ufunc(name, [number, bound])[0]
+        if is_python is not None:
+            fits = ufunc("logical_or", [ufunc("logical_not", [is_python])[0], fits])[0]
+        trace.builder.assume(fits)
 
 
 def _guess(trace: Trace, otherwise: str) -> None:

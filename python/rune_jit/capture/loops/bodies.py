@@ -374,9 +374,24 @@ class Attempt(Comparison):
         """The value before the loop of a name that the loop only assigns: its own value if perhaps
         no iteration runs, else any value of its type."""
         before = self._structures.part(name, self._before)
-        if not self._runs and before is not UNSET:
-            return self._trace.operand(before)
-        return zero_like(self._trace, value)
+        if self._runs or before is UNSET:
+            return zero_like(self._trace, value)
+        storage = before._storage if is_array(before) else None
+        for i, written in enumerate(self._storages):
+            if written is storage:
+                return self._initial_part(before, self._initial[self._first_storage + i])
+        return self._trace.operand(before)
+
+    def _initial_part(self, view: Tracer, initial: Any) -> Any:
+        """What a view of an array that the loop writes to shows of the array's `initial` value."""
+        storage = view._storage
+        now = storage.value
+        storage.value = initial
+        storage.version += 1
+        part = self._trace.operand(view)
+        storage.value = now
+        storage.version += 1
+        return part
 
     def iterations_of(self, items: list[Any]) -> Any:
         """The numbers of the iterations that append to a list."""
