@@ -482,10 +482,10 @@ def test_a_view_stands_for_a_name_until_the_loop_assigns_it() -> None:
             i += 1
         return row
 
-    x = np.array([[0, 0, 3], [3, 0, 2], [2, 2, 0]], np.int32)
+    x = np.arange(49, dtype=np.int32).reshape(7, 7) % 5
     jitted = rune_jit.jit(f)
-    for last in (4, 1):
-        x[2, 0] = last
-        y = np.array([4, 1, 3], np.int32)
+    for last in (0, 1):
+        x[-1] = [last, 2, 4, 6, 4, 2, 0]
+        y = np.array([4, 1, 3, 2, 2, 0, 1], np.int32)
         assert_same(jitted(x.copy(), y), f(x.copy(), y))
     assert "is a loop of the program" in jitted.explain()
