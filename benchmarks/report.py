@@ -161,6 +161,7 @@ GROUPS = {
         "widen_narrow_floats",
         "decompose",
         "divide_by_reciprocals",
+        "skip_mismatches",
         "eliminate_dead_instructions",
     ),
 }

@@ -15,6 +15,7 @@
 #include "lower/passes/eliminate_dead_instructions.h"
 #include "lower/passes/lower_kernel.h"
 #include "lower/passes/partition_loops.h"
+#include "lower/passes/skip_mismatches.h"
 #include "lower/text.h"
 #include "lower/verify.h"
 #include "schedule/analysis/analysis.h"
@@ -144,6 +145,7 @@ constexpr Pass kPipeline[] = {
     {"widen_narrow_floats", kLowered, kLowered, for_each_kernel<lower::widen_narrow_floats>},
     {"decompose", kLowered, kLowered, for_each_kernel<lower::decompose>},
     {"divide_by_reciprocals", kLowered, kLowered, for_each_kernel<lower::divide_by_reciprocals>},
+    {"skip_mismatches", kLowered, kLowered, for_each_kernel<lower::skip_mismatches>},
     {"eliminate_dead_instructions", kLowered, kLowered,
      for_each_kernel<lower::eliminate_dead_instructions>},
 };
