@@ -2,7 +2,7 @@
 
 They call functions over NumPy arrays, which may write to their arguments and to what they close
 over. Outside of `jit` they are Python loops. Inside, these loops become loops of the program
-(docs/control_flow.md). Users declare no types: a loop carries what its first iteration makes. A
+(docs/loops.md). Users declare no types: a loop carries what its first iteration makes. A
 loop that cannot be one of the program runs as any other loop does."""
 
 # mypy: disable-error-code=no-any-return
