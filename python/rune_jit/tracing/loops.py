@@ -47,7 +47,7 @@ class Body:
     def __init__(self, loop: int, counter: Any, bounds: tuple[Any, Any]) -> None:
         self.loop = loop
         self.counter = counter
-        self.bounds = bounds  # the counter's least and greatest value; both may contain outer counters
+        self.bounds = bounds  # of the counter; they may contain outer counters
         self.oldest = next_serial()  # storages that were made later are the body's own
         self._began = self.oldest  # `oldest` of the body's first trace
         self.given: list[Storage] = []  # the carried arrays at the start of an iteration
@@ -114,13 +114,13 @@ class Loops:
         self.open: list[Body] = []  # bodies that are being traced, outer ones first
         # The numbers of their loops, and of loops of which a peeled iteration is being traced.
         self.within: list[int] = []
-        self._conditions: list[tuple[Any, int]] = []  # each with the last serial number of a storage before it
+        self._conditions: list[tuple[Any, int]] = []  # and the last serial before
         self._decided_by_counters = 0  # how many of the conditions
         # Operands of `and` and `or` that are being traced: an object that `end_operand` returns,
         # and whether counters alone decide if the operand matters.
         self._operands: list[tuple[Any, bool]] = []
         self.rolled = 0  # loops that have become loops of the program
-        self.lists: dict[int, Any] = {}  # by id: the arrays that represent lists of numbers in bodies
+        self.lists: dict[int, Any] = {}  # by id: arrays for lists of numbers
         self.growing: dict[int, Any] = {}  # by id: lists whose length data may decide
         self.data_sizes: set[str] = set()  # names of Sizes that bodies compute
         self.integers: list[Integer] = []  # of the outermost loop and its inner loops
@@ -433,7 +433,7 @@ class Loops:
                 is_key = isinstance(error, KeyError)
                 plans.refuse(loop, "it looks up a key that its counter decides" if is_key else why)
         elif isinstance(error, StateChangedError):
-            return False # its remedy is state as arguments
+            return False  # its remedy is state as arguments
         elif self.rolled:
             plans.with_loops = error  # perhaps because the values that loops compute are not known
             plans.refuse_all(f"what follows needs to know it: {error}")
