@@ -131,9 +131,7 @@ def _not_copied(trace: Trace, leaves: list[Any]) -> list[Any]:
     assert trace.loops is not None
     made = list(leaves)
     others = {id(x._storage) for x in leaves if type(x) is Tracer and origin_of(x) is None}
-    last: dict[
-        int, tuple[int, Tracer]
-    ] = {}
+    last: dict[int, tuple[int, Tracer]] = {}  # by memory: the last row, and its number
     for i, leaf in enumerate(leaves):
         origin = origin_of(leaf)
         if origin is None:
