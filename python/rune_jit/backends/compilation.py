@@ -91,5 +91,5 @@ class Stopwatch:
         most = ", ".join(f"{line} ({count:,})" for count, line in lines[: -_MOST_LINES - 1 : -1])
         text = f"compiled in {total:.1f} s ({parts}): it has {len(graph):,} operations"
         text += f", most of them of {most}" if most else ""
-        unrolled = [line for line in loops if "runs all iterations" in line]
+        unrolled = [line for line in loops if "is unrolled" in line]
         return "; ".join([text, *unrolled[:_MOST_LINES]])

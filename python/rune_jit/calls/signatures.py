@@ -335,7 +335,8 @@ class Signatures:
         self._left[call.key] += 1
         if self._left[call.key] >= _MOST_LEFT:
             error = UnsupportedOpError(
-                f"{self._name}: a loop does in many calls what its program leaves to Python"
+                f"{self._name}: in many calls a loop needs Python (it reports something, or leaves"
+                " a variable unassigned)"
             )
             self.cache.replace(call.key, self._compiler.segmented(error, call.signature))
 

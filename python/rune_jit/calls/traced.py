@@ -271,7 +271,7 @@ def _trace_once(
                 raise UnsupportedOpError(
                     f"{trace.name}: cannot trace a function that may handle errors of calls on the"
                     " host (they are known only when the program runs)\n"
-                    "hint: use what may fail outside of try and with"
+                    "hint: move the calls out of `try` and `with`"
                 )
         except UnsupportedOpError as error:
             if getattr(error, "user_site", None) is None:
@@ -304,8 +304,8 @@ def _trace_once(
     of_state = {id(leaf) for leaf in call.leaves[len(call.plain.leaves) :]} if call.slots else set()
     if of_state & trace.stand_ins.keys():
         raise UnsupportedOpError(
-            f"{trace.name}: cannot trace an array that is both a captured array and in a place that"
-            " the function assigns\nhint: reach it in one way"
+            f"{trace.name}: cannot trace an array that is both captured and in a place that"
+            " the function assigns\nhint: reach it by one name"
         )
     changes = contents.changes()
     leaves_after, treedef_after = trees.flatten(arguments, call.receiver)

@@ -35,7 +35,7 @@ def generalized(name: str, a: Any, b: Any) -> Tracer:
     left, right, dropped = _PRODUCTS[name]
     least = 1 + (name == "matvec"), 1 + (name == "vecmat")
     is_vector = name != "matmul" and (np.ndim(a) < least[0] or np.ndim(b) < least[1])
-    refuse_unless(not is_vector, f"{name} of arrays of so few dimensions")
+    refuse_unless(not is_vector, f"{name} of vectors")
     if name in ("vecdot", "vecmat") and np.iscomplexobj(a):
         a = np.conjugate(a)
     x, y = trace.operand(a), trace.operand(b)

@@ -353,7 +353,7 @@ class Loops:
     def check_memory(self, a: Storage, b: Storage) -> None:
         """Called where the function asks whether two storages share memory."""
         if any(x is b for x in self.sharing(a)):
-            self._refuse_shared(a, "it asks whether arrays share memory that may be the same one")
+            self._refuse_shared(a, "it asks whether arrays share memory, which data decide")
 
     def check_layout(self, storage: Storage) -> None:
         """Called where the function asks how a storage lies in memory. This may differ from
@@ -431,12 +431,14 @@ class Loops:
             loop, why = self.within[-1], str(error) or type(error).__name__
             if plans.refusal(loop) is None and not self._peel_more(why):
                 is_key = isinstance(error, KeyError)
-                plans.refuse(loop, "it looks up a key that its counter decides" if is_key else why)
+                plans.refuse(
+                    loop, "it looks up a key that depends on its counter" if is_key else why
+                )
         elif isinstance(error, StateChangedError):
             return False  # its remedy is state as arguments
         elif self.rolled:
             plans.with_loops = error  # perhaps because the values that loops compute are not known
-            plans.refuse_all(f"what follows needs to know it: {error}")
+            plans.refuse_all(f"the code after the loop needs a value: {error}")
         else:
             return False
         plans.next_attempt()

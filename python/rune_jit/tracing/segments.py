@@ -66,7 +66,7 @@ class SegmentedTrace(Trace):
         if self.gave_up or not self._takes_longer_than(_SLOW_READING):
             return
         if 0 < max(map(np.size, self._memory.values()), default=0) < _SMALL_ARRAY:
-            self.give_up("its arrays are small, and to read its functions' sources takes long")
+            self.give_up("its arrays are small, and reading its functions' sources takes long")
 
     def _takes_longer_than(self, seconds: float) -> bool:
         """Whether this call has taken longer than NumPy would, by at least so many seconds."""

@@ -282,7 +282,9 @@ class Storage(_core.StorageBase):
             trace.before_write(self)
         if self.is_exposed:
             if not trace.is_segmented:
-                raise UnsupportedOpError("setitem: cannot trace a write to memory that NumPy has")
+                raise UnsupportedOpError(
+                    "setitem: cannot trace a write to an array that NumPy may also write to"
+                )
             array: Any = self.array
             for step in steps:
                 array = step.of_array(array, trace)

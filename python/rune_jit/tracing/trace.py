@@ -340,8 +340,8 @@ class Trace:
         is_repeated = self._asked_at[place] > _MOST_AT_ONE_PLACE
         if is_repeated or len(self._assumed) - self.conditions >= _MOST_SIZES:
             raise DataDependentShapeError(
-                f"{self.name}: cannot make a program for each of more than {_MOST_SIZES} sizes that"
-                f" data have, or {_MOST_AT_ONE_PLACE} at one place in the code\n"
+                f"{self.name}: cannot trace more than {_MOST_SIZES} sizes that depend on data, or"
+                f" {_MOST_AT_ONE_PLACE} at one place in the code\n"
                 "hint: give np.bincount a minlength that is large enough"
             )
         return self.assume(value)

@@ -208,7 +208,7 @@ class Tracer(ArrayMethods, _core.TracerBase):
         """NumPy's array, because the function changes an attribute of it. NumPy computes the rest
         of the call."""
         trace: Any = self._trace
-        trace.give_up(f"ndarray.{name} changes what an array is")
+        trace.give_up(f"ndarray.{name} changes the type or shape of an array in place")
         return self._array()
 
     @property

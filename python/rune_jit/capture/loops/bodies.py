@@ -186,7 +186,7 @@ class Attempt(Comparison):
     def check_effects(self) -> None:
         """Refuses the loop if its body did something that a loop of the program cannot do."""
         if self._loops.open[-1] is not self._body or self._loops.within[-1] != self._loop.number:
-            self._loops.fail("a loop in it has been left")
+            self._loops.fail("an inner loop has ended in a way that cannot be traced")
         now = counts_of(self._trace)
         for (what, before), after in zip(self._limits.items(), now.values(), strict=True):
             if after != before:

@@ -173,7 +173,7 @@ class Conditions:
         except Changed:
             changed = True
         if changed:
-            self._fail(trace.loops, "an operand of `and` or `or` assigns something")
+            self._fail(trace.loops, "an operand of `and` or `or` has an assignment")
 
     def _fail(self, loops: Loops, why: str) -> NoReturn:
         (self._refuse_loop or loops.fail)(why)
@@ -287,7 +287,7 @@ class _Both:
             self._loops.plans.decided.add(self._branch.number)
             raise LoopRefused  # the trace begins again
         if not is_bound:
-            self._loops.fail(f"{name} has a value under a condition only")
+            self._loops.fail(f"{name} gets a value under a condition only")
         return _select(self._trace, self._loops, name, holds, a, b)
 
 

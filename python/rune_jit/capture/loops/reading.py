@@ -98,7 +98,9 @@ class Stack(Growing):
         structure = taken_apart(value, parts)
         are_atoms = structure is None or structure == (tuple, *[None] * len(parts))
         if not are_atoms:
-            self._refuse("it appends what is no number and no tuple to a list that it reads")
+            self._refuse(
+                "it appends an object that is neither a number nor a tuple to a list that it reads"
+            )
         return structure, parts
 
     def _small(self, x: Any) -> Any:
@@ -210,7 +212,7 @@ class Stack(Growing):
         if not is_number and (
             type(position) is not Tracer or position.ndim or position.dtype.kind not in "iu"
         ):
-            self._refuse("it reads a list at what is no integer")
+            self._refuse("it reads a list at a position that is not an integer")
         builder = self._trace.builder
         at = builder.astype(builder.value(self._trace.operand(position)), np.dtype(np.int64))
         size = self._size

@@ -78,9 +78,9 @@ def begin(number: int, over: Any) -> Any:
         return _plain(over, bars)
     why = loop.refusal or loops.plans.refusal(number)
     if why:
-        loops.plans.report[number] = (loop.where, f"runs all iterations: {why}")
+        loops.plans.report[number] = (loop.where, f"is unrolled: {why}")
         if not numbers.is_known and loops.open:
-            loops.fail(f"the loop in it ({loop.where}) runs all iterations: {why}")
+            loops.fail(f"the loop in it ({loop.where}) is unrolled: {why}")
         return _plain(over, bars)
     return _For(trace, loop, numbers, item, sys._getframe(1), by_data, bars)
 
@@ -168,7 +168,7 @@ class Rolling:
                 break
         if behind:
             if self._may_end_early():
-                self._refuse("its last iteration runs apart, and it may end before")
+                self._refuse("its last iteration must be peeled, but the loop may end before")
             if self.results or self._after:
                 self._rebind(self._after)
             self.results = ()
@@ -178,7 +178,7 @@ class Rolling:
         """The peeled iterations of these numbers."""
         for number in numbers:
             if not self._runs_now():
-                self._refuse("its iterations run apart, and it may have ended")
+                self._refuse("its first iterations must be peeled, but the loop may have ended")
             self._flag, self._is_apart = False, True
             self._begin_lists()
             with self._loops.apart(self._loop.number), self._draws_of(number):
@@ -203,7 +203,7 @@ class Rolling:
         """Unrolls the loop: restores the names' values from before the trace of the body, and runs
         all iterations."""
         self._loops.plans.refuse(self._loop.number, why)
-        self._report(f"runs all iterations: {why}")
+        self._report(f"is unrolled: {why}")
         if self._first is not True or self._replay is not None:
             raise LoopRefused
         self._rebind(self._before)
@@ -430,6 +430,6 @@ class _For(Rolling):
             range(self._by_data.start, self._by_data.stop)  # (raises: data decide the bounds)
         if not rest.is_known:
             if self._loops.open:
-                self._loops.fail(f"the loop in it ({self._loop.where}) runs all iterations: {why}")
+                self._loops.fail(f"the loop in it ({self._loop.where}) is unrolled: {why}")
             range(rest.start, rest.stop)  # (raises: the bounds are symbolic)
         yield from rest.known

@@ -30,7 +30,7 @@ def begin_while(number: int, *limit: Any) -> Any:
     loop = LOOPS[number]
     why = loop.refusal or loops.plans.refusal(number)
     if why:
-        loops.plans.report[number] = (loop.where, f"runs all iterations: {why}")
+        loops.plans.report[number] = (loop.where, f"is unrolled: {why}")
         return PLAIN
     numbers = None
     if loop.limit:
@@ -128,6 +128,6 @@ class _While(Rolling, Conditions):
         self._is_plain = True
         self._test = self._entry
         if is_traced(self._test) and self._loops.open:
-            self._loops.fail(f"the loop in it ({self._loop.where}) runs all iterations: {why}")
+            self._loops.fail(f"the loop in it ({self._loop.where}) is unrolled: {why}")
         while self._test:
             yield True
