@@ -27,7 +27,7 @@ from rune_jit.calls.paths import Paths
 from rune_jit.calls.reports import Reports
 from rune_jit.calls.segmented import Segmented, on_numpy
 from rune_jit.calls.signatures import Signatures
-from rune_jit.calls.state import AgainCalls, WithState, changes_one_twice
+from rune_jit.calls.state import LastCalls, WithState, changes_one_twice
 from rune_jit.calls.traced import Raised
 from rune_jit.calls.trial import FOR_TRIAL
 from rune_jit.device import check_name
@@ -102,7 +102,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._compiler = Compiler(fn, self._name, device)
         self._reports = Reports(self._name, options["fallback"])
         self._known = Signatures(self._compiler, options["cache_size"], self._reports)
-        self._again = AgainCalls()
+        self._last_calls = LastCalls()
         self._unkeyed: Segmented | None = None  # for calls whose arguments have no key
         self._refused: dict[str, Fallback] = {}  # for those with arguments that cannot be traced
         self._chunked: dict[str, None] = {}  # lines of explain() about calls with dask's arrays
@@ -235,7 +235,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         """Forgets all programs. The next call traces again."""
         self._forget()
         self._known.clear()
-        self._again.clear()
+        self._last_calls.clear()
         self._unkeyed = None
         self._refused.clear()
         self._chunked.clear()
@@ -257,7 +257,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         if getattr(self._fn, "__code__", None) is not self._code:  # edited: start anew
             self._forget()
             self._wrap(self._fn, self._options)
-        if self._again and (result := self._call_again(args, kwargs)) is not None:
+        if self._last_calls and (result := self._call_like_last(args, kwargs)) is not None:
             self._known.hits += 1
             self._note_look(False)
             return result[0]
@@ -330,9 +330,9 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 elif not fresh:
                     trial.note(time.perf_counter() - start)
                 return result
-            if status == "apart" and ran.segmented is not None:
+            if status == "uncompiled" and ran.segmented is not None:
                 return self._in_segments(ran.segmented, args, kwargs)
-            if status in ("unsuitable", "apart"):
+            if status in ("unsuitable", "uncompiled"):
                 known.note_unsuitable(call)
                 break
             call = known.replace_stale(call, entry)
@@ -412,14 +412,16 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
 
     # Shortcuts for the next calls like this one.
 
-    def _call_again(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any] | None:
+    def _call_like_last(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any] | None:
         """Runs a call with state that is like an earlier one. Returns its result, or None if there
         was no such call."""
         try:
             key, leaves = self._keyed(args, kwargs)
         except Exception:  # the arguments are wrong: Python raises the right error
             return None
-        return self._again.run(key, self._known.cache.changes, leaves, args, kwargs, self._bound)
+        return self._last_calls.run(
+            key, self._known.cache.changes, leaves, args, kwargs, self._bound
+        )
 
     def _remember_program(
         self, call: Call, entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -430,7 +432,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         ran = entry.last if isinstance(entry, Paths) else entry
         if call.slots or isinstance(ran, (WithNumbers, WithState)):
             if ran is entry:
-                self._again.add(call, ran, self._known.cache.changes)
+                self._last_calls.add(call, ran, self._known.cache.changes)
         else:
             ways = entry.without_python if isinstance(entry, Paths) else [entry]
             self._remember(args, kwargs, call.leaves, ways, call.sizes, call.constants)

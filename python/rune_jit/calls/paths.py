@@ -57,7 +57,7 @@ class Paths:
 
     def call(self, leaves: list[Any]) -> tuple[str, Any]:
         """Like CompiledCall.call. The status is "stale" if the call takes none of the ways, and
-        "apart" if its way is an Apart."""
+        "uncompiled" if it takes an UncompiledWay."""
         for i, program in enumerate(self._programs):
             status, result = program.call(leaves)
             if status != "stale":
@@ -68,7 +68,7 @@ class Paths:
         return "stale", None
 
 
-class Apart:
+class UncompiledWay:
     """A way without a program of its own. `compiled` only finds out whether a call takes this way.
     Such calls run in segments, or on NumPy if `segmented` is None."""
 
@@ -83,4 +83,4 @@ class Apart:
 
     def call(self, leaves: list[Any]) -> tuple[str, Any]:
         status, _ = self._compiled.call(leaves)
-        return ("apart" if status == "done" else status), None
+        return ("uncompiled" if status == "done" else status), None

@@ -14,7 +14,7 @@ from rune_jit.calls.causes import Causes
 from rune_jit.calls.compiler import Compiler
 from rune_jit.calls.constants import Constants
 from rune_jit.calls.entries import Fallback, Postponed, way
-from rune_jit.calls.paths import Apart, Paths
+from rune_jit.calls.paths import Paths, UncompiledWay
 from rune_jit.calls.reports import Reports
 from rune_jit.calls.segmented import Segmented
 from rune_jit.calls.sharing import Sharing, alike
@@ -314,7 +314,7 @@ class Signatures:
         if traced.leaves_usual:
             self._left.setdefault(call.key, 0)
         if traced.is_conditions:
-            compiled = Apart(compiled)
+            compiled = UncompiledWay(compiled)
         elif traced.assigned is not None:
             compiled = WithState(compiled, traced.assigned)
         if traced.has_room:
@@ -358,7 +358,7 @@ class Signatures:
         elif isinstance(other, Segmented) and other.conditions is not None:
             lowered = self._compiler.lower(call, other.conditions)
             compiled = self._compiler.bind(call, other.conditions, lowered.compile())
-            paths.add(Apart(compiled, other))
+            paths.add(UncompiledWay(compiled, other))
         elif other is not None:
             self.cache.replace(call.key, other)
         return other is not None

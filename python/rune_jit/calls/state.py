@@ -22,7 +22,7 @@ from rune_jit.tracing.rows import unpack
 # A signature that needs more programs, because the contents of its slots differ, runs in segments.
 _MOST = 8
 # For how many keys the last call with state is remembered.
-_MOST_AGAIN = 64
+_MOST_REMEMBERED = 64
 
 
 class StateFound(BaseException):
@@ -138,7 +138,7 @@ def _may_be_argument(before: Any, now: Any) -> bool:
     return all(isinstance(x, _TYPES) and type(x) is not bool for x in (before, now))
 
 
-class Again(NamedTuple):
+class LastCall(NamedTuple):
     """A call with state or random numbers, so that calls like it can run its program without a
     search."""
 
@@ -148,9 +148,9 @@ class Again(NamedTuple):
     changes: int  # of the cache at that time; later changes make this invalid
 
     @classmethod
-    def of(cls, call: Call, program: Any, changes: int) -> Again | None:
-        """The Again of a call that ran a program. None if numbers or objects in its state are part
-        of the program, because other calls must compare these."""
+    def of(cls, call: Call, program: Any, changes: int) -> LastCall | None:
+        """Makes a LastCall of a call that ran a program. None if numbers or objects in its state
+        are part of the program, because other calls must compare these."""
         count = len((call.plain or call).leaves)
         is_plain = (
             not (call.constants or call.sizes)
@@ -185,11 +185,11 @@ class Again(NamedTuple):
         return (result,)
 
 
-class AgainCalls:
+class LastCalls:
     """The last calls with state, by the key of their arguments."""
 
     def __init__(self) -> None:
-        self._calls: dict[Any, Again] = {}
+        self._calls: dict[Any, LastCall] = {}
 
     def __bool__(self) -> bool:
         return bool(self._calls)
@@ -199,17 +199,17 @@ class AgainCalls:
 
     def add(self, call: Call, program: Any, changes: int) -> None:
         """Notes a call that ran. `changes`: the number of changes of the cache so far."""
-        again = Again.of(call, program, changes)
-        if again is not None:
-            self._calls[(call.plain or call).signature[0]] = again
-            for oldest in list(self._calls)[:-_MOST_AGAIN]:
+        last = LastCall.of(call, program, changes)
+        if last is not None:
+            self._calls[(call.plain or call).signature[0]] = last
+            for oldest in list(self._calls)[:-_MOST_REMEMBERED]:
                 self._calls.pop(oldest, None)
 
     def run(self, key: Any, changes: int, *of: Any) -> tuple[Any] | None:
         """Runs a call like an earlier one. Returns its result, or None if there was none. `of`: the
-        arguments of Again.run."""
-        again = self._calls.get(key)
-        return again.run(*of) if again is not None and again.changes == changes else None
+        arguments of LastCall.run."""
+        last = self._calls.get(key)
+        return last.run(*of) if last is not None and last.changes == changes else None
 
 
 class WithState:

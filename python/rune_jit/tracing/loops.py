@@ -112,7 +112,7 @@ class Loops:
     def __init__(self, plans: LoopPlans) -> None:
         self.plans = plans
         self.open: list[Body] = []  # bodies that are being traced, outer ones first
-        # The numbers of their loops, and of loops of which a peeled iteration is being traced.
+        # The numbers of their loops, and of loops around code for which `part_of` is called.
         self.within: list[int] = []
         self._conditions: list[tuple[Any, int]] = []  # and the last serial before
         self._decided_by_counters = 0  # how many of the conditions
@@ -389,8 +389,9 @@ class Loops:
             self.fail(why)
 
     @contextmanager
-    def apart(self, loop: int) -> Iterator[None]:
-        """Around the trace of a peeled iteration of a loop."""
+    def part_of(self, loop: int) -> Iterator[None]:
+        """In the context, code is traced that belongs to a loop but not to its body: a peeled
+        iteration, or a branch on how the loop has ended. Refusals concern this loop."""
         self.within.append(loop)
         yield
         self.within.pop()

@@ -233,7 +233,7 @@ class _Both:
 
     def _behind(self, number: int) -> Iterator[bool]:
         """The sides of an `if` whose condition is a flag of the loop before it."""
-        with self._loops.apart(number):
+        with self._loops.part_of(number):
             yield from self._sides()
 
     def _sides(self) -> Iterator[bool]:
@@ -362,7 +362,7 @@ def choose(test: Any, then: Any, other: Any, operands: tuple[Any, ...]) -> Any:
         return (then if test else other)(*operands)
     if loops.within:
         return _chosen(trace, loops, test, then, other, operands)
-    with loops.apart(number):
+    with loops.part_of(number):
         return _chosen(trace, loops, test, then, other, operands)
 
 

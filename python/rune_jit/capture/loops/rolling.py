@@ -136,7 +136,7 @@ class Rolling:
             return
         for _ in range(peeled.first):
             if rest.has_some:
-                yield from self._apart([rest.start])
+                yield from self._peeled([rest.start])
                 rest = rest.without_first()
                 if self._first is False:
                     return
@@ -159,7 +159,7 @@ class Rolling:
                     break
                 self._num_peeled += 1
                 self._rebind(self._before)
-                yield from self._apart([rest.start])
+                yield from self._peeled([rest.start])
                 rest = rest.without_first()
                 if self._first is False or (rest.is_known and not rest.known):
                     break
@@ -172,16 +172,16 @@ class Rolling:
             if self.results or self._after:
                 self._rebind(self._after)
             self.results = ()
-            yield from self._apart(behind[::-1])
+            yield from self._peeled(behind[::-1])
 
-    def _apart(self, numbers: list[Any]) -> Iterator[Any]:
+    def _peeled(self, numbers: list[Any]) -> Iterator[Any]:
         """The peeled iterations of these numbers."""
         for number in numbers:
             if not self._runs_now():
                 self._refuse("its first iterations must be peeled, but the loop may have ended")
             self._flag, self._is_apart = False, True
             self._begin_lists()
-            with self._loops.apart(self._loop.number), self._draws_of(number):
+            with self._loops.part_of(self._loop.number), self._draws_of(number):
                 yield number
             self._end_lists()
             self._is_apart = False

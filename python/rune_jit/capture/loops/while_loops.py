@@ -94,9 +94,9 @@ class _While(Rolling, Conditions):
             self._first = self._as_bool(self._test)
         yield from self._steps(self._range)
 
-    def _apart(self, numbers: list[Any]) -> Iterator[Any]:
+    def _peeled(self, numbers: list[Any]) -> Iterator[Any]:
         for number in numbers:
-            yield from super()._apart([number])
+            yield from super()._peeled([number])
             if self._is_counted:
                 continue
             test = self._as_bool(self._test)
