@@ -49,7 +49,7 @@ from rune_jit.tracing.storage import (
     permutation,
 )
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer, is_data_integer
+from rune_jit.tracing.tracer import Tracer, is_data_integer, is_traced_array
 
 
 def _permuted(function: Any, a: Any, *arguments: Any) -> Tracer:
@@ -169,7 +169,7 @@ def _broadcast_to(array: Any, shape: Any, subok: bool = False) -> Tracer:
 @implements(np.broadcast_arrays)
 def _broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
     shape = broadcast_shapes(*(np.shape(x) for x in args))
-    is_same = [type(x) is Tracer and not x._storage.scalar and x.shape == shape for x in args]
+    is_same = [is_traced_array(x) and x.shape == shape for x in args]
     pairs = zip(args, is_same, strict=True)
     return tuple(x if same else np.broadcast_to(x, shape) for x, same in pairs)
 

@@ -425,6 +425,16 @@ def _refuse_store() -> None:
         refuse_write_to_numpy("setitem")
 
 
+def is_traced_array(x: Any) -> bool:
+    """Whether x is a traced array and not a traced number."""
+    return type(x) is Tracer and not x._storage.scalar
+
+
+def is_array(x: Any) -> bool:
+    """Whether x is an array of NumPy or a traced array, and not a number."""
+    return isinstance(x, np.ndarray) or is_traced_array(x)
+
+
 def is_number(x: Any, *kinds: str) -> bool:
     """Whether x is a traced Python number of one of these kinds."""
     return type(x) is Tracer and x._storage.scalar and x._value_in(x._trace).weak in kinds

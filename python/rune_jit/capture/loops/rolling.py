@@ -105,7 +105,7 @@ class Rolling:
         self._before: dict[str, Any] = {}  # values of names before the body is traced
         self._after: dict[str, Any] = {}  # values of names after the loop
         self._is_symbolic = False  # whether the iteration that is traced now represents all
-        self._is_apart = False  # whether it is a peeled one
+        self._is_peeled = False  # whether it is a peeled one
         self._lists: list[Any] = []  # lists that arrays represent in a peeled iteration
         self._num_peeled = 0  # number of peeled iterations before the loop
         self._replay: Replay | None = None  # replays the loop's random numbers
@@ -116,7 +116,7 @@ class Rolling:
     def stops(self, flag: Any) -> Any:
         """Called at the end of an iteration. `flag` tells whether the iteration ends the loop.
         Returns whether Python is to leave the loop now."""
-        if self._is_symbolic or (self._is_apart and is_traced(flag)):
+        if self._is_symbolic or (self._is_peeled and is_traced(flag)):
             self._flag = flag
             return False
         self.rebinds = False  # (Python may leave the loop)
@@ -179,12 +179,12 @@ class Rolling:
         for number in numbers:
             if not self._runs_now():
                 self._refuse("its first iterations must be peeled, but the loop may have ended")
-            self._flag, self._is_apart = False, True
+            self._flag, self._is_peeled = False, True
             self._begin_lists()
             with self._loops.part_of(self._loop.number), self._draws_of(number):
                 yield number
             self._end_lists()
-            self._is_apart = False
+            self._is_peeled = False
             if self._flag is not False:
                 self._first = self._negated(self._flag)
 

@@ -77,7 +77,7 @@ class _While(Rolling, Conditions):
 
     def stops(self, flag: Any) -> Any:
         stops_now = super().stops(flag)
-        if is_traced(flag) and (self._is_symbolic or self._is_apart):
+        if is_traced(flag) and (self._is_symbolic or self._is_peeled):
             holds = self._negated(flag)._value_in(self._trace)
             self._condition = self._loops.where(self._trace.builder, holds)
             self._condition.__enter__()
