@@ -74,7 +74,7 @@ class SegmentedTrace(Trace):
         elapsed = time.thread_time() - self._began - (programs.compile_thread_time - compile_time)
         return elapsed > seconds + _SLOWER * (programs.numpy_time - numpy_time)
 
-    # What is in memory.
+    # Values in memory.
 
     def in_memory(self, array: Any, is_own: bool = True) -> Any:
         """The value of an array whose elements do not change until the segment has run."""

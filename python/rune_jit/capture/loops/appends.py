@@ -408,7 +408,7 @@ class Appends:
         return x
 
     def _origin(self, like: Tracer, k: int) -> Origin | None:
-        """What iteration k's array is a view of in NumPy, if that is older than the loop."""
+        """The view that iteration k's array is in NumPy, if its memory is older than the loop."""
         if not is_traced_array(like) or not self._body.is_older(storage_viewed(like)):
             return None
         number = self._range.start + k * self._range.step
