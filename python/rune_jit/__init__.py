@@ -112,7 +112,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("ir", "numpy", "random"):  # loaded when they are first asked for
+    if name in ("ir", "numpy", "random"):  # loaded at their first use
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
@@ -122,7 +122,8 @@ def __dir__() -> list[str]:
 
 
 def _compile_module(ir: str, names: list[str], cache: bool, cache_dir: str) -> Any:
-    from rune_jit.backends import llvm  # not before: a process may compile nothing for the CPU
+    # Imported only here, because a process may compile nothing for the CPU.
+    from rune_jit.backends import llvm
 
     return llvm.compile_module(ir, names, cache=cache, cache_dir=cache_dir)
 
@@ -134,8 +135,8 @@ def _cuda_module() -> Any:
 
 
 def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
-    """The array API standard's functions for this array: `rune_jit.numpy`. Raises ValueError for a
-    version of the standard that it has not."""
+    """The array API standard's functions for an array: `rune_jit.numpy`. Raises ValueError for
+    other versions of the standard."""
     return importlib.import_module(f"{__name__}.numpy").array_namespace(
         self, api_version=api_version
     )

@@ -21,7 +21,7 @@ def show_config(mode: str = "print") -> dict[str, Any] | None:
         mode: "print", or "dicts".
 
     Returns:
-        With mode="dicts" a dict from names to values, else None.
+        With mode="dicts", a dict from names to values. Otherwise None.
 
     Raises:
         ValueError: for another mode.
@@ -65,8 +65,8 @@ def show_config(mode: str = "print") -> dict[str, Any] | None:
 def clear_cache() -> None:
     """Removes the compiled programs on disk.
 
-    They are in RUNE_JIT_CACHE_DIR or the user's cache folder. This process keeps its programs;
-    `f.clear_cache()` forgets those of a function.
+    They are in RUNE_JIT_CACHE_DIR or in the user's cache folder. This process keeps its programs in
+    memory. `f.clear_cache()` forgets those of a function.
 
     Raises:
         OSError: if a file cannot be removed.

@@ -1,9 +1,9 @@
 """Loops and choices as functions.
 
-They call functions over NumPy arrays, which may write to their arguments and to what they close
-over. Outside of `jit` they are Python loops. Inside, these loops become loops of the program
-(docs/control_flow.md). Users declare no types: a loop carries what its first iteration makes. A
-loop that cannot be one of the program runs as any other loop does."""
+They call functions over NumPy arrays, which may write to their arguments and to arrays of outer
+functions. Outside of `jit` they are Python loops. Inside, these loops become loops of the program
+(docs/loops.md). Users declare no types, because a loop carries values of the types that its first
+iteration makes. If a loop cannot be one of the program, it runs like any other loop."""
 
 # mypy: disable-error-code=no-any-return
 from __future__ import annotations
@@ -254,7 +254,7 @@ def cond(test: Any, then: Callable[..., R], other: Callable[..., R], *operands: 
         *operands: pytrees of arrays and numbers, the arguments of both functions.
 
     Returns:
-        The result of the chosen function. What a function raises is raised.
+        The result of the chosen function. Errors that it raises are raised.
 
     Source: the function of this name of jax.lax.
 
@@ -277,7 +277,7 @@ def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> 
         *operands: pytrees of arrays and numbers, the arguments of all functions.
 
     Returns:
-        The result of the chosen function. What a function raises is raised.
+        The result of the chosen function. Errors that it raises are raised.
 
     Raises:
         ValueError: if there are no branches.
@@ -350,12 +350,12 @@ def associative_scan(f: Callable[[T, T], T], xs: T, *, axis: int = 0, reverse: b
     return trees.unflatten(tree, [np.flip(x, axis) if reverse else x for x in arrays])
 
 
-# Parts of these functions. (A trace looks through the callables that are given to `_run` and
-# `choose`, so that both are allowed in loops.)
+# Parts of these functions. (A trace examines the callables that `_run` and `choose` get, so that
+# both are allowed in loops.)
 
 
 def _run(function: Callable[..., Any], *args: Any) -> Any:
-    """Calls one of the functions above as part of the trace, if there is one."""
+    """Calls one of the functions above. If a trace is active, the call is part of it."""
     trace = current_trace()
     return function(*args) if trace is None else trace.rebind(function)(*args)
 
@@ -387,8 +387,8 @@ def _at(parts: list[Any], k: Any) -> tuple[Any, ...]:
 
 
 def _put(what: str, stacked: list[Any], k: Any, ys: Sequence[Any]) -> list[Any]:
-    """Stores the `ys` at position k of the `stacked` arrays, which are returned. An array that
-    cannot hold its y is replaced by one of the type that both have in common."""
+    """Stores the `ys` at position k of the `stacked` arrays. Returns the arrays. An array that
+    cannot hold its y is replaced by one with their common dtype."""
     results = []
     for result, y in zip(stacked, ys, strict=True):
         if np.shape(y) != result.shape[1:]:

@@ -20,12 +20,13 @@ def is_dtype(dtype: np.dtype[Any]) -> bool:
 
 @functools.lru_cache
 def has_host_memory(device: str) -> bool:
-    """Whether a device computes on the host's memory. Raises for one that cannot run here."""
+    """Whether a device computes on the host's memory. Raises an error if the device cannot run
+    here."""
     return _core.has_host_memory(device)
 
 
 def release_memory() -> None:
-    """Gives memory that is kept for reuse back to the system. Arrays in use stay as they are.
+    """Gives memory that is kept for reuse back to the system. Arrays in use do not change.
 
     The memory of freed arrays is kept for new ones: up to RUNE_JIT_ALLOCATOR_CACHE_MIB, and on the
     CPU for at most RUNE_JIT_ALLOCATOR_CACHE_SECONDS.
@@ -58,7 +59,7 @@ def devices() -> list[str]:
             continue
         try:
             has_host_memory(name)
-        except MemoryError:  # a card whose memory other processes have
+        except MemoryError:  # other processes use all memory of the card
             pass
         except (RuntimeError, ValueError):
             continue
@@ -114,7 +115,8 @@ def _number_of(stream: Any) -> int:
 
 
 def check_name(device: Any) -> None:
-    """Raises TypeError or ValueError, with the names of devices, for what is none of them."""
+    """Raises TypeError or ValueError if `device` is not the name of a device. The message has the
+    names."""
     if isinstance(device, str) and device.partition(":")[0] in _core.targets():
         return
     names = ", ".join(repr(name) for name in _core.targets() if not _NOT_FOR_USE.fullmatch(name))

@@ -42,9 +42,9 @@ _refusals = _Refusals()
 
 
 class _Refusal(RuneJitError):
-    """Something that a trace cannot do. NumPy raises no error there, so the traced function must
-    not handle this one: a trace in which one was raised is not used, unless `forgive` forgets
-    it."""
+    """Something that a trace cannot do. NumPy would not raise an error, so the traced function must
+    not handle this one. A trace in which one was raised is not used, unless `forgive` forgets the
+    error."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
@@ -63,10 +63,10 @@ def noted_refusals() -> Iterator[list[_Refusal]]:
 
 
 def forgive(error: BaseException | None) -> None:
-    """Forgets an error and those that led to it: what failed has been done in another way."""
+    """Forgets an error and its causes, because another way has succeeded."""
     met: list[BaseException] = []
     while error is not None and all(error is not other for other in met):
-        met.append(error)  # a cause may lead back to its effect
+        met.append(error)  # a chain of causes may be a cycle
         if _refusals.noted is not None and isinstance(error, _Refusal):
             _refusals.noted[:] = [noted for noted in _refusals.noted if noted is not error]
         error = error.__cause__ or error.__context__
@@ -75,8 +75,8 @@ def forgive(error: BaseException | None) -> None:
 class UnsupportedOpError(_Refusal, NotImplementedError):
     """The function does something that NumPy can do and a compiled program cannot.
 
-    With ``fallback="warn"`` (the default) or ``"silent"`` the function runs in segments or on NumPy
-    instead. The message says what to write instead."""
+    With ``fallback="warn"`` (the default) or ``"silent"`` the function runs in segments or on
+    NumPy. The message says what to write instead."""
 
 
 class UnkeyedError(UnsupportedOpError):

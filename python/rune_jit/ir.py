@@ -41,7 +41,13 @@ __all__ = [
 
 
 def parse(text: str) -> Any:
-    """Reads a graph from its text. str() of the graph is text again.
+    """Reads a graph from its text. str() of the graph is the text again.
+
+    Args:
+        text: the text of a graph.
+
+    Returns:
+        The graph.
 
     Raises:
         ParseError: if the text does not parse. It has the line and the column.
@@ -74,6 +80,13 @@ def _dtype_text(dtype: Any) -> str:
 
 def scalar(value: Any, dtype: Any) -> str:
     """The text of a constant in an attribute.
+
+    Args:
+        value: a number.
+        dtype: the constant's dtype.
+
+    Returns:
+        The text, with the name of the dtype.
 
     Examples:
         >>> import numpy as np
@@ -158,7 +171,7 @@ class Builder:
         return self._add(f"placeholder index={self._inputs - 1}", [], dtype, shape)
 
     def buffer(self, dtype: Any, shape: Sequence[int], device: str = "") -> Value:
-        """Appends an array with undefined contents, the target of an `assign`."""
+        """Appends an array with undefined elements, as the target of an `assign`."""
         size = int(np.prod(shape, dtype=np.int64))
         operation = f"buffer size={size} device={_attribute(device)}"
         return self._add(operation, [], dtype, shape)
@@ -243,7 +256,7 @@ class Builder:
         """Appends a size from `low` to `high` that is known when the program runs.
 
         Returns:
-            Its Value, a 0-d int64, and an object that stands for it in shapes.
+            Its Value, a 0-d int64, and an object that represents it in shapes.
         """
         value = self.node("define_var", {"name": name, "min": low, "max": high})
         return value, self._core.size(value.number)

@@ -1,5 +1,5 @@
-"""The attributes and methods of NumPy's arrays for Arrays and traced arrays. They follow from shape
-and dtype, or call NumPy's function of the same name."""
+"""The attributes and methods of NumPy's arrays, for Arrays and traced arrays. They follow from
+shape and dtype, or call NumPy's function with the same name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-# Python's operators, by ufunc. The binary ones have reflected and in-place forms, too.
+# Ufuncs of Python's operators. The binary ones have reflected and in-place forms, too.
 BINARY = {
     "add": "add",
     "sub": "subtract",
@@ -37,11 +37,8 @@ UNARY = {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "inv
 
 
 class ArrayMethods:
-    """Base of what looks like a numpy.ndarray.
-
-    A subclass has `shape`, `dtype`, `copy`, indexing, NumPy's protocols and, by
-    `install_operators`, Python's operators.
-    """
+    """Base of classes with the interface of numpy.ndarray. A subclass has `shape`, `dtype`, `copy`,
+    indexing, NumPy's protocols and, by `install_operators`, Python's operators."""
 
     __slots__ = ()
     shape: Any
@@ -69,7 +66,7 @@ class ArrayMethods:
         searchsorted = squeeze = std = sum = swapaxes = take = trace = var = _method
         copy = astype = _method
 
-    # What follows from shape and dtype.
+    # Attributes that follow from shape and dtype.
 
     @property
     def ndim(self) -> int:
@@ -93,13 +90,13 @@ class ArrayMethods:
         return self.size * self.itemsize
 
     def __len__(self) -> int:
-        """Raises TypeError of a 0-d array."""
+        """The size of the first axis. Raises TypeError for a 0-d array."""
         if not self.shape:
             raise TypeError("len() of unsized object")
         return self.shape[0]  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[Any]:
-        """Raises TypeError of a 0-d array."""
+        """The items along the first axis. Raises TypeError for a 0-d array."""
         if not self.shape:
             raise TypeError("iteration over a 0-d array")
         return (self[i] for i in range(self.shape[0]))
@@ -109,20 +106,20 @@ class ArrayMethods:
         return bool(np.any(self == x))
 
     def _with_object(self, name: str, other: Any, reflected: bool) -> Any:
-        """What the operator gives for an object that is no operand. NotImplemented: the object's
-        own operator decides."""
+        """The result of an operator with an object that is not an operand. NotImplemented: the
+        object's own operator decides."""
         return NotImplemented
 
     # The elements.
 
     def _values(self, what: str) -> np.ndarray:
-        """The elements, for a conversion of this name. Raises ConcretizationError where they are
-        known only when a program runs."""
+        """The elements, for the conversion `what`. Raises ConcretizationError if they are known
+        only when a program runs."""
         raise NotImplementedError
 
     def _element(self, what: str) -> Any:
-        """What `_values` gives, of NumPy's scalars a scalar: it converts in another way than a 0-d
-        array, a complex one to a float with a warning."""
+        """The result of `_values`, as a scalar for NumPy's scalars. (A scalar converts in another
+        way than a 0-d array: a complex one to a float, with a warning.)"""
         return self._values(what)
 
     def item(self, *args: Any) -> Any:
@@ -152,7 +149,7 @@ class ArrayMethods:
     def __index__(self) -> int:
         return op.index(self._values("index"))
 
-    # NumPy's functions, called in another way.
+    # Methods that call NumPy's functions with other arguments.
 
     @property
     def T(self) -> Any:
@@ -246,7 +243,7 @@ def _method(name: str) -> Callable[..., Any]:
     return method
 
 
-# Methods that are NumPy's functions of the same name.
+# Methods that are NumPy's functions with the same name.
 for _name in (
     *("all", "any", "argmax", "argmin", "argpartition", "argsort", "cumprod", "cumsum"),
     *("diagonal", "max", "mean", "min", "nonzero", "prod", "ptp", "ravel", "repeat", "round"),
@@ -259,7 +256,7 @@ def _with_modulus(power: Callable[..., Any]) -> Callable[..., Any]:
     def operator(self: Any, other: Any, modulus: Any = None) -> Any:
         if modulus is None:
             return power(self, other)
-        return pow(op.index(self), other, modulus)  # of Python ints
+        return pow(op.index(self), other, modulus)  # for Python ints
 
     return operator
 
@@ -272,10 +269,10 @@ def install_operators(
 ) -> None:
     """Gives a class Python's operators.
 
-    `operation` takes the name of an operator ("add", "neg" ...) and returns what computes it of a
-    tuple of operands. `apply_in_place` takes the name, the array that is written to and the other
-    operand. `is_operand` says which types may stand beside an array; Python asks objects of other
-    types for their own operators.
+    `operation` takes the name of an operator ("add", "neg" ...) and returns a function of a tuple
+    of operands. `apply_in_place` takes the name, the array that is written to and the other
+    operand. `is_operand` tells which types the other operand may have. For other types Python uses
+    their own operators.
     """
     takes: Callable[[Any], bool] = functools.lru_cache(is_operand)
 
@@ -285,8 +282,8 @@ def install_operators(
         def operator(self: Any, other: Any) -> Any:
             if not takes(type(other)):
                 if name in ("eq", "ne") and (other is None or isinstance(other, str)):
-                    differs = name == "ne"  # in all elements
-                    shape = getattr(self, "shape", None)  # a Size has none: it is Python's number
+                    differs = name == "ne"  # all elements differ
+                    shape = getattr(self, "shape", None)  # a Size has none, as a Python number
                     if shape:
                         return np.full_like(self, differs, dtype=bool)
                     return differs if other is None or shape is None else np.bool_(differs)

@@ -9,12 +9,12 @@ Do not use a key twice: `split` makes new keys of it.
     a, b = random.split(key, 2)
     x = random.normal(a, (1000,))
 
-A key is a uint32 array of two words. If it is a NumPy array, the numbers are NumPy arrays; if it is
+A key is a uint32 array of two words. If it is a NumPy array, the numbers are NumPy arrays. If it is
 a rune_jit.Array, they are Arrays on its device. Outside of ``jit`` each function is compiled at its
 first use.
 
-The generator is Threefry2x32 with 20 rounds (Salmon et al., SC 2011) in counter mode: the cipher
-of (i, 0) is pair i of a key's words, the cipher of (i, 1) is key i of a split, and the cipher of
+The generator is Threefry2x32 with 20 rounds (Salmon et al., SC 2011) in counter mode. The cipher of
+(i, 0) is pair i of a key's words, the cipher of (i, 1) is key i of a split, and the cipher of
 (i, 2) is the key with i folded in."""
 
 # mypy: disable-error-code=no-any-return
@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 Shape = int | Sequence[int]
-# A key, and the numbers that are drawn with it: both NumPy arrays, or both Arrays.
+# The type of a key and of the numbers drawn with it: NumPy's array or Array.
 K = TypeVar("K", "NDArray[Any]", Array)
 
 _NUMBERS, _KEYS, _FOLDS = np.uint32(0), np.uint32(1), np.uint32(2)  # the counter's second word
@@ -63,7 +63,7 @@ def _cipher(key: Any, words: Any, purpose: np.uint32) -> Any:
     """The cipher of (word, purpose) for each word: pairs of words. The core has the algorithm."""
     counters = np.stack((words, np.full(words.shape, purpose, np.uint32)), axis=-1)
     trace = current_trace()
-    if trace is None:  # NumPy runs what calls this
+    if trace is None:  # NumPy runs the caller
         keys = np.ascontiguousarray(np.broadcast_to(key, counters.shape))
         return _cipher_program(len(words)).run((counters, keys), {})[0]
     known = isinstance(counters, np.ndarray)
@@ -142,7 +142,7 @@ def _compiled(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Calla
 
 
 def _call(function: Callable[..., Any], arrays: tuple[Any, ...], *arguments: Any) -> Any:
-    """function(*arrays, *arguments), where the first array is a key."""
+    """Calls function(*arrays, *arguments), where the first array is a key."""
     key = arrays[0] if isinstance(arrays[0], (Tracer, Array)) else np.asarray(arrays[0])
     if key.dtype != np.uint32 or key.shape != (2,):
         raise TypeError(
@@ -170,7 +170,7 @@ def key(seed: int, device: None = ...) -> NDArray[Any]: ...
 @overload
 def key(seed: int, device: str) -> Array: ...
 def key(seed: int, device: str | None = None) -> Any:
-    """Makes a key of a seed.
+    """Makes a key from a seed.
 
     Args:
         seed: an integer of at most 64 bits.
@@ -189,7 +189,7 @@ def key(seed: int, device: str | None = None) -> Any:
 
 
 def split(key: K, n: int = 2) -> K:
-    """Makes new keys of a key. Do not use the old key afterwards.
+    """Makes new keys from a key. Do not use the old key afterwards.
 
     Args:
         key: uint32[2].
@@ -213,8 +213,7 @@ def split(key: K, n: int = 2) -> K:
 
 
 def fold_in(key: K, number: ArrayLike) -> K:
-    """Makes a key of a key and a number, such as the counter of a loop. Equal numbers give equal
-    keys.
+    """Makes a key from a key and a number, such as a loop counter. Equal numbers give equal keys.
 
     Args:
         key: uint32[2].
@@ -251,7 +250,7 @@ def bits(key: K, shape: Shape = (), dtype: DTypeLike = np.uint32) -> K:
         dtype: uint32 or uint64.
 
     Returns:
-        Integers of all values with equal probability.
+        An array of `shape` and `dtype`. All integers of the dtype have the same probability.
 
     Raises:
         TypeError: if `key` is no key, or for another dtype.
@@ -286,7 +285,8 @@ def uniform(
         high: numbers stay below it.
 
     Returns:
-        Multiples of 2**-24 (float32) or 2**-53 (float64) of the interval.
+        An array of `shape` and `dtype`. Numbers are low plus multiples of 2**-24 (float32) or
+        2**-53 (float64) of the interval.
 
     Raises:
         TypeError: if `key` is no key, or for another dtype.
@@ -315,7 +315,7 @@ def normal(key: K, shape: Shape = (), dtype: DTypeLike = np.float32) -> K:
         dtype: float32 or float64.
 
     Returns:
-        Numbers by the method of Box and Muller.
+        An array of `shape` and `dtype`.
 
     Raises:
         TypeError: if `key` is no key, or for another dtype.
@@ -342,7 +342,7 @@ def randint(key: K, low: int, high: int, shape: Shape = (), dtype: DTypeLike = n
         dtype: an integer dtype.
 
     Returns:
-        Integers; the bias is below (high - low) / 2**64.
+        An array of `shape` and `dtype`. The bias is below (high - low) / 2**64.
 
     Raises:
         TypeError: if `key` is no key.
@@ -371,7 +371,7 @@ def exponential(key: K, shape: Shape = (), dtype: DTypeLike = np.float32) -> K:
         dtype: float32 or float64.
 
     Returns:
-        Numbers that are not negative.
+        An array of `shape` and `dtype`, without negative numbers.
 
     Raises:
         TypeError: if `key` is no key, or for another dtype.
@@ -396,7 +396,7 @@ def bernoulli(key: K, p: ArrayLike = 0.5, shape: Shape | None = None) -> K:
         shape: of the result; default: the shape of `p`.
 
     Returns:
-        bool, of `shape`.
+        An array of bools of `shape`.
 
     Raises:
         TypeError: if `key` is no key.
@@ -423,10 +423,10 @@ def permutation(key: K, x: Any) -> K:
 
     Args:
         key: uint32[2], from `key` or `split`; an Array gives an Array on its device.
-        x: an integer, or an array whose first axis is shuffled.
+        x: an integer, or an array. Its rows are its parts along the first axis.
 
     Returns:
-        int64[x], or an array like `x`.
+        int64[x], or an array with the shape and dtype of `x`.
 
     Raises:
         TypeError: if `key` is no key.
@@ -461,12 +461,13 @@ def choice(
         p: the weights of the elements, not negative and not all 0. Default: equal weights.
 
     Returns:
-        int64 of `shape` for an integer x; for an array, an array of its dtype and of `shape`
-        followed by the shape of a row.
+        For an integer x, int64 of `shape`. For an array x, an array of its dtype, of shape (*shape,
+        *x.shape[1:]).
 
     Raises:
         TypeError: if `key` is no key.
-        ValueError: if replace=False, and more elements are wanted than there are, or `p` is given.
+        ValueError: with replace=False, if more elements are wanted than there are, or if `p` is
+            given.
 
     Source: Threefry2x32 with 20 rounds, Salmon et al., 2011.
 

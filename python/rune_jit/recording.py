@@ -1,6 +1,6 @@
-"""What Python's side notes for a profile while one is taken (rune_jit/profiling).
+"""Collects notes of Python code for a profile (rune_jit/profiling).
 
-Whoever has something to note reads `active` once, which is None when no profile is taken."""
+Code that has something to note reads `active` once. It is None while no profile is taken."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 from rune_jit import _core
 
-# Of each kind, how many events are kept one by one. Totals have all.
+# The most events of each kind that are kept. Totals include all events.
 _MOST_KEPT = 100_000
 
 
 class Event(NamedTuple):
-    """Something that took time on a thread. `begin_ns` is by the clock of profiles until `ended`,
-    then since the profile's begin."""
+    """Something that took time on a thread. `begin_ns` is a time of the profiler's clock.
+    `Recorder.ended` makes it relative to the profile's begin."""
 
     name: str
     detail: str
@@ -26,7 +26,7 @@ class Event(NamedTuple):
 
 
 class Compilation(NamedTuple):
-    """A trace and what became of it."""
+    """A trace and its outcome."""
 
     function: str
     site: str  # the line that called the function, "file.py:12"
@@ -50,7 +50,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._has_ended = False  # what other threads note later is left out
+        self._has_ended = False  # later notes of other threads are ignored
         self.compilations: list[Compilation] = []
         self.events: list[tuple[str, Event]] = []
         self.left_out = 0
@@ -92,7 +92,7 @@ class Recorder:
                 self.left_out += 1
 
     def timed(self, kind: str, name: str, detail: str, function: Callable[[], Any]) -> Any:
-        """function(), noted."""
+        """Calls function() and notes its time."""
         begin_ns = _core.profile_clock_ns()
         try:
             return function()
@@ -100,7 +100,7 @@ class Recorder:
             self.note(kind, name, detail, begin_ns)
 
     def ended(self, begin_ns: int) -> None:
-        """Counts times from the profile's begin."""
+        """Makes all times relative to the profile's begin."""
         with self._lock:
             self._has_ended = True
             self.events = [(kind, _since(event, begin_ns)) for kind, event in self.events]

@@ -1,8 +1,10 @@
-"""Containers of arrays: those that optree knows; records: dataclasses, and tuples of classes
-that add attributes to those of a namedtuple; arrays and datasets of xarray. A record's fields with
-arrays, numbers and objects that may change are its children; its other fields are part of its
-structure. Dataclasses without arrays are no records. Part of the structure are the names,
-coordinates and attributes of xarray's arrays, too, whose elements are their children."""
+"""Trees: containers of arrays, numbers and other values.
+
+Containers are those that optree knows, records, and arrays and datasets of xarray. Records are
+dataclasses that hold arrays, and tuples of classes that add attributes to a namedtuple. A record's
+fields with arrays, numbers and objects that may change are its children. Its other fields are part
+of its structure. The children of xarray's arrays are their elements. Names, coordinates and
+attributes are part of their structure."""
 
 from __future__ import annotations
 
@@ -28,17 +30,17 @@ _lock = threading.Lock()
 _known: set[type] = set()
 
 
-PYTHON_CLASS = 1 << 9  # Py_TPFLAGS_HEAPTYPE, of __flags__: the class is written in Python
+PYTHON_CLASS = 1 << 9  # Py_TPFLAGS_HEAPTYPE in __flags__: the class is written in Python
 
 # The modules of the classes of random generators.
 OF_GENERATORS = ("random", "numpy.random._generator", "numpy.random.mtrand")
 
-# Whose values are keys as they are.
+# Types whose values are their own keys.
 _PLAIN = frozenset({int, bool, str, type(None)})
 
 
 class Keyed:
-    """Hashed and compared by its `key`."""
+    """An object that is hashed and compared by its `key`."""
 
     key: Any
 
@@ -50,16 +52,16 @@ class Keyed:
 
 
 class ByIdentity(Keyed):
-    """A key equal to itself only: for objects that cannot be hashed, or that change."""
+    """A key for an object that cannot be hashed, or that changes. It is equal only to itself."""
 
     def __init__(self, held: Any) -> None:
         self.held, self.key = held, id(held)
 
 
 def static_key(value: Any) -> Any:
-    """A hashable key that tells 1, 1.0 and True apart, 0.0 and -0.0, and two objects whose
-    attributes may differ; NaN equals itself. Raises TypeError for what can neither be hashed nor
-    watched."""
+    """A hashable key for a value. It differs for 1, 1.0 and True, for 0.0 and -0.0, and for two
+    objects whose attributes may differ. NaN equals itself. Raises TypeError for values that can
+    neither be hashed nor guarded."""
     kind: Any = type(value)
     if kind in _PLAIN:
         return kind, value
@@ -90,14 +92,15 @@ def static_key(value: Any) -> Any:
 
 @functools.cache
 def _is_users(kind: Any) -> bool:
-    """Whether a class is written in Python, and none of Python's own, which are of values."""
+    """Whether a class is written in Python and is not part of Python. (Python's own classes are
+    values.)"""
     module = kind.__module__.partition(".")[0]
     is_pythons = module in sys.stdlib_module_names and module != "__main__"
     return bool(kind.__flags__ & PYTHON_CLASS) and not is_pythons
 
 
 def has_key(value: Any) -> bool:
-    """Whether static_key takes the value."""
+    """Whether static_key accepts the value."""
     try:
         static_key(value)
     except TypeError:
@@ -106,7 +109,7 @@ def has_key(value: Any) -> bool:
 
 
 def _key_of(x: Any) -> Any:
-    """As static_key, of containers that change, too: by their present content."""
+    """Like static_key, but also for containers that may change, by their present contents."""
     if isinstance(x, dict):
         return type(x), tuple((static_key(name), _key_of(value)) for name, value in x.items())
     if isinstance(x, (list, tuple, collections.deque)):
@@ -121,8 +124,8 @@ _NUMBERS = (int, float, complex)
 
 
 class _Structure(Keyed):
-    """The fields of a record in order, those with arrays and numbers without their values; which
-    these are."""
+    """The structure of a record: its fields in order, and which of them are children. Children have
+    no values here."""
 
     def __init__(self, kind: type, fields: dict[Any, Any], children: tuple[Any, ...]) -> None:
         self.kind = kind
@@ -156,21 +159,22 @@ def _flatten_record(x: Any) -> tuple[tuple[Any, ...], _Structure]:
 
 
 def _is_child(x: Any) -> bool:
-    """Whether a field of a record is a leaf or holds some, rather than being a part of the key."""
+    """Whether a field of a record is a child (a leaf, or a container of leaves), and not part of
+    the key."""
     if type(x) in LEAVES:
         return type(x) in _NUMBERS or isinstance(x, (np.ndarray, np.generic))
     return type(x) is complex or _holds_object(x) or _holds_array(x)
 
 
 def _unflatten_record(structure: _Structure, children: Any) -> Any:
-    # Lists and their kind are the record's own: writing to them must not reach the structure's.
+    # A record gets copies of lists and similar objects, so that writes do not reach the structure.
     fields = {name: _copied(x) for name, x in structure.fields.items()}
     fields |= dict(zip(structure.children, children, strict=True))
     if issubclass(structure.kind, tuple):
         items = (value for name, value in fields.items() if isinstance(name, int))
         x: Any = tuple.__new__(structure.kind, items)
         if attributes := {name: value for name, value in fields.items() if isinstance(name, str)}:
-            vars(x).update(attributes)  # even if a property of the class reads them
+            vars(x).update(attributes)  # even if the class has a property with this name
         return x
     x = object.__new__(structure.kind)
     for name, value in fields.items():
@@ -198,7 +202,7 @@ def _holds_array(x: Any) -> bool:
 
 
 def _holds_object(x: Any) -> bool:
-    """Whether x is or holds an object that a function may change: of a class of the user's, or a
+    """Whether x is or holds an object that a function may change: an object of a user's class, or a
     random generator."""
     return any(map(_may_change, optree.tree_leaves(x)))
 
@@ -216,17 +220,17 @@ def _is_record(x: Any) -> bool:
     return is_rich_tuple(x) or (is_object and not is_endless(x))
 
 
-# Dataclasses whose objects hold themselves, or one another in long chains: they are no records.
+# Dataclasses whose objects hold themselves or form long chains. They are not records.
 _endless: set[type] = set()
 
 
 def is_endless(x: Any) -> bool:
-    """Whether x is of a class whose objects have been found to hold themselves."""
+    """Whether x belongs to a class in this set."""
     return type(x) in _endless
 
 
 def _find_endless(tree: Any) -> bool:
-    """Notes the dataclasses of the objects in a tree that is too deep; whether one is new."""
+    """Adds the dataclasses of a tree that is too deep to the set. Returns whether one is new."""
     seen: dict[int, Any] = {}
     open_ = [tree]
     while open_:
@@ -239,12 +243,12 @@ def _find_endless(tree: Any) -> bool:
     return bool(found)
 
 
-_ELEMENTS = object()  # the name of an array's elements in a dataset, which no coordinate has
+_ELEMENTS = object()  # the name of an array's elements in a dataset; no coordinate has it
 
 
 class _Labels(Keyed):
-    """What an array or a dataset of xarray has beside its children: elements, and the coordinates
-    that are numbers, but for those with an index."""
+    """The structure of an array or dataset of xarray. Its children are the elements and the numeric
+    coordinates without an index."""
 
     def __init__(self, x: Any) -> None:
         self.is_array = hasattr(x, "to_dataset")
@@ -259,7 +263,7 @@ class _Labels(Keyed):
         self.held = {name: (v.dims, dict(v.attrs)) for name, v in held.items()}
         self.coordinates = self.held.keys() - set(dataset.data_vars)
         labels = tuple((n, v.dims, _key_of(v.attrs)) for n, v in variables.items())
-        # dask names its arrays by what they are computed from.
+        # dask's array names depend on the inputs of the computation.
         contents = tuple(getattr(v.data, "name", None) or _key_of(v.data) for v in others.values())
         indexes = tuple(_IndexKey(dataset.xindexes[n]) for n in variables if n in dataset.xindexes)
         names = self.name, tuple(held)
@@ -280,7 +284,8 @@ def _flatten_labelled(x: Any) -> tuple[tuple[Any, ...], _Labels]:
 
 
 class _IndexKey:
-    """An index of xarray's, which does not change: equal to those of the same labels."""
+    """The key of an index of xarray, which does not change. Indices with the same labels have equal
+    keys."""
 
     def __init__(self, index: Any) -> None:
         self.index = index
@@ -300,7 +305,7 @@ def _is_of_xarray(kind: type) -> bool:
 
 
 def is_rich_tuple(x: Any) -> bool:
-    """Whether x is of a tuple class whose instances are more than their items."""
+    """Whether x belongs to a tuple class whose instances have more than their items."""
     if type(x) is tuple or not isinstance(x, tuple):
         return False
     return bool(getattr(x, "__dict__", None)) or not _is_made_of_items(type(x))
@@ -310,18 +315,18 @@ def is_rich_tuple(x: Any) -> bool:
 def _is_made_of_items(kind: type) -> bool:
     """Whether a tuple class can be called with the items, as a namedtuple can."""
     if not hasattr(kind, "_fields") or kind.__init__ is not object.__init__:  # type: ignore[misc]
-        return not hasattr(kind, "_fields")  # optree knows those of C
+        return not hasattr(kind, "_fields")  # optree knows such classes in C
     code = getattr(kind.__new__, "__code__", None)
     more = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
     return code is not None and not code.co_flags & more and not code.co_kwonlyargcount
 
 
-# Of which no instance is a record.
+# Types whose instances are not records.
 LEAVES = frozenset({np.ndarray, np.float64, int, float, bool, str, type(None)})
 
 
 def flatten(tree: Any, opaque: Any = None) -> tuple[list[Any], Any]:
-    """The leaves of a tree and its structure. `opaque` is a leaf even if it is a dataclass."""
+    """The leaves of a tree, and its structure. `opaque` is a leaf even if it is a dataclass."""
 
     def is_leaf(x: Any) -> bool:
         kind = type(x)
@@ -345,7 +350,8 @@ def flatten(tree: Any, opaque: Any = None) -> tuple[list[Any], Any]:
         if not new - _known:
             return leaves, structure
         with _lock, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # optree's, that these tuples have a form of their own
+            # Optree warns that these tuples get a special treatment.
+            warnings.simplefilter("ignore")
             for kind in new - _known:
                 ways: Any = (_flatten_record, _unflatten_record)
                 if _is_of_xarray(kind):
@@ -355,9 +361,9 @@ def flatten(tree: Any, opaque: Any = None) -> tuple[list[Any], Any]:
 
 
 def describe(value: Any, is_static: bool) -> tuple[Any, list[Any] | None, bool]:
-    """How the key of a call describes an argument or a part of one: a hashable value that stands
-    for it, None if the object itself does; its leaves if it is a container and not `is_static`;
-    and whether all objects of its class stand for themselves."""
+    """How the key of a call contains an argument or a part of one. Returns three values: a hashable
+    value for it, or None if the object itself is in the key; its leaves, if it is a container and
+    not `is_static`; and whether all objects of its class are in keys themselves."""
     if not is_static:
         leaves, structure = flatten(value)
         if not structure.is_leaf():
@@ -372,17 +378,17 @@ def describe(value: Any, is_static: bool) -> tuple[Any, list[Any] | None, bool]:
 
 
 def unflatten(structure: Any, leaves: Any) -> Any:
-    """The tree of this structure with these leaves."""
+    """The tree with this structure and these leaves."""
     return optree.tree_unflatten(structure, leaves)
 
 
 def has_records(structure: Any) -> bool:
-    """Whether there are records in a tree of this structure."""
+    """Whether a tree with this structure has records."""
     return bool(structure.namespace)
 
 
 def with_last(structure: Any, last: Any) -> Any:
-    """The structure of a list with a further item, of the structure `last`."""
+    """The structure of a list with a further item, which has the structure `last`."""
     items = [*optree.treespec_children(structure), last]
     return optree.treespec_list(items, namespace=_NAMESPACE)
 
@@ -391,16 +397,17 @@ Structure = optree.PyTreeSpec
 
 
 def leaves_again(what: str, tree: Any, structure: Any) -> tuple[Any, ...]:
-    """The leaves of a tree that must have this structure; raises TypeError, which names `what`."""
+    """The leaves of a tree that must have this structure. Raises TypeError if it has another one.
+    `what` is for its message."""
     leaves, found = flatten(tree)
     if found != structure:
         raise TypeError(
-            f"{what}: cannot go on with a value of structure {found} after one of {structure}\n"
+            f"{what}: cannot replace a value of structure {structure} by one of structure {found}\n"
             "hint: return the same tuples, lists and dicts each time"
         )
     return tuple(leaves)
 
 
 def count(tree: Any, opaque: Any = None) -> int:
-    """How many leaves a tree has."""
+    """The number of leaves of a tree."""
     return len(flatten(tree, opaque)[0])

@@ -55,7 +55,7 @@ _REFUSED = (
     ".at: cannot trace",  # NumPy rounds after each
     "cannot trace a write to an array that was reshaped",  # not in C order
     "the result's shape depends on data",
-    "cannot trace a size that depends on arrays of this layout",
+    "cannot find a size that depends on data",
     "NumPy has no common dtype for all orders",
 )
 

@@ -37,6 +37,6 @@ def rolled(function: Callable[..., Any], *args: Any, ulps: float = 0) -> None:
 
 
 def refused(reason: str, function: Callable[..., Any], *args: Any) -> None:
-    """The same, and a loop runs all iterations, for this reason."""
+    """The same, and a loop is unrolled, for this reason."""
     lines = both(function, *args)
     assert any(reason in line for line in lines), lines

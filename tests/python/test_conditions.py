@@ -7,7 +7,7 @@ import pytest
 from segment_checks import check, outcome
 
 import rune_jit
-from rune_jit.calls.paths import Apart, Paths
+from rune_jit.calls.paths import Paths, UncompiledWay
 from rune_jit.calls.segmented import Segmented
 from rune_jit.calls.trial import Trial
 
@@ -92,8 +92,10 @@ def test_a_way_that_raises_runs_on_numpy():
     calls = [(x, np.zeros(6)) for x in (UP, DOWN, UP + 5, UP, -UP)]
     entry = paths(f, *calls)
     assert isinstance(entry, Paths)
-    assert sum(isinstance(p, Apart) for p in entry._programs) == 2
-    assert sum(p.segmented is not None for p in entry._programs if isinstance(p, Apart)) == 1
+    assert sum(isinstance(p, UncompiledWay) for p in entry._programs) == 2
+    assert (
+        sum(p.segmented is not None for p in entry._programs if isinstance(p, UncompiledWay)) == 1
+    )
     assert len(entry) == 3
 
 

@@ -95,7 +95,7 @@ def test_loops_of_the_program(function):
         jitted(mine, *rest)
         function(theirs, *rest)
         assert_matches(mine, theirs)
-    assert "runs all iterations" not in jitted.explain()
+    assert "is unrolled" not in jitted.explain()
     jitted.lower(np.copy(first), *rest)  # one program
 
 

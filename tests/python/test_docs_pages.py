@@ -24,7 +24,7 @@ MODULES = ("", ".numpy", ".random", ".ir")
 
 
 def test_there_are_pages() -> None:
-    assert {"README.md", "docs/index.md", "docs/control_flow.md", "docs/from_jax.md"} <= set(PAGES)
+    assert {"README.md", "docs/index.md", "docs/control_flow.md", "docs/loops.md"} <= set(PAGES)
 
 
 @pytest.mark.parametrize("name", PAGES)

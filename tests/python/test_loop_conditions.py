@@ -134,7 +134,7 @@ def test_operators_are_parts_of_loops(function):
     jitted = rune_jit.jit(function)
     for x in (X, -X, X * 3):
         assert_matches(jitted(x, AT), function(x, AT))
-    assert "runs all iterations" not in jitted.explain()
+    assert "is unrolled" not in jitted.explain()
     assert "is a loop of the program" in jitted.explain()
 
 

@@ -284,7 +284,7 @@ def test_lists_that_are_read() -> None:
         return np.array(found)
 
     refused("it changes a list", by_another_name, x())
-    refused("runs all iterations", an_item, x())
+    refused("is unrolled", an_item, x())
 
 
 def test_lists_under_conditions() -> None:

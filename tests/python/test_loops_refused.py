@@ -141,7 +141,7 @@ def test_keys_that_the_counter_decides() -> None:
                 x[i] += weight * x[at]
         return x
 
-    refused("it looks up a key that its counter decides", f, np.arange(8.0))
+    refused("it looks up a key that depends on its counter", f, np.arange(8.0))
 
 
 def test_locals_are_seen() -> None:

@@ -147,4 +147,4 @@ g = rune_jit.jit(lambda x: [x * i for i in range(3)] + ["\\s"])
         warnings.simplefilter("error")
         assert module.f(X) == 6
         np.testing.assert_array_equal(module.g(X)[1], X)
-    assert "loop at" in module.f.explain() and "runs all" not in module.f.explain()
+    assert "loop at" in module.f.explain() and "is unrolled" not in module.f.explain()

@@ -1,9 +1,10 @@
-"""rune_jit.Array: an array in the memory of a device, with NumPy's semantics and the Array API's.
+"""rune_jit.Array: an array in the memory of a device, with the semantics of NumPy and of the array
+API standard.
 
-In the host's memory an Array holds a numpy.ndarray: slices and reshapes are views of it, and writes
-are writes to it. Memory of a device never changes: a write gives the Array, and its views
-(views.py), other memory. Operations come from NumPy through its protocols. Outside of a trace each
-operation runs as a program of its own (eager/); inside it becomes part of the trace."""
+In the host's memory an Array holds a numpy.ndarray. Slices and reshapes are views of it, and writes
+are writes to it. Memory of a device never changes. A write gives the Array and its views (views.py)
+new memory. Operations come from NumPy through its protocols. Outside of a trace each operation runs
+as a program of its own (eager/). Inside of a trace it becomes part of the trace."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ class Array(ArrayMethods, _core.ArrayBase):
 
     It has the attributes and methods of numpy.ndarray. NumPy's functions, Python's operators and
     the functions of `rune_jit.numpy` take Arrays and return Arrays. Slices, transposes and reshapes
-    are views, as NumPy's are.
+    are views, as in NumPy.
 
     Sources: numpy.ndarray; the Python array API standard 2024.12.
 
@@ -40,9 +41,9 @@ class Array(ArrayMethods, _core.ArrayBase):
     """
 
     __slots__ = ("__weakref__",)
-    _memory: Any  # of ArrayBase: a numpy.ndarray, or a _core.DeviceMemory
+    _memory: Any  # defined by ArrayBase: a numpy.ndarray or a _core.DeviceMemory
     _device: str
-    _views: Any  # of ArrayBase: None, or a views.Views of a device's memory
+    _views: Any  # defined by ArrayBase: None, or a views.Views in a device's memory
     __array_priority__ = 900
     __hash__ = None  # type: ignore[assignment]
 
@@ -83,7 +84,7 @@ class Array(ArrayMethods, _core.ArrayBase):
         real: Array
         imag: Array
 
-    # What is known without the elements.
+    # Attributes that do not need the elements.
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -102,17 +103,18 @@ class Array(ArrayMethods, _core.ArrayBase):
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """The bytes from one element to the next along each axis, as NumPy lays the array out."""
+        """The bytes from one element to the next along each axis, in NumPy's layout."""
         return self._laid_out().strides
 
     @property
     def flags(self) -> Any:
-        """numpy.ndarray.flags. For a device's memory: the flags of NumPy's array of this layout."""
+        """numpy.ndarray.flags. In a device's memory, the flags of NumPy's array with this
+        layout."""
         return self._laid_out().flags
 
     def _laid_out(self) -> np.ndarray:
-        """The elements in the host's memory; of a device's memory an array that lies as NumPy's
-        would, and that must not be touched."""
+        """NumPy's array. In a device's memory, an array with the layout of NumPy's, whose elements
+        must not be read or written."""
         if isinstance(self._memory, np.ndarray):
             return self._memory
         if self._views is not None:
@@ -125,8 +127,8 @@ class Array(ArrayMethods, _core.ArrayBase):
     # The elements.
 
     def _values(self, what: str) -> np.ndarray:
-        """The elements; raises ConcretizationError while a function is traced, whose program would
-        keep the values that it meets."""
+        """The elements. Raises ConcretizationError while a function is traced, because its program
+        would contain the present values."""
         trace = current_trace()
         if trace is not None:
             trace.stand_in(self)._concretization(
@@ -151,7 +153,7 @@ class Array(ArrayMethods, _core.ArrayBase):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         values = self._values("numpy.asarray")
-        if values is not self._memory:  # a device's: writes to it would be lost
+        if values is not self._memory:  # a copy of a device's memory; writes to it would be lost
             values.flags.writeable = False
         return np.array(values, dtype, copy=copy)
 
@@ -167,10 +169,10 @@ class Array(ArrayMethods, _core.ArrayBase):
     # Copies and other devices.
 
     def copy(self, order: str = "C") -> Array:
-        """An Array of the same elements on the same device. Writes to one do not reach the other.
+        """An Array with the same elements on the same device. Writes to one do not reach the other.
 
         Args:
-            order: numpy.ndarray.copy's, in host memory.
+            order: as for numpy.ndarray.copy, in host memory.
         """
         trace = current_trace()
         if trace is not None:
@@ -191,10 +193,10 @@ class Array(ArrayMethods, _core.ArrayBase):
             stream: None; devices have one stream each.
 
         Returns:
-            The Array itself if it is there, else a copy.
+            The Array itself if it is on this device, otherwise a copy.
 
         Raises:
-            ValueError: for a stream, and if there is no device of this name.
+            ValueError: if `stream` is not None, or there is no device with this name.
             DTypeError: if the device lacks the dtype.
         """
         if stream is not None:
@@ -211,23 +213,24 @@ class Array(ArrayMethods, _core.ArrayBase):
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A DLPack capsule of the elements, in the memory of a device that other libraries can use,
-        else in host memory, as NumPy gives it.
+        """A DLPack capsule of the elements. It is in the device's memory if other libraries can use
+        that, and otherwise in host memory.
 
-        Of a device's memory, consumers of DLPack 1 get the elements read-only. Older ones, who
-        cannot be told, get a copy, or with copy=False the memory itself, which they must not write
-        to.
+        In a device's memory, consumers of DLPack 1 get the elements read-only. Older versions
+        cannot express that. Their consumers get a copy, or with copy=False the memory itself, to
+        which they must not write.
 
         Args:
-            stream: what the consumer puts into it runs after the computation of the elements; None
-                is the legacy default stream, -1 means that the consumer waits itself.
+            stream: work that the consumer puts into this stream runs after the computation of the
+                elements. None is the legacy default stream. -1 means that the consumer waits
+                itself.
             max_version: the newest version of DLPack that the consumer knows.
             dl_device: (1, 0) asks for host memory.
             copy: True asks for a copy, False forbids it.
 
         Raises:
-            BufferError: for another device than these, and in host memory for dtypes that NumPy
-                does not export (bfloat16).
+            BufferError: for other devices, and in host memory for dtypes that NumPy does not export
+                (bfloat16).
 
         Source: array API standard 2024.12.
         """
@@ -241,7 +244,7 @@ class Array(ArrayMethods, _core.ArrayBase):
         return to_host(self).__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """DLPack's numbers of the kind of device, and of the device.
+        """DLPack's numbers for the kind of device and for the device.
 
         Source: array API standard 2024.12.
         """
@@ -253,14 +256,17 @@ class Array(ArrayMethods, _core.ArrayBase):
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """Version 3 of the protocol; AttributeError unless the elements are on a CUDA device. They
-        must not be written to, although the protocol's flag, which torch refuses, does not say so.
-        Source: numba's documentation."""
+        """Version 3 of the protocol. The elements must not be written to. (The protocol has a flag
+        for this, but torch refuses arrays with the flag.)
+
+        Raises AttributeError unless the elements are on a CUDA device. Source: numba's
+        documentation."""
         memory = self._memory
         own = None if isinstance(memory, np.ndarray) else _core.dlpack_device(memory)
         if own is None or own[0] != _CUDA:
             raise AttributeError(f"the elements are on {self.device}, not on a CUDA device")
-        # A write gives the Array other memory, and whoever asked has this one as long as the Array.
+        # A write gives the Array other memory. The consumer keeps this memory as long as the Array
+        # lives.
         weakref.finalize(self, id, memory).atexit = False
         return {
             "shape": self.shape,
@@ -271,6 +277,6 @@ class Array(ArrayMethods, _core.ArrayBase):
         }
 
 
-_CUDA = 2  # DLPack's number
+_CUDA = 2  # in DLPack
 
 _core.set_array_class(Array)

@@ -15,7 +15,7 @@ from rune_jit.device import is_dtype
 
 
 def to_numpy(x: Any) -> Any:
-    """x with NumPy arrays instead of the Arrays in it: their memory, or a copy of a device's."""
+    """x with NumPy arrays in place of Arrays: their memory, or copies of a device's memory."""
 
     def array(item: Any) -> Any:
         return to_host(item) if isinstance(item, Array) else item
@@ -24,7 +24,7 @@ def to_numpy(x: Any) -> Any:
 
 
 def wrap(x: Any, device: str | None) -> Any:
-    """A result of NumPy's with Arrays on a device instead of the NumPy arrays and scalars in it."""
+    """NumPy's result with Arrays on a device in place of NumPy's arrays and scalars."""
 
     def leaf(value: Any) -> Any:
         if isinstance(value, (np.ndarray, np.generic)) and is_dtype(value.dtype):
@@ -34,12 +34,12 @@ def wrap(x: Any, device: str | None) -> Any:
     return optree.tree_map(leaf, x, none_is_leaf=True)
 
 
-# What holds nothing.
+# Types of objects that hold no other objects.
 _ATOMIC = frozenset({int, float, complex, bool, str, bytes, type(None), np.ndarray, np.float64})
 
 
 def _is_opaque(x: Any) -> bool:
-    """Whether x is a list, tuple or dict of numbers, or something else without Arrays in it."""
+    """Whether x surely holds no Arrays, for example a list of numbers."""
     kind = type(x)
     if kind is dict:
         return _ATOMIC.issuperset(map(type, x.values()))
@@ -47,29 +47,29 @@ def _is_opaque(x: Any) -> bool:
 
 
 def holds_array(args: Any, kwargs: dict[str, Any]) -> bool:
-    """Whether call_numpy has Arrays to convert."""
+    """Whether there are Arrays among the arguments."""
     both: Any = (args, kwargs)
     leaves: list[Any] = optree.tree_leaves(both, _is_opaque, none_is_leaf=True)
     return any(isinstance(x, Array) for x in leaves)
 
 
 def call_numpy(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
-    """function(*args, **kwargs) by NumPy, which may write to the elements of the Arrays; NumPy's
-    results are Arrays on the first Array's device."""
+    """Calls function(*args, **kwargs) with NumPy arrays in place of Arrays. Writes to these reach
+    the Arrays. NumPy arrays in the result become Arrays on the first Array's device."""
     both: Any = (tuple(args), kwargs)
     leaves: list[Any]
     leaves, tree = optree.tree_flatten(both, _is_opaque, none_is_leaf=True)
     arrays = {id(x): x for x in leaves if isinstance(x, Array)}
     if not arrays:
         return function(*args, **kwargs)
-    wholes: dict[int, tuple[Any, np.ndarray]] = {}  # by id of the views of a device's array
+    wholes: dict[int, tuple[Any, np.ndarray]] = {}  # by id of the Views
     values: dict[int, np.ndarray] = {}
     for key, x in arrays.items():
         array = to_host(x)
         if x._views is not None:
             array = wholes.setdefault(id(x._views), (x._views, to_host(x._views)))[1]
             array = x._views.view_of(x)(array)
-        values[key] = array[...]  # an object of its own, which tells the Array that is returned
+        values[key] = array[...]  # a new object, which identifies the Array if it is returned
     both = optree.tree_unflatten(tree, [values.get(id(x), x) for x in leaves])
     device = next(iter(arrays.values())).device
     try:
@@ -83,6 +83,6 @@ def call_numpy(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) 
     by_value = {id(value): arrays[key] for key, value in values.items()}
 
     def own(value: Any) -> Any:
-        return by_value.get(id(value), value)  # an argument that is returned
+        return by_value.get(id(value), value)  # the function returned an argument
 
     return wrap(optree.tree_map(own, result, none_is_leaf=True), device)

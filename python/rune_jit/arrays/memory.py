@@ -12,37 +12,39 @@ from rune_jit.errors import DTypeError
 
 
 def to_host(x: Any) -> np.ndarray:
-    """The elements: the memory itself, or a copy of a device's."""
+    """The elements: the memory itself, or a copy of a device's memory."""
     return _core.to_host(x._memory)
 
 
 def from_numpy(array: np.ndarray, device: str | None = None) -> Any:
-    """An Array on a device (default: the first), sharing the NumPy array's memory where it can.
-    Raises DTypeError for dtypes without numbers."""
+    """An Array on a device (default: the first device), which shares the NumPy array's memory if
+    possible. Raises DTypeError for dtypes that are not numeric."""
     if not is_dtype(array.dtype):
         native = array.dtype.newbyteorder("=")
         if not is_dtype(native):
-            raise DTypeError(f"asarray: cannot hold {array.dtype} in an Array (no number)")
+            raise DTypeError(
+                f"asarray: cannot hold {array.dtype} in an Array (the dtype is not numeric)"
+            )
         array = array.astype(native)
     device = device or _core.default_device()
     return _core.make_array(to_memory(array, device), device)
 
 
 def to_memory(array: np.ndarray, device: str) -> Any:
-    """What an Array holds of a NumPy array: the array itself, or the device's copy of it. Raises
+    """The memory of an Array for a NumPy array: the array itself, or a copy on the device. Raises
     DTypeError if the device lacks the dtype."""
     if has_host_memory(device):
         return array
     if not has_dtype(device, array.dtype):
         raise DTypeError(
             f"asarray: cannot hold {array.dtype} and shape {array.shape} on {device}\n"
-            "hint: make it of a dtype that the device has, or keep it on the cpu"
+            "hint: convert it to a dtype that the device has, or keep it on the cpu"
         )
     return _core.DeviceMemory(array, device)
 
 
 def move(x: Any, device: str) -> Any:
-    """An Array on another device, or the Array itself if it is there."""
+    """A copy of an Array on another device, or the Array itself if it is on this device."""
     if x.device == device:
         return x
     memory = x._memory

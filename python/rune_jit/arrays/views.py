@@ -13,16 +13,16 @@ from rune_jit.arrays.array import Array
 from rune_jit.arrays.memory import to_memory
 from rune_jit.tracing.storage import layout
 
-# Gives the view of an array.
+# A function from an array to its view.
 View = Callable[[np.ndarray], np.ndarray]
 
 
 class Views:
-    """Arrays on a device that are views of one array. Each has memory of its own, as programs take
-    arrays in C order: a write to one of them is done to all."""
+    """Arrays on a device that are views of one array. Each has memory of its own, because programs
+    take arrays in C order. A write to one of them is made to all."""
 
     def __init__(self, base: Array) -> None:
-        self._memory = base._memory  # of the whole array, which may live longer than `base`
+        self._memory = base._memory  # of the whole array; it may live longer than `base`
         self._device = base.device
         self._members: dict[int, tuple[weakref.ref[Array], View]] = {}  # by id
         self.add(base, _itself)
@@ -38,16 +38,16 @@ class Views:
         return self._members[id(array)][1]
 
     def laid_out(self, array: Array) -> np.ndarray:
-        """An array that lies in memory as NumPy's view would, and that must not be touched."""
+        """An array with the layout of NumPy's view, whose elements must not be read or written."""
         return self.view_of(array)(layout(self._memory.shape, self._memory.dtype, ()))
 
     def is_contiguous(self, array: Array) -> bool:
-        """Whether NumPy's view would lie in C order."""
+        """Whether NumPy's view would be C-contiguous."""
         return self.laid_out(array).flags.c_contiguous
 
     def write(self, array: Array, memory: Any) -> None:
-        """Gives one of the Arrays these elements, in the device's memory. Raises ValueError if
-        NumPy's view is read-only."""
+        """Replaces the elements of one of the Arrays. `memory` is in the device's memory. Raises
+        ValueError if NumPy's view is read-only."""
         view = self.view_of(array)
         if view is _itself:
             self._write(memory)
@@ -57,7 +57,7 @@ class Views:
         self.write_whole(whole)
 
     def write_whole(self, whole: np.ndarray) -> None:
-        """Gives the whole array these elements."""
+        """Replaces the elements of the whole array."""
         self._write(to_memory(whole, self._device), whole)
 
     def _write(self, memory: Any, whole: np.ndarray | None = None) -> None:
@@ -76,7 +76,7 @@ def _itself(whole: np.ndarray) -> np.ndarray:
 
 
 def note_view(array: Array, result: Array, select: View) -> None:
-    """Makes `result` the view of `array` that `select` gives."""
+    """Makes `result` a view of `array`. `select` makes the view."""
     views = array._views or Views(array)
     view = views.view_of(array)
     views.add(result, lambda whole: select(view(whole)))

@@ -1,8 +1,8 @@
 """This machine's figures for the cost model, measured once and kept in a file.
 
-`ensure` runs before the first program of a process is lowered. RUNE_JIT_CALIBRATION names the file;
-with RUNE_JIT_CALIBRATION=off the built-in figures apply. They also apply if no file can be written:
-otherwise each process would measure other figures and compile other programs.
+`ensure` runs before the first program of a process is lowered. RUNE_JIT_CALIBRATION names the file.
+With RUNE_JIT_CALIBRATION=off the built-in figures apply. They also apply if no file can be written,
+because otherwise each process would measure other figures and compile other programs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rune_jit.backends import files
 
 __all__ = ["calibrate", "ensure"]
 
-# Part of the key: raise when a figure's meaning changes, or how it is measured.
+# Part of the key. Increase it when a figure's meaning or measurement changes.
 _FORMAT = "rune_jit figures 5"
 
 _lock = threading.Lock()
@@ -30,7 +30,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def ensure() -> None:
-    """Gives the cost model this machine's figures, if it has not got them."""
+    """Gives the cost model this machine's figures, unless it has them."""
     global _done
     if _done:
         return
@@ -43,9 +43,9 @@ def ensure() -> None:
 def calibrate() -> dict[str, float]:
     """Measures this machine for the cost model, which takes about 25 ms, and keeps the figures.
 
-    The first program on a machine measures it, too. Call this function if the machine was busy
-    then. Programs that are compiled later, in this process and in others, use the new figures.
-    Programs that are compiled already stay as they are.
+    The machine is also measured before its first program. Call this function if the machine was
+    busy then. Programs that are compiled later, in this process and in others, use the new figures.
+    Compiled programs do not change.
 
     The figures are kept in the file that RUNE_JIT_CALIBRATION names, or in the cache folder
     (RUNE_JIT_CACHE_DIR). With RUNE_JIT_CALIBRATION=off they hold for this process only.
@@ -81,7 +81,7 @@ def _apply(option: str, cache_dir: str) -> None:
     figures = _load(path, key)
     if figures is None:
         try:
-            _store(path, key, {})  # shows whether a file can be kept
+            _store(path, key, {})  # raises if no file can be written
             figures = _core.measure_cpu()
             _store(path, key, figures)
         except OSError:
@@ -90,8 +90,8 @@ def _apply(option: str, cache_dir: str) -> None:
 
 
 def _place(option: str, cache_dir: str) -> tuple[str, str]:
-    """The path of the file of figures, and what they depend on, which is its first line: the
-    processor, and the number of cores and width of vectors, as the built-in figures tell them."""
+    """The path of the file of figures, and its key, which is the first line: the processor and the
+    built-in figures, which contain the number of cores and the width of vectors."""
     words = [_FORMAT, _processor(), *(f"{k}={v}" for k, v in _core.built_in_cpu_figures().items())]
     key = " ".join(" ".join(words).split())
     if not option:
@@ -111,7 +111,8 @@ def _processor() -> str:
 
 
 def _load(path: str, key: str) -> dict[str, float] | None:
-    """The figures in a file; None if there is none, or it is damaged or of another machine."""
+    """The figures in a file. None if there is no file, or if it is damaged or from another
+    machine."""
     try:
         with open(path, encoding="utf-8") as file:
             first, *lines = file.read().splitlines()

@@ -1,4 +1,4 @@
-"""Times compilations, finds what makes them long, and reports what they are doing."""
+"""Times compilations, finds out why they are slow, and reports their progress."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _DOING = {"trace": "tracing", "passes": "dividing it into kernels", "code": "mak
 
 
 class Stopwatch:
-    """The times of a compilation's parts. Within its context a long compilation is shown to who
-    watches (progress.py)."""
+    """The times of a compilation's parts. In its context, a long compilation is shown on the
+    terminal (progress.py)."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class Stopwatch:
         parts: Sequence[str] = ("trace", "passes", "code"),
         is_own: Callable[[str], bool] = lambda file: False,
     ) -> None:
-        """`is_own` says of a file whether it is not the user's."""
+        """`is_own` tells whether a file is not the user's."""
         self._name, self._all, self._is_own = name, parts, is_own
         llvm.take_waits()
         self.begin_ns = _core.profile_clock_ns()
@@ -49,19 +49,20 @@ class Stopwatch:
             self._progress.end()
 
     def note(self, part: str) -> None:
-        """What has been done since the last note was this part, but for waits for other threads."""
+        """Counts the time since the last note as time of this part, without waits for other
+        threads."""
         now = time.perf_counter()
         self.parts[part] = now - self._last - llvm.take_waits()
         self._last = now
 
     def finished(self) -> dict[str, float]:
-        """The parts; that which failed lasted until now."""
+        """The times of all parts. If a part failed, it has lasted until now."""
         if not self.parts:
             self.note(self._all[0])
         return self.parts
 
     def _describe(self, thread: int) -> str:
-        """A text that says what the thread that compiles is doing."""
+        """Describes what the compiling thread is doing."""
         part = next((p for p in self._all if p not in self.parts), self._all[-1])
         text = f"compiling {self._name}: {_DOING[part]}"
         if part == "trace" and (line := self._line(sys._current_frames().get(thread))):
@@ -72,7 +73,7 @@ class Stopwatch:
         return text
 
     def _line(self, frame: types.FrameType | None) -> str | None:
-        """The user's line where a thread is."""
+        """The user's line that a thread is running."""
         while frame is not None and self._is_own(frame.f_code.co_filename):
             frame = frame.f_back
         if frame is None:
@@ -81,7 +82,7 @@ class Stopwatch:
         return f"{name}:{frame.f_lineno}"
 
     def report(self, graph: Any, loops: Sequence[str] = ()) -> str | None:
-        """A text that says what made the compilation of a graph slow, if it was."""
+        """A text that says why the compilation of a graph was slow. None if it was not."""
         total = sum(self.parts.values())
         if total < _SLOW:
             return None
@@ -90,5 +91,5 @@ class Stopwatch:
         most = ", ".join(f"{line} ({count:,})" for count, line in lines[: -_MOST_LINES - 1 : -1])
         text = f"compiled in {total:.1f} s ({parts}): it has {len(graph):,} operations"
         text += f", most of them of {most}" if most else ""
-        unrolled = [line for line in loops if "runs all iterations" in line]
+        unrolled = [line for line in loops if "is unrolled" in line]
         return "; ".join([text, *unrolled[:_MOST_LINES]])

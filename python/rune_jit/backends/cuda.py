@@ -1,9 +1,8 @@
-"""Where NVRTC and cuBLAS are installed, and compiled CUDA code on disk. The CUDA backend calls
-these functions.
+"""Finds NVRTC and cuBLAS, and keeps compiled CUDA code on disk. The CUDA backend calls these
+functions.
 
-NVRTC comes from a Python package (`pip install 'rune_jit[cuda]'`), and so does cuBLAS, which is
-optional (`pip install 'rune_jit[cublas]'`). They are found without importing anything of NVIDIA's.
-"""
+NVRTC comes from a Python package (`pip install 'rune_jit[cuda]'`). So does cuBLAS, which is
+optional (`pip install 'rune_jit[cublas]'`). They are found without importing NVIDIA's packages."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from rune_jit.backends import object_cache
 
 __all__ = ["cublas_files", "nvrtc_files", "read_cache", "write_cache"]
 
-# Inside of the namespace package `nvidia`, by packages for CUDA 13 and for CUDA 12.
+# Folders in the namespace package `nvidia`, for CUDA 13 and for CUDA 12.
 _NVRTC = ("cu13/lib/libnvrtc.so.13", "cuda_nvrtc/lib/libnvrtc.so.12")
 _CUBLAS = ("cu13/lib/libcublas.so.13", "cublas/lib/libcublas.so.12")
 
@@ -37,7 +36,8 @@ def _installed(places: tuple[str, ...]) -> list[str]:
 
 
 def read_cache(cache_dir: str, key: str) -> bytes | None:
-    """The code that was kept under this key, which names all that it depends on."""
+    """The code that was kept under this key. (The key contains everything on which the code
+    depends.)"""
     return object_cache.Entry(cache_dir, "cuda", key).read()
 
 

@@ -15,8 +15,8 @@ def user_cache_folder() -> str:
 
 
 def replace(path: str, data: bytes) -> None:
-    """Writes a file that only the user may read, in place of one that may be there. Other
-    processes see the old file or the whole new one. Raises OSError."""
+    """Writes a file that only the user may read, or replaces it. Other processes see either the old
+    file or the whole new one. Raises OSError."""
     temporary = f"{path}.{os.urandom(8).hex()}.tmp"
     try:
         with open(temporary, "xb", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:

@@ -1,6 +1,6 @@
 """Compiles LLVM IR text to machine code in this process, through llvmlite.
 
-The IR is ready for code generation, but for modules that ask for LLVM's passes. One lock guards
+The IR is ready for code generation, except in modules that ask for LLVM's passes. One lock guards
 LLVM. It is also held around fork, so that a child process never inherits it locked.
 """
 
@@ -22,25 +22,25 @@ from rune_jit.backends import object_cache
 
 __all__ = ["CompiledCode", "compile_module"]
 
-# Level 0 aborts on AVX-512 masks, and level 3 takes longer to compile but gives no faster code.
-# Small position-independent code addresses constants relative to the instruction; the default of
-# a JIT would load the 64-bit address of each constant first.
+# Level 0 aborts on AVX-512 masks. Level 3 takes longer to compile and gives no faster code. Small
+# position-independent code addresses constants relative to the instruction. The default of a JIT
+# would load the 64-bit address of each constant first.
 _OPTIONS = {"opt": 2, "reloc": "pic", "codemodel": "small", "jit": True}
 
 # The attribute of functions that LLVM's passes should improve (cpp/render/llvm_ir.h).
 _ASKS_FOR_PASSES = '"rune-optimize"'
 
-# Longer modules are compiled in parts of about so many characters: each takes LLVM some 0.1 s.
+# Longer modules are compiled in parts of about so many characters, each of which takes about 0.1 s.
 _PART = 100_000
-# Shorter ones take a hundredth of a second, or a tenth where they ask for LLVM's passes.
+# Shorter modules take about 0.01 s, or 0.1 s if they ask for LLVM's passes.
 _SHORT = 10_000
 
 _lock = threading.RLock()
 _library_numbers = itertools.count()
 _state: _Compiler | None = None
-# Of the module that LLVM compiles: how many of its parts are done, and how many there are.
+# For the module that is being compiled: the number of finished parts, and of all parts.
 progress = (0, 0)
-# What code that died while another thread had the lock leaves to be unloaded.
+# Code to unload, whose owners died while another thread had the lock.
 _unused: collections.deque[Any] = collections.deque()
 
 if hasattr(os, "register_at_fork"):
@@ -50,7 +50,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class CompiledCode:
-    """Keeps machine code loaded; the code is unloaded when this object dies."""
+    """Keeps machine code loaded. The code is unloaded when this object dies."""
 
     __slots__ = ("_tracker",)
 
@@ -62,7 +62,7 @@ class CompiledCode:
         if sys.is_finalizing():
             self._tracker.detach()
             return
-        # The garbage collector may run this in a thread that the owner of the lock waits for.
+        # The owner of the lock may wait for this thread, in which the garbage collector runs.
         _unused.append(self._tracker)
         if _lock.acquire(blocking=False):
             try:
@@ -94,7 +94,7 @@ class _Compiler:
         self._data_layout = str(self._machine.target_data)
         self._jit: Any = None
         self._needs_libgcc = platform.machine() == "x86_64" and "+f16c" not in features
-        #: Everything but the IR that decides what the object code is.
+        #: Everything except the IR on which the object code depends.
         self.host = repr(
             (
                 (llvmlite.__version__, llvm.llvm_version_info),
@@ -104,10 +104,11 @@ class _Compiler:
         )
 
     def object_code(self, ir: str) -> bytes:
-        """Raises RuntimeError with LLVM's message and the line of IR that it speaks of."""
+        """The object code of a module. Raises RuntimeError with LLVM's message and the line of IR
+        to which it refers."""
         llvm = self._llvm
         try:
-            # A context of its own: other users of llvmlite share the global one.
+            # A new context, because other users of llvmlite share the global one.
             with llvm.create_context() as context, llvm.parse_assembly(ir, context) as module:
                 module.triple = self._triple
                 module.data_layout = self._data_layout
@@ -119,15 +120,16 @@ class _Compiler:
             raise RuntimeError(_describe(str(error), ir)) from None
 
     def _optimize(self, module: Any) -> None:
-        """Runs LLVM's usual passes, but for those that make vectors: the IR has the vectors that
-        are to be."""
+        """Runs LLVM's usual passes, except those that make vectors. (The IR has its vectors
+        already.)"""
         tuning = self._llvm.PipelineTuningOptions(speed_level=2)
         tuning.loop_vectorization = tuning.slp_vectorization = False
         builder = self._llvm.create_pass_builder(self._machine, tuning)
         builder.getModulePassManager().run(module, builder)
 
     def link(self, codes: list[bytes], names: list[str]) -> tuple[list[int], CompiledCode]:
-        """The addresses of the named functions of objects, and what keeps them loaded."""
+        """The addresses of functions in objects, by name, and an object that keeps the code
+        loaded."""
         builder = self._llvm.JITLibraryBuilder()
         for code in codes:
             builder = builder.add_object_img(code)
@@ -144,8 +146,8 @@ class _Compiler:
     def _linker(self) -> Any:
         if self._jit is None:
             if sys.platform == "linux":
-                # The process may have loaded libm for one module only. musl has no such file, since
-                # its C library contains libm.
+                # The process may have loaded libm for one module only. (musl has no such file. Its
+                # C library contains libm.)
                 with contextlib.suppress(RuntimeError):
                     self._llvm.load_library_permanently("libm.so.6")
                 # Without the feature, conversions from and to float16 are calls.
@@ -157,19 +159,18 @@ class _Compiler:
 
 
 def _host_cpu(llvm: Any) -> tuple[str, str]:
-    """This machine's CPU as LLVM takes it: a name and features.
+    """This machine's CPU for LLVM: a name and features.
 
-    On x86 and Linux the features say all, and the name is empty: in virtual machines it promises
-    features that are switched off. Of Apple's CPUs LLVM may know the name alone, without which code
-    would be that of the first 64-bit ARM.
-    """
+    On x86 and Linux the name is empty, because in virtual machines it implies features that are
+    switched off. The features suffice. On Apple's CPUs LLVM may know only the name. Without it,
+    code would be for the first 64-bit ARM."""
     features = llvm.get_host_cpu_features().flatten()
     is_apple = sys.platform == "darwin" and platform.machine() == "arm64"
     return (llvm.get_host_cpu_name() if is_apple else ""), features
 
 
 def _describe(message: str, ir: str) -> str:
-    """LLVM's message with the line of IR that it speaks of."""
+    """LLVM's message, with the line of IR to which it refers."""
     text = f"llvm: cannot compile a generated kernel ({message.strip()})"
     lines = ir.splitlines()
     position = re.search(r"<string>:(\d+):\d+", message)
@@ -181,20 +182,19 @@ def _describe(message: str, ir: str) -> str:
 def compile_module(
     ir: str, names: list[str], *, cache: bool = True, cache_dir: str = ""
 ) -> tuple[list[int], CompiledCode]:
-    """The addresses of a module's functions, in the order of `names`, and what keeps them loaded.
+    """Compiles a module. Returns the addresses of its functions, in the order of `names`, and an
+    object that keeps the code loaded.
 
     With `cache`, object code is kept on disk in `cache_dir`, or in the user's cache folder. Raises
-    RuntimeError with LLVM's message and the line of IR if LLVM rejects the module.
-
-    Ctrl-C ends it at once, also while LLVM compiles.
-    """
+    RuntimeError with LLVM's message and the line of IR if LLVM rejects the module. Ctrl-C ends it
+    at once, also while LLVM compiles."""
     parts = list(_parts(ir))
     job = _Job(parts, names, cache, cache_dir)
     if len(ir) <= _SHORT or threading.current_thread() is not threading.main_thread():
         result = job.run()
     else:
         # LLVM cannot be interrupted, and signals wait until the main thread is back in Python. So
-        # LLVM runs on another thread, which stops after the part that it is at.
+        # LLVM runs on another thread, which stops after its present part.
         from concurrent.futures import ThreadPoolExecutor  # slow to import
 
         executor = ThreadPoolExecutor(1, thread_name_prefix="rune_jit compiler")
@@ -208,7 +208,8 @@ def compile_module(
 
 
 def take_waits() -> float:
-    """How long compilations of this thread have waited for those of others since the last call."""
+    """How long this thread's compilations have waited for other threads since the last call, in
+    seconds."""
     waited: float = getattr(_waits, "seconds", 0.0)
     _waits.seconds = 0.0
     return waited
@@ -254,7 +255,7 @@ class _Job:
 
 
 def _parts(ir: str) -> Iterator[str]:
-    """A module as several, each with some of its functions and all of its declarations."""
+    """Divides a module into several. Each has some of its functions and all of its declarations."""
     end = ir.rfind("\n}\n") + 3
     if end <= _PART:
         yield ir

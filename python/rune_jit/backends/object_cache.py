@@ -1,7 +1,7 @@
 """Object code that is kept on disk for later processes.
 
-The code runs in this process, so a file is read only if no other user could have written it. A file
-contains a digest of its key and its code, followed by the code.
+The code runs in this process. So a file is read only if no other user could have written it. A file
+contains a digest of its key and code, followed by the code.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from rune_jit.backends import files
 
 __all__ = ["Entry", "clear"]
 
-# Part of every key: raise when the layout of a file changes.
+# Part of every key. Increase it when the layout of files changes.
 _FORMAT = "rune_jit object 4"
 _MAX_BYTES = 256 << 20
-# Writes between two looks at the size of the cache.
+# The size of the cache is checked once in so many writes.
 _WRITES_PER_TRIM = 128
 
 _writes = itertools.count()
@@ -36,8 +36,8 @@ class Entry:
         self._path = os.path.join(self._folder, f"{self._key.hex()}.o")
 
     def read(self) -> bytes | None:
-        """None if there is no such file, it is damaged, or others may have written it: that
-        raises a RuntimeWarning, once for each path."""
+        """The code, or None if there is no file, it is damaged, or other users may have written it.
+        In the last case it gives a RuntimeWarning, once for each path."""
         try:
             if _is_refused(self._folder, os.stat(self._folder)):
                 return None
@@ -50,12 +50,12 @@ class Entry:
         digest, code = data[:32], data[32:]
         if self._digest(code) != digest:
             return None
-        with contextlib.suppress(OSError):  # of a cache on a disk that may only be read
+        with contextlib.suppress(OSError):  # the disk is read-only
             os.utime(self._path)
         return code
 
     def write(self, code: bytes) -> None:
-        """Does nothing where the cache cannot be written."""
+        """Keeps the code. Does nothing if the cache cannot be written."""
         with contextlib.suppress(OSError):
             os.makedirs(self._folder, mode=0o700, exist_ok=True)
             if _is_refused(self._folder, os.stat(self._folder)):
@@ -69,7 +69,7 @@ class Entry:
 
 
 def clear(cache_dir: str = "") -> None:
-    """Removes what every device keeps in `cache_dir`, or in the user's cache folder."""
+    """Removes the files of all devices from `cache_dir`, or from the user's cache folder."""
     for folder in (_folder(cache_dir), os.path.join(_place(cache_dir), "metal")):
         if os.path.isdir(folder):
             _trim(folder, -1)
@@ -102,8 +102,8 @@ def _is_refused(path: str, status: os.stat_result) -> bool:
 
 
 def _trim(folder: str, max_bytes: int) -> None:
-    """If the cache has grown beyond the limit, removes the entries used longest ago until a tenth
-    of the limit is free."""
+    """If the cache exceeds the limit, removes the least recently used entries until a tenth of the
+    limit is free."""
     entries = []
     for entry in os.scandir(folder):
         with contextlib.suppress(OSError):  # another process has removed it

@@ -1,4 +1,4 @@
-"""A line on the terminal, or in a notebook, that says what a long compilation is doing."""
+"""A line on the terminal, or in a notebook, that shows the progress of a long compilation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-# Seconds: of a compilation before it is shown, and between two updates.
+# Seconds before a compilation is shown, and between two updates.
 _AFTER, _EVERY = 2.0, 0.5
 
 _CLEAR = "\r\x1b[K"
@@ -18,8 +18,8 @@ _shown = threading.Lock()
 
 
 def is_watched() -> bool:
-    """Whether somebody sees what is written now and may be overwritten: stderr is a terminal, or
-    that of a notebook."""
+    """Whether stderr is a terminal or a notebook, so that somebody sees a line that is overwritten
+    later."""
     stderr = sys.stderr
     if stderr is None:
         return False
@@ -27,13 +27,13 @@ def is_watched() -> bool:
         return True
     try:
         return stderr.isatty()
-    except (AttributeError, ValueError):  # it is something else, or closed
+    except (AttributeError, ValueError):  # stderr is another object, or closed
         return False
 
 
 class Progress:
-    """Shows `describe()` while it is entered, from its second second on. Costs a thread, so enter
-    it only where somebody watches."""
+    """A context that shows `describe()` after two seconds. It needs a thread, so enter it only if
+    `is_watched()`."""
 
     def __init__(self, describe: Callable[[], str]) -> None:
         self._describe = describe
@@ -47,7 +47,7 @@ class Progress:
         self._thread.start()
 
     def end(self) -> None:
-        """Takes the line away."""
+        """Removes the line."""
         if self._thread is None:
             return
         self._ended.set()
@@ -69,5 +69,5 @@ class Progress:
         try:
             sys.stderr.write(text)
             sys.stderr.flush()
-        except (OSError, ValueError):  # nobody watches any more
+        except (OSError, ValueError):  # stderr was closed
             self._ended.set()

@@ -1,5 +1,5 @@
-"""Takes the arguments of a call apart into arrays, numbers and static values, and makes the call's
-key."""
+"""Takes the arguments of a call apart into arrays, numbers and static values, and makes the key of
+the call."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.sizes import AxisSize
 from rune_jit.tracing.tracer import Tracer
 
-# What a second call with the same object finds used up.
+# Classes of objects that one call uses up, so that a second call finds them empty.
 USED_ONCE = (Iterator, AsyncIterator, Coroutine)
 
 
 class Call(NamedTuple):
     """The arguments of one call, taken apart."""
 
-    signature: Any  # calls of one signature differ in their arrays and numbers only
+    signature: Any  # calls with one signature differ only in elements of arrays and in numbers
     leaves: list[Any]
     treedef: Any
     names: tuple[str, ...]  # of the arguments in the tree
@@ -36,38 +36,38 @@ class Call(NamedTuple):
     bound: inspect.BoundArguments | None  # none for functions without a signature
     receiver: Any  # the argument `self` of a method: a leaf even if it is a dataclass
     sizes: tuple[AxisSize, ...]  # of the arguments' dynamic axes
-    constants: tuple[int, ...] = ()  # leaves: numbers whose values the trace uses
-    slots: tuple[Slot, ...] = ()  # that the function assigns; the last argument is what they hold
+    constants: tuple[int, ...] = ()  # leaves that are numbers whose values the trace uses
+    slots: tuple[Slot, ...] = ()  # that the function assigns; the last argument is their contents
     plain: Any = None  # the call without slots
-    in_chunks: bool = False  # whether arrays stand for dask's
+    in_chunks: bool = False  # whether arrays take the place of dask's
 
     @property
     def key(self) -> Any:
-        """Calls of one key run the same program."""
+        """The key of the call's program. Calls with one key run the same program."""
         return self.signature, tuple(trees.static_key(self.leaves[i]) for i in self.constants)
 
     @property
     def kind(self) -> Any:
-        """The part of the key that calls of one kind share: all but which objects they have."""
+        """The part of the key that does not depend on the identity of objects."""
         return tuple(map(type_of, self.leaves)), self.key[1]
 
     def with_constants(self, leaves: frozenset[int]) -> Call:
-        """The call with these numbers, too, as constants."""
+        """The call with further leaves as constants."""
         constants = tuple(sorted(leaves.union(self.constants)))
         static = sorted({*self.static_leaves, *constants})
         return self._replace(constants=constants, static_leaves=static)
 
     @property
     def without_constants(self) -> Call:
-        """The call with its constants as numbers of any value."""
+        """The call without constants: the numbers may have any value."""
         constants = set(self.constants)
         static = [i for i in self.static_leaves if i not in constants]
         return self._replace(constants=(), static_leaves=static)
 
 
 def with_state(name: str, call: Call, slots: tuple[Slot, ...]) -> Call:
-    """The call with what these slots hold as a further argument. Raises UnsupportedOpError or
-    TypeError if that cannot be one."""
+    """The call with the contents of these slots as a further argument. Raises UnsupportedOpError or
+    TypeError if they cannot be an argument."""
     held = [slot.read() for slot in slots]
     leaves, structure = trees.flatten(held)
     static = _core.static_leaves(leaves)
@@ -87,7 +87,7 @@ def with_state(name: str, call: Call, slots: tuple[Slot, ...]) -> Call:
     )
 
 
-# The name of the argument that holds what slots hold.
+# The name of the argument with the contents of slots.
 STATE = "the state of the function"
 
 
@@ -107,12 +107,14 @@ def take_apart(
     make_key: Callable[[tuple[Any, ...], dict[str, Any]], Any],
     dynamic: DynamicAxes | None = None,
 ) -> Call:
-    """The call of the function `name`, whose signature, if it has one, has `bound` the arguments;
-    `make_key` makes the key of arguments.
+    """The call of the function `name`. `bound` are its arguments, bound to the parameters, or None
+    if the function has no signature. `make_key` makes the key of arguments.
 
-    Raises UnsupportedOpError for an argument that cannot be traced, UnkeyedError for lists of many
-    numbers and what can be used once only, TypeError for a static one that
-    has no hash, what DynamicAxes.of raises.
+    Raises:
+        UnsupportedOpError: if an argument cannot be traced.
+        UnkeyedError: if an argument holds many numbers, or can be used only once.
+        TypeError: if a static argument has no hash.
+        ValueError: as DynamicAxes.of.
     """
     if bound is None:
         arguments: dict[str, Any] = {"args": args, "kwargs": kwargs}
@@ -124,7 +126,7 @@ def take_apart(
     receiver = arguments["self"] if next(iter(arguments), None) == "self" else None
     try:
         leaves, treedef = trees.flatten(list(arguments.values()), receiver)
-    except TypeError as error:  # a record holds what has no hash
+    except TypeError as error:  # a record holds an object without a hash
         raise UnkeyedError(f"{name}: cannot trace its arguments ({error})") from None
     sizes = dynamic.of(arguments, leaves, receiver) if dynamic else ()
     static_leaves = _core.static_leaves(leaves)
@@ -141,8 +143,8 @@ def take_apart(
 
 
 def _check_count(name: str, arguments: dict[str, Any]) -> None:
-    """Raises UnkeyedError for a list, tuple or dict of many numbers: a program would take each of
-    them as an argument of its own."""
+    """Raises UnkeyedError for a list, tuple or dict of many numbers, because each number would be
+    an argument of the program."""
     for argument, value in arguments.items():
         count, items = 1, value
         for _ in range(_MOST_DIMENSIONS):
@@ -180,8 +182,8 @@ def _refuse_without_hash(name: str, statics: dict[str, Any], leaves: list[Any]) 
 def _check_leaf(
     name: str, leaf: Any, position: int, arguments: dict[str, Any], receiver: Any
 ) -> None:
-    """Raises UnsupportedOpError for a leaf that is an array or can be used once only,
-    TracerLeakError for one that belongs to a trace."""
+    """Raises an error for a static leaf that is an array (UnsupportedOpError), can be used only
+    once (UnkeyedError), or belongs to a trace (TracerLeakError)."""
     if isinstance(leaf, Tracer):
         require_trace()
     if isinstance(leaf, (np.ndarray, np.generic, Array)):
@@ -205,14 +207,14 @@ def _check_leaf(
 
 
 def input_names(call: Call, input_leaves: list[int]) -> list[str]:
-    """The names that users have for the leaves that are inputs of a graph."""
+    """The names of a graph's inputs, as users would write them."""
     values = trees.unflatten(call.treedef, call.leaves)
     arguments = dict(zip(call.names, values, strict=True))
     return [_owner(arguments, leaf, call.receiver) for leaf in input_leaves]
 
 
 def _owner(arguments: dict[str, Any], position: int, receiver: Any) -> str:
-    """Which argument a leaf belongs to."""
+    """A description of the argument to which a leaf belongs."""
     for name, value in arguments.items():
         position -= trees.count(value, receiver)
         if position < 0:
@@ -221,13 +223,13 @@ def _owner(arguments: dict[str, Any], position: int, receiver: Any) -> str:
 
 
 def is_turned(leaf: Any) -> bool:
-    """Whether an array is read in Fortran order, as its key says."""
+    """Whether programs read an array in Fortran order. (Its key contains this.)"""
     memory = leaf._memory if isinstance(leaf, Array) else leaf
     return isinstance(memory, np.ndarray) and memory.flags.fnc and memory.flags.aligned
 
 
 def may_repeat(call: Call) -> bool:
-    """Whether two arguments of a call, or of another one of this signature, may be one array."""
+    """Whether two arguments of a call with this signature may be one array."""
     arrays = [x for x in call.leaves if isinstance(x, (np.ndarray, Array))]
     if call.in_chunks:  # each call is traced
         kinds: list[Any] = [id(x) for x in arrays]
@@ -237,7 +239,8 @@ def may_repeat(call: Call) -> bool:
 
 
 def is_defined_often(x: Any) -> bool:
-    """Whether the key of a call describes this argument by its code (call_key.cpp)."""
+    """Whether the key of a call contains this argument's code instead of the argument itself
+    (call_key.cpp)."""
     if not isinstance(x, types.FunctionType) or x.__closure__ or vars(x):
         return False
     return bool(x.__code__.co_flags & inspect.CO_NESTED) or x.__name__ == "<lambda>"

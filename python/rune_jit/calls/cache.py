@@ -1,5 +1,5 @@
-"""The bounded cache of a jitted function's programs, by call signature. If several threads need a
-program, one of them makes it."""
+"""The bounded cache of a jitted function's programs, by the keys of calls. If several threads need
+a program, one of them makes it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-# How long a thread waits for another one that runs the user's function in order to trace it, in
-# seconds. The other one may itself wait for this thread.
+# How long a thread waits for another thread that traces the user's function, in seconds. (The other
+# one may itself wait for this thread.)
 _LONGEST_WAIT = 2.0
 
 
 class _Making:
-    """An entry that a thread makes now."""
+    """An entry that a thread is making."""
 
     def __init__(self) -> None:
         self.finished = threading.Event()
@@ -23,10 +23,8 @@ class _Making:
 
 
 class Cache:
-    """Entries by key; an entry has `last_used`, a number that grows with each use.
-
-    Beyond `most` entries the one used longest ago goes.
-    """
+    """Entries by key. An entry has the attribute `last_used`, a number that grows with each use. If
+    there are more than `most` entries, the least recently used one is removed."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -34,15 +32,15 @@ class Cache:
         self._entries: dict[Any, Any] = {}
         self._making: dict[Any, _Making] = {}
         self.evictions = 0
-        self.changes = 0  # how often entries have gone, or become others
+        self.changes = 0  # how often an entry was removed or replaced
         _caches.add(self)
 
     def get(self, key: Any, make: Callable[[Callable[[], None]], Any]) -> tuple[Any, bool]:
         """The entry of a key, and whether it was made now.
 
-        make(traced) makes one, or returns None, and calls `traced` when it has run the user's code.
-        Other threads that need the entry wait; where that could be for ever they make their own.
-        """
+        make(traced) makes an entry or returns None. It calls `traced` after it has run the user's
+        code. Other threads that need the entry wait. If that could be a deadlock, they make their
+        own."""
         while True:
             with self._lock:
                 entry = self._entries.get(key)
@@ -71,7 +69,7 @@ class Cache:
             mine.finished.set()
 
     def add(self, key: Any, entry: Any) -> None:
-        """Makes this the entry of a new key."""
+        """Adds the entry of a new key."""
         with self._lock:
             self._entries[key] = entry
             while len(self._entries) > self._most:
@@ -81,18 +79,18 @@ class Cache:
                 self.changes += 1
 
     def peek(self, key: Any) -> Any:
-        """The entry of a key, None if there is none."""
+        """The entry of a key, or None."""
         with self._lock:
             return self._entries.get(key)
 
     def replace(self, key: Any, entry: Any) -> None:
-        """Makes this the entry of a key."""
+        """Replaces the entry of a key."""
         with self._lock:
             self._entries[key] = entry
             self.changes += 1
 
     def discard(self, key: Any, entry: Any) -> None:
-        """Forgets an entry that is out of date."""
+        """Removes an entry that is out of date."""
         with self._lock:
             self.changes += 1
             if self._entries.get(key) is entry:
@@ -112,7 +110,7 @@ class Cache:
             self.changes += 1
 
     def after_fork(self) -> None:
-        """In a child process: the threads that held the lock or made entries are not here."""
+        """Called in a child process, which lacks the threads that held the lock or made entries."""
         self._lock = threading.Lock()
         self._making = {}
 

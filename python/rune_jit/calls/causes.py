@@ -1,4 +1,4 @@
-"""Finds why a function was traced: what was new in the arguments or the state of a call."""
+"""Finds the cause of each trace: what was new in the arguments or the state of a call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rune_jit.calls.arguments import Call
 from rune_jit.calls.paths import Paths
 from rune_jit.tracing.context import user_site
 
-# How many signatures new ones are compared with, and how many differences are told.
+# With how many signatures a new one is compared, and how many differences are reported.
 _MOST_KNOWN = 64
 _MOST_TOLD = 3
 _LONGEST = 60  # characters of a value
@@ -28,14 +28,14 @@ class Causes:
 
     def __init__(self) -> None:
         self._known: dict[Any, dict[str, str]] = {}  # by key, the newest last
-        self._stale: dict[Any, str] = {}  # by key, why its program was not right any more
+        self._stale: dict[Any, str] = {}  # by key: why its program was out of date
 
     def clear(self) -> None:
         self._known.clear()
         self._stale.clear()
 
     def stale(self, key: Any, entry: Any) -> None:
-        """Notes why a program is not right any more for calls of this key."""
+        """Notes why a program is out of date for calls with this key."""
         broken = getattr(entry, "compiled", entry).broken()
         reasons = [_changed(*guard) for guard in broken[:_MOST_TOLD]]
         of_data = "the data is not what the last trace assumed"
@@ -46,8 +46,8 @@ class Causes:
     def note(
         self, name: str, call: Call, watch: Stopwatch, outcome: str, operations: int = 0
     ) -> None:
-        """Notes what a call of the function `name` was traced for, and tells the profile that is
-        being taken what became of it."""
+        """Notes the cause of a trace of the function `name`, and tells the active profile the cause
+        and the outcome."""
         cause = self._of(call)
         if (recorder := recording.active) is not None:
             site = "{}:{}".format(*user_site())
@@ -56,7 +56,7 @@ class Causes:
             recorder.compiled(name, site, cause, outcome, parts, operations, begin_ns)
 
     def _of(self, call: Call) -> str:
-        """The cause of a trace of this call, which is known from now on."""
+        """The cause of a trace of this call. Remembers the call for later comparisons."""
         key = call.key
         described = _describe(call)
         others = list(self._known.values())
@@ -109,7 +109,7 @@ def _describe(call: Call) -> dict[str, str]:
 
 
 def _distance(old: dict[str, str], new: dict[str, str]) -> int:
-    """How much differs: arguments, and of these dtypes and sizes."""
+    """How much two descriptions differ: in arguments, and in their dtypes and sizes."""
     distance = 4 * len(old.keys() ^ new.keys())
     for name in old.keys() & new.keys():
         if old[name] != new[name]:
@@ -130,7 +130,7 @@ def _differences(old: dict[str, str], new: dict[str, str]) -> list[str]:
 
 
 def _changed(kind: str, holder: Any, name: Any, expected: Any) -> str:
-    """The text of a guard that does not hold."""
+    """Describes a guard that does not hold."""
     if kind == "attribute":
         owner = getattr(holder, "__name__", None) or type(holder).__name__
         return (
@@ -156,7 +156,7 @@ def _changed(kind: str, holder: Any, name: Any, expected: Any) -> str:
 
 
 class _Texts(reprlib.Repr):
-    """Texts of values, without the `__repr__` of users' classes: it may change something."""
+    """Texts of values. Does not call `__repr__` of users' classes, which may have effects."""
 
     def repr_instance(self, x: Any, level: int) -> str:
         if isinstance(x, enum.Enum):

@@ -22,30 +22,32 @@ from rune_jit.device import has_host_memory, is_dtype
 from rune_jit.errors import DataDependentShapeError
 from rune_jit.tracing.programs import Programs
 
-# How often a signature is traced again because a size that depends on data has changed.
+# How often a signature may be traced again because a size that depends on data has changed.
 _MOST_REFUTED = 8
-# Up to so many nodes times elements of arguments the interpreter is faster than a compilation.
+# If the number of nodes times the elements of arguments is at most this, interpreting takes less
+# time than compiling.
 _LITTLE = 5_000_000
 
 
 class Compiler:
-    """Traces and compiles calls of the function `fn` for a device; None: where their Arrays are."""
+    """Traces and compiles calls of the function `fn` for a device. None: the device of their
+    Arrays."""
 
     def __init__(self, fn: Callable[..., Any], name: str, device: str | None) -> None:
         self.name = name
         self._fn, self._device = fn, device
         self._room = 0
-        # Of segments, by signature: one for all values of the signature's constants.
+        # Programs of segments, by signature. All values of the signature's constants share them.
         self._programs: weakref.WeakValueDictionary[Any, Programs] = weakref.WeakValueDictionary()
 
     def trace(
         self, call: Call, refuted: int = 0, decides: bool = False, must_pay: bool = False
     ) -> Traced:
-        """The trace of a call; data was not what earlier traces of it assumed `refuted` times. For
-        `decides` and `must_pay` see trace_call, which raises all else.
+        """The trace of a call. `refuted`: how often an assumption of earlier traces about data
+        failed. trace_call describes `decides`, `must_pay` and further errors.
 
         Raises:
-            DataDependentShapeError: if data was too often not what a trace assumed.
+            DataDependentShapeError: if assumptions about data have failed too often.
         """
 
         def run(traced: Traced) -> Any:
@@ -54,7 +56,8 @@ class Compiler:
             status, result = compiled.call(call.leaves)
             if status != "done":
                 raise DataDependentShapeError(
-                    f"{self.name}: cannot trace a size that depends on arrays of this layout"
+                    f"{self.name}: cannot find a size that depends on data (arguments overlap, are"
+                    " read-only or are not contiguous)\nhint: pass copies: x.copy()"
                 )
             return result
 
@@ -67,14 +70,15 @@ class Compiler:
         return trace_call(self._fn, self.name, call, run, guesses, decides, must_pay, self._room)
 
     def lower(self, call: Call, traced: Traced) -> Any:
-        """The graph of a trace, lowered for the device; `compile()` of it is the executable."""
+        """Lowers the graph of a trace for the device. `compile()` of the result is the
+        executable."""
         calibration.ensure()
         device, names = self._device_for(call, traced), self.names_of_inputs(call, traced)
         return _core.lower(traced.graph, device, names, traced.functions, self.name)
 
     def _lower_once(self, call: Call, traced: Traced) -> Any:
-        """As `lower`, of a graph that runs once: on the CPU little work is interpreted, which is
-        ready sooner."""
+        """Like `lower`, for a graph that runs once. On the CPU a graph of little work is
+        interpreted, because compiling it takes longer."""
         given = [call.leaves[i] for i in traced.input_leaves] + traced.captured
         is_little = len(traced.graph) * sum(map(np.size, given)) <= _LITTLE
         if not is_little or any(isinstance(x, Array) for x in given):
@@ -90,8 +94,8 @@ class Compiler:
         return input_names(call, traced.input_leaves) + captured
 
     def bind(self, call: Call, traced: Traced, executable: Any, draws_again: bool = False) -> Any:
-        """The executable as a CompiledCall, which takes a call's leaves and makes its results.
-        `draws_again`: other code draws the random numbers of the call, too."""
+        """Makes a CompiledCall of an executable. It takes a call's leaves and makes its results.
+        `draws_again`: whether further code will draw the call's random numbers again."""
         outputs, device = traced.outputs, None
         if self._devices_of(call, traced):  # Arrays in, Arrays out
             device = self._device_for(call, traced)
@@ -119,13 +123,14 @@ class Compiler:
         return WithNumbers(compiled, traced.numbers, draws_again or traced.is_conditions)
 
     def make_room(self) -> bool:
-        """Whether further programs have more room where data decide how many items there are."""
+        """Lets further programs have room for more items of lists whose length data decide. Returns
+        whether that is possible."""
         has_more = self._room < MOST_WORDS
         self._room = min(max(8 * self._room, 8 * FIRST_WORDS), MOST_WORDS)
         return has_more
 
     def segmented(self, error: Exception, signature: Any = None) -> Segmented:
-        """Makes the entry that runs calls of a signature without a program, because of `error`."""
+        """Makes the entry that runs calls of a signature in segments, because of `error`."""
         programs = self._programs.get(signature)
         if programs is None:
             programs = Programs(self._device or _core.default_device(), self.name)
@@ -133,7 +138,7 @@ class Compiler:
         return Segmented(self._fn, self.name, programs, str(error))
 
     def _captured(self, call: Call, traced: Traced) -> list[Any]:
-        """The captured arrays as calls of the program take them: constants lie on its device."""
+        """The captured arrays for calls of the program. Constants are copied to its device."""
         if not traced.constants or has_host_memory(device := self._device_for(call, traced)):
             return traced.captured
         return [
@@ -142,7 +147,7 @@ class Compiler:
         ]
 
     def _device_for(self, call: Call, traced: Traced) -> str:
-        """The device of the program: that of the option, or that of its Arrays."""
+        """The device of the program: the option of `jit`, or the device of its Arrays."""
         if self._device is not None:
             return self._device
         devices = self._devices_of(call, traced)

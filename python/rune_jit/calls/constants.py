@@ -1,5 +1,5 @@
-"""Numbers among a function's arguments whose values are constants of its programs, and how many
-values have one."""
+"""Numbers among a function's arguments whose values are constants of its programs. Each value has a
+program of its own, up to a limit."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ from typing import Any
 from rune_jit.calls.arguments import Call, input_names
 from rune_jit.errors import UnsupportedOpError
 
-# For how many values of its numbers a signature is traced; calls with others run in segments.
+# A signature is traced for so many values of its numbers. Calls with other values run in segments.
 _MOST = 64
-# And if it assigns places outside: a counter has another value at each call.
+# The same for a function that assigns outside places, since a counter has another value at each
+# call.
 _MOST_OF_STATE = 4
-# In how many steps the numbers are found that a signature's traces need: a list has many.
+# How often a trace may ask for further numbers. (A list may hold many.)
 _MOST_STEPS = 12
 
 
 class _Signature:
-    """The numbers of a signature that its traces use."""
+    """The numbers of a signature whose values its traces use."""
 
     def __init__(self) -> None:
         self.leaves: frozenset[int] = frozenset()
-        self.traced = 0  # values of them
+        self.traced = 0  # how many values were traced
         self.steps = 0
-        self.refused: str | None = None  # why no value is traced any more
+        self.refused: str | None = None  # why no further value is traced
 
 
 class Constants:
-    """By signature: which numbers its traces use, and how many values of them were traced."""
+    """By signature: the numbers whose values its traces use, and how many values were traced."""
 
     def __init__(self) -> None:
         self._known: collections.defaultdict[Any, _Signature] = collections.defaultdict(_Signature)
@@ -38,7 +39,7 @@ class Constants:
         self._known.clear()
 
     def discard(self, key: Any) -> None:
-        """Forgets the signature of a call's key."""
+        """Forgets the signature of a key."""
         self._known.pop(key[0], None)
 
     def of(self, call: Call) -> Call:
@@ -47,22 +48,23 @@ class Constants:
         return call.with_constants(known.leaves) if known and known.leaves else call
 
     def add(self, call: Call, leaves: frozenset[int]) -> Call:
-        """The call with these numbers as constants, as all later calls of its signature."""
+        """Makes these numbers constants of all calls with this signature. Returns the call with
+        them."""
         known = self._known[call.signature]
         known.leaves |= leaves
         known.steps += 1
         return self.of(call)
 
     def are_refused(self, call: Call) -> bool:
-        """Whether calls of this signature have no constants because most values were new."""
+        """Whether calls of this signature get no constants, because most values were new."""
         known = self._known.get(call.signature)
         return known is not None and known.refused is not None
 
     def count(self, name: str, call: Call, is_varied: bool) -> None:
         """Counts a trace for the values of this call of the function `name`. Raises
-        UnsupportedOpError if there were traces for many values already, or if the trace needs one
-        number after the other. If calls are `is_varied`, most values are new: there are no
-        constants any more then."""
+        UnsupportedOpError if many values were traced before, or if traces ask for one number after
+        the other. `is_varied`: whether most calls have new values. Then later calls get no
+        constants."""
         if self.are_refused(call):
             raise UnsupportedOpError(self._known[call.signature].refused)
         if not call.constants:
@@ -86,5 +88,5 @@ class Constants:
 
 
 def _owners(call: Call) -> str:
-    """The arguments that hold the call's constants."""
+    """The names of the arguments that hold the call's constants."""
     return ", ".join(dict.fromkeys(input_names(call, list(call.constants))))

@@ -1,4 +1,4 @@
-"""jit(dynamic=...): which sizes of arguments may differ between calls of one program."""
+"""jit(dynamic=...): sizes of arguments that may differ between calls of one program."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from rune_jit import trees
 from rune_jit.arrays.array import Array
 from rune_jit.tracing.sizes import AxisSize
 
-# The sizes that the first program of a Dim without max can take; the others go up by factors of 2.
+# The largest size for the first program of a Dim without max. Each further program has the next
+# power of two as its largest size.
 _FIRST_MAX = 256
 
 
@@ -58,11 +59,10 @@ class Dim:
 
 
 class DynamicAxes:
-    """What jit(dynamic=...) says: which axes of which parameters have which Dim.
+    """The dynamic axes of a function's parameters, from jit(dynamic=...).
 
     `spec`: by parameter (name or position), a mapping of axes to Dims or their names. It holds for
-    every array in the argument. Raises ValueError for what it cannot mean.
-    """
+    every array in the argument. Raises TypeError or ValueError if it is not such a mapping."""
 
     def __init__(self, function: str, spec: Any, parameters: list[str]) -> None:
         self._function = function
@@ -101,8 +101,8 @@ class DynamicAxes:
     def of(
         self, arguments: Mapping[str, Any], leaves: Sequence[Any], receiver: Any
     ) -> tuple[AxisSize, ...]:
-        """The dynamic axes of a call. Raises ValueError for sizes out of bounds, different sizes of
-        one name, and arrays without such an axis."""
+        """The dynamic axes of a call. Raises ValueError if a size is out of bounds, if axes with
+        one name have different sizes, or if an array lacks such an axis."""
         result: list[AxisSize] = []
         sizes: dict[str, tuple[int, str]] = {}  # by name, with where it was seen
         position = 0
@@ -156,7 +156,7 @@ def _parameter(function: str, key: Any, parameters: list[str]) -> str:
 
 
 def _between_powers(size: int, low: int) -> tuple[int, int]:
-    """The sizes of the program of a Dim without max that takes this one."""
+    """The smallest and largest size of the program, of a Dim without max, that takes this size."""
     if size <= _FIRST_MAX:
         return low, _FIRST_MAX
     high = 1 << (size - 1).bit_length()

@@ -1,4 +1,4 @@
-"""Entries of signatures that have no program: NumPy runs their calls, for good or until a program
+"""Entries of signatures without a program. NumPy runs their calls, for good or until a program
 pays."""
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from rune_jit.calls.segmented import Segmented
 
 
 class Fallback:
-    """A signature whose function runs on NumPy; `until_it_returns`: until it raises nothing."""
+    """A signature whose calls run on NumPy. `until_it_returns`: only until a call raises
+    nothing."""
 
     def __init__(self, reason: str, until_it_returns: bool = False) -> None:
         self.use = _core.LastUse()
@@ -23,8 +24,8 @@ class Fallback:
         return self.use.tick
 
 
-# How long NumPy runs the calls of a signature before a program is made after all, in seconds: about
-# what it takes to make it.
+# When NumPy's calls of a signature have taken so many seconds, a program is made after all. That
+# takes about as long.
 _PATIENCE = 3.0
 _MOST_CALLS = 100_000
 
@@ -42,18 +43,18 @@ class Postponed(Fallback):
         return self._spent >= _PATIENCE
 
     def note(self, seconds: float) -> int:
-        """Notes how long a call took; how many calls like it may follow before the next look."""
+        """Notes how long a call took. Returns how many such calls may follow without a look."""
         self._spent += seconds
         left = (_PATIENCE - self._spent) / 2
         return min(int(left / max(seconds, 1e-7)), _MOST_CALLS) if left > 0 else 0
 
     def note_more(self, calls: int, seconds: float) -> None:
-        """Counts calls that follow, which nobody times."""
+        """Counts calls that were not timed."""
         self._spent += calls * seconds
 
 
 def way(entry: Any) -> tuple[str, str]:
-    """How the calls of a signature run, in a word and in a line."""
+    """How the calls of a signature run, as a word and as a line of text."""
     if isinstance(entry, Fallback):
         return "NumPy", f"on NumPy: {_first_line(entry.reason)}"
     if isinstance(entry, Paths):

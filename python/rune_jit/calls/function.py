@@ -1,5 +1,5 @@
-"""A jitted function, and the way of one call: to the program of its signature, to a new trace, to
-segments or to NumPy."""
+"""A jitted function. One call runs the program of its signature, or it is traced, runs in segments
+or runs on NumPy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rune_jit.calls.paths import Paths
 from rune_jit.calls.reports import Reports
 from rune_jit.calls.segmented import Segmented, on_numpy
 from rune_jit.calls.signatures import Signatures
-from rune_jit.calls.state import AgainCalls, WithState, changes_one_twice
+from rune_jit.calls.state import LastCalls, WithState, changes_one_twice
 from rune_jit.calls.traced import Raised
 from rune_jit.calls.trial import FOR_TRIAL
 from rune_jit.device import check_name
@@ -51,8 +51,8 @@ R = TypeVar("R")
 
 _UNSUITABLE = "its program does not take these arguments"
 
-# Of so many calls that NumPy runs, one finds out whether what the function assigns is of the types
-# and shapes that it was of.
+# One of so many calls on NumPy checks whether the outside values that the function assigns have the
+# types and shapes that they had before.
 _LOOKS_AT_STATE = 32
 # How many programs for arrays in chunks explain() describes.
 _MOST_DESCRIBED = 32
@@ -75,7 +75,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             other._forget()
 
     def _wrap(self, fn: Callable[P, R], options: JitOptions) -> None:
-        """Makes this what `jit(fn, **options)` returns, whatever it was before."""
+        """Makes this object the result of `jit(fn, **options)`, whatever it was before."""
         device, dynamic = options["device"], options["dynamic"]
         if device is not None:
             check_name(device)
@@ -102,11 +102,11 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._compiler = Compiler(fn, self._name, device)
         self._reports = Reports(self._name, options["fallback"])
         self._known = Signatures(self._compiler, options["cache_size"], self._reports)
-        self._again = AgainCalls()
+        self._last_calls = LastCalls()
         self._unkeyed: Segmented | None = None  # for calls whose arguments have no key
-        self._refused: dict[str, Fallback] = {}  # for those with arguments that have no trace
-        self._chunked: dict[str, None] = {}  # what explain() says of calls with dask's arrays
-        # Names of attributes that are not the function's: code of users has no use for them.
+        self._refused: dict[str, Fallback] = {}  # for those with arguments that cannot be traced
+        self._chunked: dict[str, None] = {}  # lines of explain() about calls with dask's arrays
+        # Names of rune_jit's attributes, which are not attributes of the function.
         self._own = vars(self).keys() - getattr(fn, "__dict__", {}).keys()
 
     if TYPE_CHECKING:  # _core.Dispatcher calls without a Python frame
@@ -127,8 +127,9 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         return f"<jit {self._name}: {info.size} signatures, {info.hits} hits>"
 
     def __reduce__(self) -> Any:
-        # What another process finds under the function's name need not be taken along. A script's
-        # own names it finds only if it ran the script, which cloudpickle does not take for granted.
+        # A function that another process finds by its name is pickled by its name. cloudpickle does
+        # not assume that the other process has run this script, so it pickles the script's
+        # functions by value.
         name = getattr(self, "__qualname__", "")
         by_name = found_by_name(self.__module__, name) is self
         if by_name and not (self.__module__ == "__main__" and is_pickled_by_value()):
@@ -234,13 +235,13 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         """Forgets all programs. The next call traces again."""
         self._forget()
         self._known.clear()
-        self._again.clear()
+        self._last_calls.clear()
         self._unkeyed = None
         self._refused.clear()
         self._chunked.clear()
         self._reports.clear()
 
-    # One call. _core.Dispatcher asks for it if it does not know the call's program.
+    # One call. _core.Dispatcher calls this if it does not know the call's program.
 
     def _slow_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         # Inside another trace the function is part of the graph under construction.
@@ -253,10 +254,10 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             return self._eager_call(args, kwargs, "RUNE_JIT_DISABLE is set")
         if has_dask(args, kwargs):
             return self._in_chunks(args, kwargs).result()
-        if getattr(self._fn, "__code__", None) is not self._code:  # edited: all is as at first
+        if getattr(self._fn, "__code__", None) is not self._code:  # edited: start anew
             self._forget()
             self._wrap(self._fn, self._options)
-        if self._again and (result := self._call_again(args, kwargs)) is not None:
+        if self._last_calls and (result := self._call_like_last(args, kwargs)) is not None:
             self._known.hits += 1
             self._note_look(False)
             return result[0]
@@ -298,7 +299,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             if isinstance(entry, Fallback):
                 return self._call_on_numpy(call, entry, args, kwargs)
             trial = known.trial(call)
-            if trial and trial.is_over:  # of calls like this one
+            if trial and trial.is_over:  # for calls like this one
                 known.end_trial(call.key)
                 continue
             if trial and trial.is_numpys_turn:
@@ -317,7 +318,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 self._note_look(self._reports.may_fall_back)
                 if not isinstance(entry, (WithState, WithNumbers, Paths)):
                     raise
-                break  # nothing has been written yet: NumPy writes what it does before it raises
+                break  # nothing has been written yet; NumPy writes and raises
             ran = entry.last if isinstance(entry, Paths) else entry
             if status == "done":
                 known.hits += not fresh
@@ -329,16 +330,16 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
                 elif not fresh:
                     trial.note(time.perf_counter() - start)
                 return result
-            if status == "apart" and ran.segmented is not None:
+            if status == "uncompiled" and ran.segmented is not None:
                 return self._in_segments(ran.segmented, args, kwargs)
-            if status in ("unsuitable", "apart"):
+            if status in ("unsuitable", "uncompiled"):
                 known.note_unsuitable(call)
                 break
             call = known.replace_stale(call, entry)
         self._note_look(self._reports.may_fall_back)
         return self._eager_call(args, kwargs)
 
-    # Ways that a call can run beside its program.
+    # How a call runs if not as its program.
 
     def _eager_call(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], why: str = _UNSUITABLE
@@ -375,8 +376,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
     def _refused_call(
         self, error: UnsupportedOpError, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """A call that has no key: segments know what they need as they run, NumPy takes the
-        rest."""
+        """Runs a call that has no key in segments, or on NumPy if that is not possible."""
         is_unkeyed = isinstance(error, (StateChangedError, UnkeyedError))
         if not (is_unkeyed and self._reports.may_fall_back):
             self._reports.fall_back(error)
@@ -392,8 +392,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
     def _call_that_raised(
         self, error: Exception, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """A call whose trace has raised an error. NumPy decides whether the function raises it; if
-        not, calls of this signature run on NumPy."""
+        """Runs a call whose trace has raised an error on NumPy. If NumPy does not raise, all calls
+        of this signature run on NumPy."""
         if not self._reports.may_fall_back:
             raise error
         self._note_look(self._reports.may_fall_back)
@@ -410,26 +410,29 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._known.cache.replace(key, Fallback(reason))
         return result
 
-    # What the next calls like one need less of.
+    # Shortcuts for the next calls like this one.
 
-    def _call_again(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any] | None:
-        """The result of a call with state like one that ran before, None if there was none."""
+    def _call_like_last(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any] | None:
+        """Runs a call with state that is like an earlier one. Returns its result, or None if there
+        was no such call."""
         try:
             key, leaves = self._keyed(args, kwargs)
-        except Exception:  # of the arguments: Python says what is wrong
+        except Exception:  # the arguments are wrong: Python raises the right error
             return None
-        return self._again.run(key, self._known.cache.changes, leaves, args, kwargs, self._bound)
+        return self._last_calls.run(
+            key, self._known.cache.changes, leaves, args, kwargs, self._bound
+        )
 
     def _remember_program(
         self, call: Call, entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
-        """Lets the next calls like this one run this program without being looked up."""
+        """Lets the next calls like this one run the program without a search for it."""
         if self._known.cache.peek(call.key) is None:
             return
         ran = entry.last if isinstance(entry, Paths) else entry
         if call.slots or isinstance(ran, (WithNumbers, WithState)):
             if ran is entry:
-                self._again.add(call, ran, self._known.cache.changes)
+                self._last_calls.add(call, ran, self._known.cache.changes)
         else:
             ways = entry.without_python if isinstance(entry, Paths) else [entry]
             self._remember(args, kwargs, call.leaves, ways, call.sizes, call.constants)
@@ -442,22 +445,22 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         kwargs: dict[str, Any],
         most: int = sys.maxsize,
     ) -> int:
-        """Lets the next calls like this one, at most so many, run the function itself, without a
-        Python frame of ours. Returns how many."""
+        """Lets at most so many of the next calls like this one run the function itself, without a
+        Python frame of rune_jit. Returns how many."""
         plain = call.plain or call
         if self._known.cache.peek(call.key) is None:
             return 0
         if holds_array(args, kwargs) or any(i >= len(plain.leaves) for i in call.constants):
             return 0
         is_hit = isinstance(entry, Segmented)
-        if call.slots:  # of which the key does not tell
+        if call.slots:  # the key does not contain them
             most = min(most, _LOOKS_AT_STATE)
         is_remembered = self._remember_on_numpy(
             args, kwargs, plain.leaves, call.sizes, call.constants, entry.use, is_hit, most
         )
         return most if is_remembered else 0
 
-    # Calls taken apart.
+    # Taking calls apart.
 
     def _apart(self, args: tuple[Any, ...], kwargs: dict[str, Any], bound: Any) -> Call:
         return take_apart(
@@ -465,11 +468,12 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         )
 
     def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        """A call, without what the function assigns outside."""
+        """Takes a call apart, without the outside state that the function assigns."""
         return self._known.of(self._apart(args, kwargs, self._bound(args, kwargs)))
 
     def _in_chunks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallInChunks:
-        """A call with arrays of dask's, traced and cut; it raises what cannot be."""
+        """Traces a call with dask's arrays and cuts it into blocks. Raises an error if that is not
+        possible."""
         device = self._device or _core.default_device()
         call = CallInChunks(self._fn, self._name, self._take_apart, args, kwargs, device)
         self._known.misses += 1

@@ -24,8 +24,8 @@ def has_dask(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 class CallInChunks:
-    """A call of the function `name`, whose arguments `take_apart` takes apart, traced and cut for
-    the device."""
+    """A call of the function `name`, traced and cut for a device. `take_apart` takes its arguments
+    apart."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class CallInChunks:
         return self.program
 
     def result(self) -> Any:
-        """The function's result, with dask's arrays for what is computed."""
+        """The function's result, with dask's arrays in place of computed arrays."""
         computed = self.program.outputs() if self.program is not None else []
         results = []
         for kind, what, *_ in self._traced.outputs:
@@ -90,7 +90,7 @@ class CallInChunks:
 
 
 def _whole(x: Any) -> Any:
-    """An argument that is not dask's as an array that nobody changes."""
+    """An argument that is not dask's, as an array that nobody else can change."""
     if is_dask_array(x) or isinstance(x, Iota):
         return x
     return np.array(np.asarray(x) if isinstance(x, Array) else x)
@@ -123,7 +123,7 @@ def _trace(fn: Callable[..., Any], name: str, call: Call) -> Traced:
 
 
 def _refuse_effects(name: str, traced: Traced) -> None:
-    """Raises UnsupportedOpError for a function that does more than return arrays."""
+    """Raises UnsupportedOpError if the function does more than return arrays."""
     if traced.writes:
         raise UnsupportedOpError(
             f"{name}: cannot write to an argument or to an array outside of the function when"

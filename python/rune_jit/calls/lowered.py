@@ -75,7 +75,7 @@ class Lowered:
         return self._core.cost_analysis()  # type: ignore[no-any-return]
 
     def explain(self) -> str:
-        """What the program does, and why.
+        """Describes what the program does, and why.
 
         Returns:
             A text. It lists each kernel with its loops, where they run, its buffers and estimated

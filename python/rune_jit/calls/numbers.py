@@ -8,10 +8,11 @@ from rune_jit.capture.drawn import Numbers
 
 
 class WithNumbers:
-    """A CompiledCall, and what is drawn before it runs."""
+    """A CompiledCall, and the random numbers to draw before it runs."""
 
     def __init__(self, compiled: Any, numbers: Numbers, draws_again: bool) -> None:
-        """`draws_again`: other code draws the numbers of the call, too."""
+        """`draws_again`: whether other code will draw the call's numbers again. Then `call`
+        restores the generators."""
         self._compiled, self._numbers, self._draws_again = compiled, numbers, draws_again
         self.is_current, self.broken = compiled.is_current, compiled.broken
 
@@ -20,7 +21,8 @@ class WithNumbers:
         return self._compiled.last_used  # type: ignore[no-any-return]
 
     def call(self, leaves: list[Any]) -> tuple[str, Any]:
-        """As CompiledCall.call. The generators have drawn if it is "done" only."""
+        """Like CompiledCall.call. The generators' states have changed only if the status is
+        "done"."""
         with self._numbers.lock:
             restore = self._numbers.draw(leaves)
             is_done = False

@@ -14,15 +14,16 @@ from rune_jit.rules.indexing.selection import Selection
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
-# Of which results are what they are.
+# Types of results that are returned unchanged.
 _PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None)})
 
 
 def plan_output(
     trace: Trace, leaf: Any, computed: list[Any], planned: dict[int, tuple[Any, ...]]
 ) -> tuple[Any, ...]:
-    """Where a leaf of the result comes from at each call; values to compute are appended. `planned`
-    holds the plans of storages, so that one array returned twice is one."""
+    """Where a leaf of the result comes from at each call. Appends values that the program must
+    compute to `computed`. `planned` has the plans by storage, so that an array that is returned
+    twice is one array."""
     if type(leaf) in _PLAIN:
         return ("constant", leaf)
     if isinstance(leaf, Selection):
@@ -63,12 +64,12 @@ def plan_output(
     plan: tuple[Any, ...] = ("computed", len(computed) - 1, value.weak is not None, is_array)
     kind = trace.builder.unsure_kind(value) if storage.scalar else None
     if kind is not None and np.dtype(kind) != value.dtype and trace.may_guess:
-        # Of `s = 0` and then `s += x[i]` under a condition: that it has held once.
+        # After `s = 0`, and `s += x[i]` under a condition: assume that the condition has held once.
         trace.guess()
         is_numpys = trace.builder.ufunc("logical_not", [trace.builder.is_python(value)])[0]
         trace.builder.assume(is_numpys)
     elif kind is not None:
-        if np.dtype(kind) != value.dtype:  # it does not hold all integers
+        if np.dtype(kind) != value.dtype:  # the dtype cannot represent all Python integers
             raise ConcretizationError(
                 f"{trace.name}: cannot tell whether a result is NumPy's {value.dtype} or Python's"
                 f" {kind} (a loop that may have no iteration, or an if, computes it)\n"

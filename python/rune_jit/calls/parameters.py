@@ -1,4 +1,4 @@
-"""The parameters of a jitted function, and which of them the options of `jit` name."""
+"""The parameters of a jitted function, and which of them `jit`'s options name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 
 
 class Parameters:
-    """The parameters of the function `name`: none if Python does not know its signature."""
+    """The parameters of the function `name`. There are none if Python does not know its
+    signature."""
 
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self._function = name
@@ -18,7 +19,7 @@ class Parameters:
             self.signature: inspect.Signature | None = inspect.signature(function)
         except (TypeError, ValueError):
             self.signature = None
-        # What a ufunc's `out` may be depends on whether it is given by name.
+        # A ufunc's `out` accepts other values by name than by position.
         if self.signature and isinstance(getattr(function, "__self__", function), np.ufunc):
             parameters = [
                 p.replace(kind=p.KEYWORD_ONLY) if p.name == "out" else p
@@ -28,14 +29,14 @@ class Parameters:
             self.signature = self.signature.replace(parameters=parameters)
         self._all = list(self.signature.parameters.values()) if self.signature else []
         self.names = [p.name for p in self._all]
-        # How few and how many arguments by position every call takes that gives none by name.
+        # The least and the greatest number of positional arguments of a call without keywords.
         plain = [p for p in self._all if p.kind is p.POSITIONAL_OR_KEYWORD]
         self._most = len(plain) if len(plain) == len(self._all) else -1
         self._least = sum(p.default is p.empty for p in plain)
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments | None:
-        """The arguments of a call by name, None if the signature is not known. Raises Python's
-        TypeError for arguments that do not fit it."""
+        """The arguments of a call by name, or None if the signature is not known. Raises Python's
+        TypeError if the arguments do not fit the signature."""
         if self.signature is None:
             return None
         if not kwargs and self._least <= len(args) <= self._most:  # a tenth of what bind takes
@@ -44,8 +45,8 @@ class Parameters:
         return self.signature.bind(*args, **kwargs)
 
     def at(self, argnums: int | Iterable[int], option: str) -> list[str]:
-        """The names of the parameters at these positions. Raises ValueError, which names the
-        option, for positions beyond the last."""
+        """The names of the parameters at these positions. Raises ValueError for positions beyond
+        the last parameter. `option` is for its message."""
         names = []
         for number in [argnums] if isinstance(argnums, int) else argnums:
             if not -len(self.names) <= number < len(self.names):
@@ -59,7 +60,7 @@ class Parameters:
     def static(
         self, argnums: int | Iterable[int], argnames: str | Iterable[str]
     ) -> tuple[str, ...]:
-        """The names of the static parameters. Raises ValueError for those that there are not."""
+        """The names of the static parameters. Raises ValueError if a parameter does not exist."""
         names = self.at(argnums, "static_argnums")
         for name in [argnames] if isinstance(argnames, str) else argnames:
             if name not in self.names:
@@ -73,8 +74,8 @@ class Parameters:
     def keyed(
         self, static_names: tuple[str, ...], dynamic: list[list[int]]
     ) -> tuple[list[str | None], list[bool], list[list[int]], int, int, bool]:
-        """By position: the names that calls may give, which are static, and which axes dynamic;
-        the places of *args and **kwargs; and whether the first may be a method's object."""
+        """By position: the names for keywords, which parameters are static, and their dynamic axes.
+        Also the positions of *args and **kwargs, and whether the first may be a method's object."""
         by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
         names = [p.name if p.kind in by_name else None for p in self._all]

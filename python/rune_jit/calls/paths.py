@@ -1,5 +1,5 @@
-"""Signatures of functions with conditions on values: a program for each way through the function
-that calls have taken. A program finds out itself whether a call takes its way."""
+"""Signatures of functions with conditions on values. Each way that calls have taken through the
+function has a program. A program finds out itself whether a call takes its way."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 from rune_jit import _core
 
-# How many ways a signature may have: beyond, it runs in segments.
+# A signature with more ways runs in segments.
 _MOST = 8
 
 
 class Paths:
-    """The programs of one signature: the one that ran last comes first."""
+    """The programs of one signature. The one that ran last is the first."""
 
     def __init__(self, program: Any) -> None:
         self._programs = [program]
@@ -38,7 +38,7 @@ class Paths:
         return all(program.is_current() for program in self._programs)
 
     def broken(self) -> list[Any]:
-        """As CompiledCall.broken: of all programs."""
+        """Like CompiledCall.broken, for all programs."""
         programs = [getattr(program, "compiled", program) for program in self._programs]
         return [guard for program in programs for guard in program.broken()]
 
@@ -56,8 +56,8 @@ class Paths:
         self._programs.insert(0, program)
 
     def call(self, leaves: list[Any]) -> tuple[str, Any]:
-        """As CompiledCall.call: "stale" if the call takes none of the ways, "apart" if the last
-        program is an Apart."""
+        """Like CompiledCall.call. The status is "stale" if the call takes none of the ways, and
+        "uncompiled" if it takes an UncompiledWay."""
         for i, program in enumerate(self._programs):
             status, result = program.call(leaves)
             if status != "stale":
@@ -68,9 +68,9 @@ class Paths:
         return "stale", None
 
 
-class Apart:
-    """A way that is no program. The program tells whether a call takes it, which then runs in
-    segments, or on NumPy if that is None."""
+class UncompiledWay:
+    """A way without a program of its own. `compiled` only finds out whether a call takes this way.
+    Such calls run in segments, or on NumPy if `segmented` is None."""
 
     def __init__(self, compiled: Any, segmented: Any = None) -> None:
         self._compiled = compiled
@@ -83,4 +83,4 @@ class Apart:
 
     def call(self, leaves: list[Any]) -> tuple[str, Any]:
         status, _ = self._compiled.call(leaves)
-        return ("apart" if status == "done" else status), None
+        return ("uncompiled" if status == "done" else status), None

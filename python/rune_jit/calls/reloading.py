@@ -1,7 +1,6 @@
-"""IPython's %autoreload: jitted functions that other modules have imported become the new ones.
-
-%autoreload replaces the code of plain functions and the methods of classes that were there before a
-module was loaded again, but knows no other objects."""
+"""IPython's %autoreload. When a module is loaded again, %autoreload replaces the code of its old
+functions and methods, but not of jitted functions. This module replaces those, so that other
+modules that have imported them get the new ones."""
 
 from __future__ import annotations
 
@@ -11,14 +10,14 @@ from typing import Any
 
 _AUTORELOAD = "IPython.extensions.autoreload"
 
-# The jitted functions of a module's name, with the module's specification when they were made.
-# Each time that Python loads a module, it has another one.
+# Jitted functions by module name, with the module's specification when they were made. Each time
+# that Python loads a module, it makes a new specification.
 _made: dict[tuple[str, str], weakref.WeakKeyDictionary[Any, Any]] = {}
 
 
 def older(function: Any) -> list[Any]:
-    """The jitted functions of this name that were made when its module was loaded before, if
-    %autoreload is in use."""
+    """The jitted functions with this name from earlier loads of its module, if %autoreload is in
+    use."""
     module, name = function.__module__, getattr(function, "__qualname__", "")
     specification = getattr(sys.modules.get(module), "__spec__", None)
     if specification is None or "<" in name:

@@ -18,11 +18,11 @@ class Reports:
         self._warned: set[Any] = set()
 
     def clear(self) -> None:
-        """Forgets what was said: it will be said again."""
+        """Forgets which warnings were given, so that they are given again."""
         self._warned.clear()
 
     def fall_back(self, error: UnsupportedOpError | ConcretizationError) -> None:
-        """Warns that a signature runs on NumPy; raises the error under fallback="error"."""
+        """Warns that a signature runs on NumPy. Raises the error under fallback="error"."""
         if not self.may_fall_back:
             raise error
         if self._fallback == "warn":
@@ -30,7 +30,7 @@ class Reports:
             self.once(f"runs on NumPy: {error}", JitFallbackWarning, site)
 
     def once(self, text: str, category: type[Warning], site: tuple[str, int]) -> None:
-        """Warns of something at a line of the user's source."""
+        """Gives a warning at a line of the user's source, unless it was given before."""
         if self._fallback != "silent" and (site, text) not in self._warned:
             self._warned.add((site, text))
             warnings.warn_explicit(f"{self._name} {text}", category, *site)

@@ -1,5 +1,5 @@
-"""Calls that run in segments (tracing/segments.py): Python runs the function at each call, on
-traced arrays, and gets values where it asks for them. Times decide whether NumPy is faster."""
+"""Calls in segments (tracing/segments.py). Python runs the function at each call on traced arrays,
+and gets values where it asks for them. Measured times decide whether NumPy is faster."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from rune_jit.tracing.tracer import ATOMIC, Tracer, are_atomic, contains_tracer
 def on_numpy(
     function: Callable[..., Any], name: str, why: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """A function's result by NumPy; its `name`, and `why`, are for profiles."""
+    """Runs a function on NumPy. Its `name`, and `why`, are for profiles."""
     if (recorder := recording.active) is None:
         return call_numpy(function, args, kwargs)
     run = functools.partial(call_numpy, function, args, kwargs)
@@ -48,16 +48,17 @@ def on_numpy(
 
 
 class Segmented:
-    """A signature whose function runs in segments, or on NumPy if that has turned out faster."""
+    """A signature whose calls run in segments, or on NumPy if NumPy is faster."""
 
     def __init__(
         self, function: Callable[..., Any], name: str, programs: Programs, reason: str
     ) -> None:
         self.use = _core.LastUse()
         self.programs = programs
-        self.reason = reason  # why it is no program as a whole
+        self.reason = reason  # why the function is not one program
         self.runs_on_numpy: str | None = None  # why
-        # The trace that tells whether calls are like the one that could not be a program.
+        # A trace of the conditions alone. It finds out whether a call takes the way for which this
+        # entry was made.
         self.conditions: Any = None
         self._function, self._name, self._trial = function, name, Trial()
         self._is_new = True  # the first call reads sources and loads modules
@@ -84,11 +85,11 @@ class Segmented:
         made = self.programs.compiled, self.programs.loops_made
         try:
             return call_numpy(lambda *args, **kwargs: self._in_segments(args, kwargs), args, kwargs)
-        finally:  # also of calls that raise
+        finally:  # also after calls that raise
             is_new = self._is_new or self.programs.loops_made != made[1]
             is_comparable = self.programs.interprets or self.programs.compiled == made[0]
             if is_comparable and not (is_new or is_numpys_turn):
-                start += self.programs.compile_time - compile_time  # as if interpreted in no time
+                start += self.programs.compile_time - compile_time  # interpretation does not count
                 self._trial.note(time.perf_counter() - start)
             self._is_new = False
 
@@ -115,8 +116,8 @@ class Segmented:
         finally:
             self.runs_on_numpy = trace.gave_up
             trace.forget_names()
-            # Beside this function, only traced arrays refer to the trace: some have been kept, most
-            # often by an object whose method this is.
+            # Beside this function, only traced arrays refer to the trace. If there are more
+            # references, the function has stored some, often in the object whose method it is.
             if sys.getrefcount(trace) > references and not interrupted:
                 _replace_reachable(trace, [getattr(self._function, "__self__", None), args, kwargs])
             if sys.getrefcount(trace) > references:
@@ -139,7 +140,7 @@ def _call_in_segments(
         if (why := class_test_behind(function)) is not None:
             raise UnsupportedOpError(why)
         inside = rebinder(function)
-    except UnsupportedOpError as error:  # of its code
+    except UnsupportedOpError as error:  # about its code
         trace.give_up(str(error))
         return function(*args, **kwargs)
     interrupted, trace.until = False, _call_in_segments.__code__
@@ -152,7 +153,7 @@ def _call_in_segments(
             containers.count()
             result = inside(*traced_args, **traced_kwargs)
             result = _replaced(result, lambda x: containers.outside(rebinder.lasting(x)), {})
-        except KeyboardInterrupt:  # what waits is not computed any more
+        except KeyboardInterrupt:  # pending operations are not computed
             interrupted = True
             raise
         except Exception as error:
@@ -169,8 +170,8 @@ def _call_in_segments(
 
 
 def _settle(trace: SegmentedTrace, error: BaseException | None) -> None:
-    """Gives exceptions that leave a call, and the variables of the functions that they have ended,
-    NumPy's arrays and numbers."""
+    """Puts NumPy's arrays and numbers into exceptions that leave a call, and into the variables of
+    functions that they have ended."""
     for one in _with_contexts(error):
         if contains_tracer([*one.args, *vars(one).values()]):
             outside(trace, one)
@@ -188,20 +189,21 @@ def _in_place_of(by_id: dict[int, Any], x: Any) -> Any:
 
 
 def _with_contexts(error: BaseException | None) -> Iterator[BaseException]:
-    """An exception, and those during whose handling it and they were raised."""
+    """An exception and its chain of contexts."""
     while error is not None:
         yield error
         error = error.__context__
 
 
 def _clear_own_frames(error: BaseException | None) -> collections.Counter[types.CodeType]:
-    """Drops the variables of our functions that exceptions have ended: traced arrays are among
-    them. Returns the code of the user's, as often as it is ended."""
+    """Clears the variables of rune_jit's functions that exceptions have ended, which may hold
+    traced arrays. Returns the code objects of the user's functions that they have ended, with
+    counts."""
     tracebacks = (one.__traceback__ for one in _with_contexts(error))
     frames = {frame for tb in tracebacks for frame, _ in traceback.walk_tb(tb)}
     for frame in frames:
         if is_own(frame.f_code.co_filename):
-            with contextlib.suppress(RuntimeError):  # of one that runs
+            with contextlib.suppress(RuntimeError):  # the frame is still running
                 frame.clear()
     # Frames refer to functions from Python 3.11 on.
     return collections.Counter(x.f_code for x in frames if sys.version_info >= (3, 11))
@@ -223,28 +225,27 @@ def _arrays(x: Any) -> dict[int, np.ndarray]:
 
 
 class _Containers:
-    """The arguments of a call as the function sees them: copies of lists, tuples and dicts, with
-    traced arrays in them. What the function does to a copy is done to the container. Containers
-    that are `held` elsewhere, by id, are themselves."""
+    """The arguments that the function gets: copies of lists, tuples and dicts, with traced arrays.
+    Changes of copies are made to the originals. Containers in `held` (ids) are not copied."""
 
     def __init__(self, trace: SegmentedTrace, held: Callable[[], set[int]]) -> None:
         self._trace, self._held = trace, functools.cache(held)
         self._copies: dict[int, tuple[Any, Any, Any]] = {}  # by id: container, copy, content
         self._originals: dict[int, Any] = {}  # containers, by the ids of their copies
-        self._references: dict[int, int] = {}  # to copies, by their ids
+        self._references: dict[int, int] = {}  # number of references to each copy, by id
 
     def outside(self, x: Any) -> Any:
-        """The container of which x is the copy, otherwise x."""
+        """The original of x if x is a copy, otherwise x."""
         return self._originals.get(id(x), x)
 
     def count(self) -> None:
-        """Counts who refers to copies before the function runs."""
+        """Counts the references to copies before the function runs."""
         for container, copy, _ in self._copies.values():
             self._originals[id(copy)] = container
             self._references[id(copy)] = sys.getrefcount(copy)
 
     def replace_kept(self) -> None:
-        """Puts containers in the place of their copies that the function has stored somewhere."""
+        """Replaces copies that the function has stored somewhere by their originals."""
         known = {id(x) for made in self._copies.values() for x in made}
         for _, copy, _ in self._copies.values():
             if sys.getrefcount(copy) <= self._references.get(id(copy), 0):
@@ -280,7 +281,7 @@ class _Containers:
         return copy
 
     def write_back(self) -> None:
-        """Does to the containers what has been done to their copies."""
+        """Makes the changes of the copies to the originals."""
         for container, copy, before in self._copies.values():
             new, old = (list(x.items() if type(x) is dict else x) for x in (copy, before))
             if len(new) == len(old) and all(map(_is_same, new, old)):
@@ -297,8 +298,8 @@ def _is_same(a: Any, b: Any) -> bool:
 
 
 def outside(trace: SegmentedTrace, result: Any) -> Any:
-    """A result with NumPy's arrays and numbers instead of traced ones. Lists, dicts and objects in
-    it stay what they are."""
+    """A result with NumPy's arrays and numbers in place of traced ones. Lists, dicts and objects in
+    it keep their identity."""
     tracers: dict[int, Tracer] = {}
 
     def collect(x: Any) -> Any:
@@ -385,7 +386,7 @@ def _is_written_in_place(x: Any) -> bool:
 
 
 def _members_of(x: Any) -> Iterator[tuple[Any, Any]]:
-    """The slots of an object and what they hold; of an exception, its arguments."""
+    """The slots of an object with their contents, and the arguments of an exception."""
     if isinstance(x, BaseException):
         yield BaseException.args, x.args
     if not hasattr(type(x), "__slots__") or isinstance(x, (Tracer, _core.ArrayBase)):
@@ -395,17 +396,17 @@ def _members_of(x: Any) -> Iterator[tuple[Any, Any]]:
             continue
         for member in vars(base).values():
             if isinstance(member, types.MemberDescriptorType):
-                with contextlib.suppress(AttributeError):  # it holds nothing
+                with contextlib.suppress(AttributeError):  # it is empty
                     yield member, member.__get__(x)
 
 
-# Through how many objects traced arrays are looked for before all objects of the process are.
+# Traced arrays are searched in so many objects, before all objects of the process are searched.
 _MOST_REACHED = 300
 
 
 def _replace_reachable(trace: SegmentedTrace, roots: list[Any]) -> None:
-    """Puts arrays and numbers in the place of traced ones in what the roots hold, if that is not
-    much."""
+    """Replaces traced arrays in the objects that the roots hold, unless there are too many
+    objects."""
     reached = (x for x in reachable(roots) if type(x) not in ATOMIC)
     if len([*itertools.islice(reached, _MOST_REACHED + 1)]) <= _MOST_REACHED:
         with trace.active():
@@ -413,8 +414,8 @@ def _replace_reachable(trace: SegmentedTrace, roots: list[Any]) -> None:
 
 
 def _replace_kept(trace: SegmentedTrace, interrupted: bool) -> None:
-    """Puts arrays and numbers in the place of the traced ones that the function has stored
-    somewhere. Those that stay, in a frame for example, hold their elements, unless the call was
+    """Replaces traced arrays that the function has stored somewhere by arrays and numbers. Those
+    that cannot be replaced, for example in a frame, keep their elements, unless the call was
     `interrupted`."""
     kept = [x for x in gc.get_referrers(trace) if type(x) is Tracer]
     holders = _holders_of(kept)
@@ -429,7 +430,7 @@ def _replace_kept(trace: SegmentedTrace, interrupted: bool) -> None:
 
 
 def _holders_of(kept: list[Tracer]) -> list[Any]:
-    """What refers to traced arrays, except frames."""
+    """The objects that refer to traced arrays, except frames."""
     return [x for x in _referrers(kept) if x is not kept and not isinstance(x, types.FrameType)]
 
 
@@ -438,14 +439,14 @@ def _referrers(objects: list[Any]) -> list[Any]:
 
 
 def _objects_with(held: list[Tracer]) -> list[Any]:
-    """Objects that have traced arrays as attributes: the user's. (Lists may be ours.)"""
+    """The user's objects that have traced arrays as attributes. (Lists may be rune_jit's.)"""
     holders = _holders_of(held)
     holders += _referrers([x for x in holders if type(x) is dict])
     return [x for x in holders if _has_attributes(x) and not is_library(type(x).__module__)]
 
 
 def _replace_in(holders: list[Any], by_id: dict[int, Any]) -> None:
-    """Puts what `by_id` has for them in the place of the things that the holders hold."""
+    """Replaces objects in the holders by the values of `by_id`, whose keys are the objects' ids."""
     for holder in holders:
         if isinstance(holder, types.CellType):
             holder.cell_contents = by_id.get(id(holder.cell_contents), holder.cell_contents)
@@ -456,12 +457,11 @@ def _replace_in(holders: list[Any], by_id: dict[int, Any]) -> None:
 def _replace_functions(
     functions: list[tuple[Any, Any]], ended: collections.Counter[types.CodeType]
 ) -> None:
-    """Puts functions in the place of their copies wherever the traced function has stored these.
-    `functions`: weak references to copies, and of what. `ended`: which code has been ended by
-    exceptions, whose tracebacks refer to the copies."""
+    """Replaces stored copies of functions by the originals. `functions`: weak references to copies,
+    and the originals. `ended`: how many tracebacks refer to a copy, by code."""
     copies = []
     for ref, _ in functions:
-        # The name and the argument refer to a copy, too.
+        # The variable and the argument of getrefcount refer to a copy, too.
         if (copy := ref()) is not None and sys.getrefcount(copy) > 2 + ended[copy.__code__]:
             copies.append(copy)
     if not copies:
@@ -489,9 +489,9 @@ def _replace_functions(
 
 
 def _replace_held(holder: Any, replace: Callable[[Any], Any]) -> None:
-    """Replaces what a container, object or class holds."""
+    """Replaces the contents of a container, object or class."""
     if type(holder) is dict and holder.keys() >= {"__module__", "__doc__"}:
-        # Of a class, perhaps: Python remembers its attributes elsewhere, too, until one is set.
+        # The dict may be a class's. Python caches a class's attributes until one is set.
         for kind in (x for x in gc.get_referrers(holder) if isinstance(x, type)):
             for name, held in list(vars(kind).items()):
                 if (new := _replaced(held, replace, {})) is not held:

@@ -1,5 +1,5 @@
-"""Programs that serve several signatures: the calls differ only in which objects they are given,
-and these objects are alike in all that the trace has read."""
+"""Programs that serve several signatures. The calls differ only in the identity of objects, and the
+objects are equal in everything that the trace has read."""
 
 from __future__ import annotations
 
@@ -16,47 +16,48 @@ from rune_jit.capture.matching import Match, likeness, reachable
 from rune_jit.capture.state import Slot
 from rune_jit.tracing.context import ValuesNeeded
 
-# How many programs are kept of calls that are alike, and for how many kinds of calls.
+# How many programs are kept for each kind of calls, and for how many kinds.
 _MOST_PROGRAMS, _MOST_KINDS = 8, 64
-# How many objects must have been refused before others like them are not traced.
+# When calls with so many objects could not be one program, calls with similar objects are not
+# traced.
 _ENOUGH = 2
-# Kinds of slots of which no guard watches what a list or dict holds.
+# Kinds of slots that are lists and dicts whose contents no guard compares.
 _LISTS = ("content", "grown")
 
 
 class Shared(NamedTuple):
-    """A program that may serve other calls than the one for which it was made."""
+    """A program that may serve calls with other objects than those for which it was made."""
 
     call: Call
     traced: Traced
     executable: Any
-    held: frozenset[int]  # ids of what its results and functions on the host hold
+    held: frozenset[int]  # ids of objects in its results and host functions
 
 
 class _Kind:
-    """Calls that are alike: the newest program last."""
+    """One kind of calls (see `alike`). The newest program is the last."""
 
     def __init__(self) -> None:
         self.programs: list[Shared] = []
-        self.refused: list[Any] = []  # entries of calls that are no program
-        self.slots: list[Shared] = []  # programs of such calls with state
+        self.refused: list[Any] = []  # entries of calls without a program
+        self.slots: list[Shared] = []  # programs of such calls that assign state
         self.constants: frozenset[int] = frozenset()  # leaves whose values programs need
 
 
 class Sharing:
-    """By what calls have in common but which objects they are given, the programs of a function."""
+    """The programs of a function, by kind of calls. Calls of a kind differ only in objects."""
 
     def __init__(self) -> None:
         self._kinds: dict[Any, _Kind] = {}
-        # The leaves of a call without state, a program and the match of the two, for the same call
-        # with state, which follows.
+        # The leaves of a call without state, a program and the match of the two. They serve the
+        # same call with state, which follows.
         self._matched: tuple[list[Any], Shared, Match | None] | None = None
 
     def clear(self) -> None:
         self._kinds.clear()
 
     def keep(self, keys: Iterable[Any]) -> None:
-        """Forgets programs that were made for none of these keys."""
+        """Forgets all programs but those made for these keys."""
         known = set(keys)
         for kind in self._kinds.values():
             for programs in (kind.programs, kind.slots):
@@ -68,7 +69,7 @@ class Sharing:
             return
         try:
             example = traced.unflatten and traced.unflatten([None] * len(traced.outputs))
-        except Exception:  # of a class of the user's
+        except Exception:  # raised by a class of the user
             return
         held = reachable([example, traced.functions, traced.assigned])
         traced = traced._replace(graph=None)
@@ -79,7 +80,7 @@ class Sharing:
             _add(self._kind(call.plain.without_constants).slots, shared)
 
     def refuse(self, call: Call, entry: Any) -> None:
-        """Notes the entry of a call that is no program."""
+        """Notes the entry of a call without a program."""
         if not call.sizes:
             self._kind(call).refused.append(entry)
             self._note_constants(call)
@@ -90,20 +91,22 @@ class Sharing:
             self._kind(call.without_constants).constants |= frozenset(call.constants)
 
     def forget(self, call: Call) -> None:
-        """Forgets the programs of calls like this one: data is not what they assume."""
+        """Forgets the programs of calls like this one, because an assumption about data has
+        failed."""
         for kind in (call, call.plain) if call.plain is not None else (call,):
             self._kinds.pop(alike(kind), None)
 
     def refused(self, call: Call) -> Any:
-        """The entry of calls like this one if enough of them are no programs, and none is."""
+        """An entry without a program for calls like this one, if enough such calls could not be a
+        program and none could."""
         kind = None if call.sizes else self._kinds.get(alike(call))
         if kind is None or kind.programs or kind.slots or len(kind.refused) < _ENOUGH:
             return None
         return kind.refused[-1]
 
     def find(self, call: Call) -> Iterator[tuple[Shared, Traced]]:
-        """The programs that are right for a call, with what they take from its objects. Raises
-        ValuesNeeded if they need the values of numbers."""
+        """The programs that can run a call, with traces whose objects are replaced by the call's.
+        Raises ValuesNeeded if they need the values of numbers."""
         if call.sizes or not self._kinds:
             return
         kind = self._kinds.get(alike(call.without_constants))
@@ -147,7 +150,7 @@ def _add(programs: list[Shared], shared: Shared) -> None:
 
 
 def _objects(call: Call) -> Call:
-    """A call without its arrays, which would be kept alive."""
+    """A call without its arrays, so that they are not kept alive."""
     kept = {*call.static_leaves, *call.constants}
     leaves = [leaf if i in kept else None for i, leaf in enumerate(call.leaves)]
     plain = call.plain and _objects(call.plain)
@@ -180,19 +183,20 @@ def _count(call: Call) -> int:
 
 
 def _match(shared: Shared, call: Call) -> Match | None:
-    """Stand-ins for what the trace has met; None if the program is not right for the call."""
+    """The counterparts, in the call, of the objects that the trace has met. None if the program
+    cannot run the call."""
     assert shared.traced.met is not None
     match = Match(shared.traced.met)
     static = set(call.static_leaves).difference(call.constants)
     pairs = list(zip(shared.call.leaves, call.leaves, strict=False))
     fits = all(match.pair(*pairs[i]) for i in sorted(static) if i < _count(call))
-    # What these hold is an argument, or is not read.
+    # Their contents are arguments, or are not read.
     contents = {id(slot.holder) for slot in shared.call.slots if slot.kind in _LISTS}
     return match if fits and match.add_guards(shared.traced.guards, contents) else None
 
 
 def _slots(shared: Shared, match: Match) -> list[Slot] | None:
-    """The places that stand for those that a program assigns, None if that is not known."""
+    """The counterparts of the places that a program assigns, or None if they are not known."""
     found = []
     for kind, holder, name in shared.call.slots:
         new = match.of(holder)
@@ -209,7 +213,8 @@ def _are_same(a: Sequence[Slot] | None, b: Sequence[Slot]) -> bool:
 
 
 def _traced_for(shared: Shared, match: Match, call: Call) -> Traced | None:
-    """The trace with what stands for what it has met."""
+    """The trace with counterparts in place of the objects that it has met, or None if that is not
+    possible."""
     traced = shared.traced
     replaced = match.replaced
     if replaced & shared.held:
@@ -233,7 +238,7 @@ def _traced_for(shared: Shared, match: Match, call: Call) -> Traced | None:
             elif any(id(held) in replaced for held in reachable(plan[1])):
                 return None
             elif isinstance(plan[1], str) and any(f"{at:x}" in plan[1] for at in replaced):
-                return None  # it has the address of an object
+                return None  # it contains the address of an object
         outputs.append(plan)
     if numbers is not None and (numbers := numbers.of_others(match.of)) is None:
         return None

@@ -1,5 +1,4 @@
-"""The signatures of a jitted function: the entry of each (a program, segments or NumPy), and what
-traces of it have needed."""
+"""The signatures of a jitted function. Each has an entry: a program, segments or NumPy."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from rune_jit.calls.causes import Causes
 from rune_jit.calls.compiler import Compiler
 from rune_jit.calls.constants import Constants
 from rune_jit.calls.entries import Fallback, Postponed, way
-from rune_jit.calls.paths import Apart, Paths
+from rune_jit.calls.paths import Paths, UncompiledWay
 from rune_jit.calls.reports import Reports
 from rune_jit.calls.segmented import Segmented
 from rune_jit.calls.sharing import Sharing, alike
@@ -33,34 +32,36 @@ from rune_jit.errors import (
 from rune_jit.tracing.context import ValuesNeeded, is_own, user_site
 from rune_jit.tracing.tracer import are_atomic
 
-# How many nodes a program has whose calls are compared with NumPy's: loops have been unrolled.
+# A program of more nodes is compared with NumPy. (Its loops have been unrolled.)
 _LARGE = 2000
-# The same for what it has read outside of the function, which each call compares.
+# So is a program with more guards, or with guards of more items of containers, which each call
+# compares.
 _MANY_GUARDS = 200
-_MANY_ITEMS = 1000  # of containers, which each call compares
-# How many nodes it has at most if it is not worth compiling: on numbers of Python alone, for which
+_MANY_ITEMS = 1000
+# A program that computes only Python's numbers, with at most so many nodes, is not worth compiling.
 # Python takes less time than a call of a program.
 _FEW_NODES = 32
 _FEW_NUMBERS = "it computes a few of Python's numbers, which takes less time than calling a program"
-# How many traces a function may have that are more than the calls without one. Beyond, NumPy runs
-# the first calls of new signatures.
+# If a function has had so many more traces than calls without a trace, NumPy runs the first calls
+# of new signatures.
 _MOST_MISSES = 4
 FEW = "most of its programs serve one call"
-# How many calls such a program may leave to Python.
+# How many calls a program may leave to Python.
 _MOST_LEFT = 3
-# Of how many keys it is known that another key's program has served one call.
+# For how many keys it is remembered that another key's program has served one call.
 _MOST_USED_ONCE = 64
 
 
 class Signatures:
-    """By the key of a call (Call.key), its entry: a CompiledCall, WithState or Paths, which are
-    programs; Segmented; or a Fallback, which runs on NumPy. At most `size` entries are kept."""
+    """The entries of a function, by the keys of calls (Call.key). An entry is a program
+    (CompiledCall, WithState, WithNumbers or Paths), a Segmented, or a Fallback, which runs on
+    NumPy. At most `size` entries are kept."""
 
     def __init__(self, compiler: Compiler, size: int, reports: Reports) -> None:
         self.cache = Cache(size)
         self.causes = Causes()
         self.hits = self.misses = 0
-        self.fast_hits = 0  # calls that were not looked up here, as the owner knows
+        self.fast_hits = 0  # calls that ran without this object; the owner counts them
         self._compiler, self._reports = compiler, reports
         self._name = compiler.name
         self.clear()
@@ -70,27 +71,24 @@ class Signatures:
         self.cache.clear()
         self.causes.clear()
         self._constants, self._states, self._sharing = Constants(), States(), Sharing()
-        self._changed_state: set[Any] = set()  # kinds of calls whose first trace did
-        self._refuted: dict[Any, int] = {}  # by key: how often data was not what the trace assumed
+        self._changed_state: set[Any] = set()  # kinds of calls whose first trace changed state
+        self._refuted: dict[Any, int] = {}  # by key: how often an assumption about data failed
         self._notes: dict[Any, list[str]] = {}  # by key: what explain() says of the program
-        # By key of a program that leaves to Python what may be usual (LoopPlans.leaves_usual): how
-        # many calls.
+        # How many calls a program with LoopPlans.leaves_usual has left to Python, by key.
         self._left: dict[Any, int] = {}
-        self._used_once: dict[Any, bool] = {}  # keys of calls with the program of others
-        # By key: of programs that are so large, call so much on the host, or have so much to take
-        # apart or to write back that NumPy may be faster.
+        self._used_once: dict[Any, bool] = {}  # keys that another key's program served
+        # Trials of programs that may be slower than NumPy (_may_be_slow), by key.
         self._trials: dict[Any, Trial] = {}
         self._judged: set[Any] = set()  # keys whose trials are over
-        self._is_due: set[Any] = set()  # keys whose programs are made however large they are
-        self._too_large: dict[Any, str] = {}  # by kind of calls that were postponed, why
+        self._is_due: set[Any] = set()  # keys whose programs are made, however large they are
+        self._too_large: dict[Any, str] = {}  # by kind of calls: why they were postponed
         self._wanted: set[Any] = set()  # keys that are traced in any case
-        # By key of a program that has room for so many items only, where data decide how many: how
-        # many calls it has left to Python.
+        # How many calls a program with limited room for items has left to Python, by key.
         self._short: dict[Any, int] = {}
         self.untried = Untried()
 
     def describe(self) -> list[str]:
-        """How the calls of each signature run, a line each, and what is noted of its program."""
+        """A line for each signature, which says how its calls run, and lines about its program."""
         lines = [f"{self._name}: on NumPy: {why}" for why in self.untried.reasons]
         for key, entry in self.cache.by_key().items():
             lines.append(f"{self._name}: {way(entry)[1]}")
@@ -100,21 +98,22 @@ class Signatures:
                 lines += [f"  a segment {report}" for report in entry.programs.reports]
         return lines
 
-    # What a call is an example of.
+    # Calls with further parts of their keys.
 
     def of(self, call: Call) -> Call:
         """The call with the constants that traces of its signature need."""
         return self._constants.of(call)
 
     def with_state(self, call: Call) -> Call:
-        """The call with these constants and with what the places hold that such calls assign."""
+        """The call with these constants, and with the contents of the places that such calls
+        assign."""
         return self._constants.of(self._states.of(self._name, call))
 
     # Entries.
 
     def entry(self, call: Call) -> tuple[Call, Any, bool]:
-        """The call with the constants that it needs, its entry, and whether that was made now.
-        There is no entry for a call that runs on NumPy this time: None, or what was Raised."""
+        """The call with the constants that it needs, its entry, and whether the entry was made now.
+        For a call that runs on NumPy only this time, the entry is None or a Raised."""
         evictions = self.cache.evictions
         while True:
             make = functools.partial(self._make, call)
@@ -151,7 +150,7 @@ class Signatures:
         raise error
 
     def trial(self, call: Call) -> Trial | None:
-        """The trial of whether NumPy is faster than the call's program, if it is still open."""
+        """The trial of the call's program against NumPy, if it is not over."""
         return self._trials.get(call.key) if self._trials else None
 
     def end_trial(self, key: Any) -> None:
@@ -162,13 +161,13 @@ class Signatures:
             self.cache.replace(key, Fallback(reason))
 
     def compile_now(self, call: Call, entry: Postponed) -> None:
-        """The next call like this one gets its program, however large that is."""
+        """Lets the next call like this one make its program, however large it is."""
         self._is_due.add(call.key)
         self.cache.discard(call.key, entry)
 
     def replace_stale(self, call: Call, entry: Any) -> Call:
-        """Forgets a program that is not right for a call of its key any more, or adds another one
-        to it. Returns the call to look up again."""
+        """Forgets a program that is out of date, or adds the program of another way. Returns the
+        call to look up again."""
         self.causes.stale(call.key, entry)
         if isinstance(entry, Paths) and entry.is_current() and self._add_path(call, entry):
             return call
@@ -184,12 +183,12 @@ class Signatures:
             return call
         return self.with_state(call.plain or call)
 
-    # Making them.
+    # Making entries.
 
     def _shared(self, call: Call) -> Any:
-        """The entry of a call that differs from others in which objects it is given only: their
-        program, if it is right for this call, too. It is kept from the second such call on: some
-        objects are used once."""
+        """An entry with the program of calls that differ from this one only in objects, if there is
+        one that can run this call. It is kept from the second such call on, because some objects
+        are used only once."""
         entry = None if self._constants.are_refused(call) else self._entry_of_others(call)
         if entry is None:
             return None
@@ -214,7 +213,7 @@ class Signatures:
                 return known
             trial = self._trials.get(shared.call.key)
             if trial is None and may_fall_back and shared.call.key not in self._judged:
-                trial = Trial(traced.has_loops)  # to find it takes time, too
+                trial = Trial(traced.has_loops)  # because finding it takes time, too
                 self._trials[shared.call.key] = trial
             if trial is not None:
                 if trial.is_over:
@@ -232,8 +231,8 @@ class Signatures:
         return programs[0]
 
     def _make(self, call: Call, done: Callable[[], None]) -> Any:
-        """What is kept for a call that is the first one of its key; `done` is called when the
-        user's code has run."""
+        """Makes the entry of the first call with a key. Calls `done` after the user's code has
+        run."""
         few = self.misses > max(_MOST_MISSES, self.hits + self.fast_hits)
         traced = self._wanted, self._is_due, self._refuted
         is_new = not any(call.key in keys for keys in traced)
@@ -289,7 +288,7 @@ class Signatures:
             if not call.slots and (kind := alike(call)) not in self._changed_state:
                 self._changed_state.add(kind)
                 return None
-            self.misses -= 1  # (The trace that follows counts.)
+            self.misses -= 1  # The next trace counts instead.
             self._states.add(call, error.slots)
             self.misses += 1
         if call.slots:
@@ -310,12 +309,12 @@ class Signatures:
         return segmented
 
     def _program(self, call: Call, traced: Traced, executable: Any) -> Any:
-        """The entry of a call that has a program."""
+        """Makes the entry of a call with a program."""
         compiled = self._compiler.bind(call, traced, executable)
         if traced.leaves_usual:
             self._left.setdefault(call.key, 0)
         if traced.is_conditions:
-            compiled = Apart(compiled)
+            compiled = UncompiledWay(compiled)
         elif traced.assigned is not None:
             compiled = WithState(compiled, traced.assigned)
         if traced.has_room:
@@ -323,8 +322,8 @@ class Signatures:
         return Paths(compiled) if traced.conditions else compiled
 
     def note_unsuitable(self, call: Call) -> None:
-        """A program has left a call to Python. If that may be usual, and others were left, such
-        calls run in segments from now on."""
+        """Called when a program has left a call to Python. If this happens often, and is no error,
+        such calls run in segments from now on."""
         if (short := self._short.get(call.key)) is not None:
             self._short[call.key] = short + 1
         if short == _MOST_LEFT - 1 and self._compiler.make_room():
@@ -336,13 +335,14 @@ class Signatures:
         self._left[call.key] += 1
         if self._left[call.key] >= _MOST_LEFT:
             error = UnsupportedOpError(
-                f"{self._name}: a loop does in many calls what its program leaves to Python"
+                f"{self._name}: in many calls a loop needs Python (it reports something, or leaves"
+                " a variable unassigned)"
             )
             self.cache.replace(call.key, self._compiler.segmented(error, call.signature))
 
     def _add_path(self, call: Call, paths: Paths) -> bool:
-        """Traces a call that takes none of the known ways, and adds its program to them, or puts
-        another entry in their place. False if that must begin anew."""
+        """Traces a call that takes none of the known ways. Adds its program to the ways, or
+        replaces the entry. Returns False if the call must be looked up again."""
         if paths.are_too_many:
             reason = f"{self._name}: it takes {len(paths)} ways through its conditions"
             segmented = self._compiler.segmented(UnsupportedOpError(reason), call.signature)
@@ -358,14 +358,14 @@ class Signatures:
         elif isinstance(other, Segmented) and other.conditions is not None:
             lowered = self._compiler.lower(call, other.conditions)
             compiled = self._compiler.bind(call, other.conditions, lowered.compile())
-            paths.add(Apart(compiled, other))
+            paths.add(UncompiledWay(compiled, other))
         elif other is not None:
             self.cache.replace(call.key, other)
         return other is not None
 
 
 def _may_be_slow(call: Call, traced: Traced) -> bool:
-    """Whether calls of a program may take longer than NumPy for what is beside its kernels."""
+    """Whether the work of a call beside the program's kernels may take longer than NumPy."""
     watched = sum(len(held) for kind, *_, held in traced.guards if kind in ("items", "equal"))
     if len(traced.guards) > _MANY_GUARDS or watched > _MANY_ITEMS:
         return True
@@ -377,7 +377,7 @@ def _may_be_slow(call: Call, traced: Traced) -> bool:
 
 
 def _is_of_few_numbers(call: Call, traced: Traced) -> bool:
-    """Whether a trace does little more than a few operations on numbers of Python, at each call."""
+    """Whether a program would do no more than a few operations on Python's numbers."""
     if traced.graph is None or len(traced.graph) > _FEW_NODES:
         return False
     if call.slots or traced.assigned is not None or traced.loops or traced.conditions:

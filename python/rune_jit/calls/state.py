@@ -1,5 +1,6 @@
-"""Calls of functions that assign to places outside (capture/state.py). The contents of the places
-are further arguments, and what the program computes for them is written to them after each run."""
+"""Calls of functions that assign outside places (capture/state.py). The contents of the places are
+further arguments. The program computes their new contents, which are written to the places after
+each run."""
 
 from __future__ import annotations
 
@@ -18,19 +19,19 @@ from rune_jit.capture.state import Change, Place, Slot, at, has_one_twice
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.rows import unpack
 
-# How many programs a signature has for what its slots hold; with more it runs in segments.
+# A signature that needs more programs, because the contents of its slots differ, runs in segments.
 _MOST = 8
-# Of how many calls it is known what the next ones like them need.
-_MOST_AGAIN = 64
+# For how many keys the last call with state is remembered.
+_MOST_REMEMBERED = 64
 
 
 class StateFound(BaseException):
-    """The function assigns places that were not known: it is traced again."""
+    """The function assigns places that were not known. It must be traced again."""
 
 
 class States:
-    """By signature of the arguments: the places that its calls assign, and those that hold another
-    number at each call."""
+    """By signature of the arguments: the places that calls assign, and the places whose numbers
+    change from call to call."""
 
     def __init__(self) -> None:
         self._slots: dict[Any, tuple[Slot, ...] | None] = {}  # None: they cannot be arguments
@@ -43,21 +44,21 @@ class States:
         self._changes.clear()
 
     def keep(self, keys: Iterable[Any]) -> None:
-        """Forgets the signatures of which there is no key."""
+        """Forgets all signatures but those of these keys."""
         signatures = {signature for signature, _ in keys}
         signatures |= {signature[0] for signature in signatures}  # of calls with slots
         for signature in self._slots.keys() - signatures:
             del self._slots[signature]
 
     def discard(self, key: Any) -> None:
-        """Forgets the signature of a call's key."""
+        """Forgets the signature of a key."""
         signature, _ = key
         for part in (signature, signature[0]):
             self._slots.pop(part, None)
             self._traced.pop(part, None)
 
     def of(self, name: str, call: Call) -> Call:
-        """The call with what its slots hold."""
+        """The call with the contents of its slots."""
         slots = self._slots.get(call.signature)
         if not slots:
             return call
@@ -68,7 +69,7 @@ class States:
             return call
 
     def count(self, call: Call) -> None:
-        """Counts a trace of a call with slots; after too many there are no slots."""
+        """Counts a trace of a call with slots. After too many traces the call gets no slots."""
         if call.plain is None:
             return
         signature = call.plain.signature
@@ -91,9 +92,9 @@ class States:
             raise StateFound
 
     def note_changes(self, call: Call, entry: Any, hits: int) -> str | None:
-        """Notes what has made the program of a call stale. A number or an array that was another
-        one before, too, is an argument of the next one. Returns a reason not to make further
-        programs if there were many for few `hits`, calls that needed none."""
+        """Notes the places that have made the program of a call stale. A number or array that has
+        changed twice becomes an argument of the next program. If there were many traces, and fewer
+        calls without one (`hits`), returns a reason to make no further programs."""
         signature = (call.plain or call).signature
         known = self._slots.get(signature, ())
         self._changes[signature] += 1
@@ -116,7 +117,7 @@ class States:
 
 
 def _changed_places(entry: Any) -> Iterator[Slot]:
-    """The places whose numbers and arrays are not those that an entry's trace has read."""
+    """The places whose numbers or arrays have changed since an entry's trace read them."""
     for kind, holder, name, before in getattr(entry, "compiled", entry).broken():
         if kind == "attribute" and type(getattr(holder, "__dict__", None)) is dict:
             kind, holder = "item", vars(holder)
@@ -129,7 +130,7 @@ def _changed_places(entry: Any) -> Iterator[Slot]:
                 yield slot
 
 
-# What may be an argument because it differs from call to call.
+# Types of values that may become arguments because they differ from call to call.
 _TYPES = (np.ndarray, np.generic, Array, int, float, complex)
 
 
@@ -137,18 +138,19 @@ def _may_be_argument(before: Any, now: Any) -> bool:
     return all(isinstance(x, _TYPES) and type(x) is not bool for x in (before, now))
 
 
-class Again(NamedTuple):
-    """A call with state, or random numbers, that ran, for those that are like it."""
+class LastCall(NamedTuple):
+    """A call with state or random numbers, so that calls like it can run its program without a
+    search."""
 
     call: Call
     program: Any  # WithState, WithNumbers, or a CompiledCall that only reads the state
-    types: list[Any]  # of what its slots held
-    changes: int  # of the cache: the program is forgotten after another one
+    types: list[Any]  # of the contents of its slots
+    changes: int  # of the cache at that time; later changes make this invalid
 
     @classmethod
-    def of(cls, call: Call, program: Any, changes: int) -> Again | None:
-        """None if another call needs more: if numbers or objects in its state are part of the
-        program."""
+    def of(cls, call: Call, program: Any, changes: int) -> LastCall | None:
+        """Makes a LastCall of a call that ran a program. None if numbers or objects in its state
+        are part of the program, because other calls must compare these."""
         count = len((call.plain or call).leaves)
         is_plain = (
             not (call.constants or call.sizes)
@@ -161,8 +163,8 @@ class Again(NamedTuple):
     def run(
         self, leaves: list[Any], args: Any, kwargs: Any, bind: Callable[[Any, Any], Any]
     ) -> tuple[Any] | None:
-        """The result of the call with these arguments, of which `leaves` are the leaves; None if it
-        is another one. `bind` binds arguments to the parameters."""
+        """Runs a call with these arguments, whose leaves are `leaves`. Returns its result, or None
+        if the call is not like the earlier one. `bind` binds arguments to the parameters."""
         call, has_state = self.call, isinstance(self.program, WithState)
         if has_state and self.program.changes_containers:
             if call.bound is not None:
@@ -183,11 +185,11 @@ class Again(NamedTuple):
         return (result,)
 
 
-class AgainCalls:
-    """By key of the arguments, the calls with state that ran, of the last so many."""
+class LastCalls:
+    """The last calls with state, by the key of their arguments."""
 
     def __init__(self) -> None:
-        self._calls: dict[Any, Again] = {}
+        self._calls: dict[Any, LastCall] = {}
 
     def __bool__(self) -> bool:
         return bool(self._calls)
@@ -196,22 +198,22 @@ class AgainCalls:
         self._calls.clear()
 
     def add(self, call: Call, program: Any, changes: int) -> None:
-        """Notes a call that ran; `changes` counts those of the cache."""
-        again = Again.of(call, program, changes)
-        if again is not None:
-            self._calls[(call.plain or call).signature[0]] = again
-            for oldest in list(self._calls)[:-_MOST_AGAIN]:
+        """Notes a call that ran. `changes`: the number of changes of the cache so far."""
+        last = LastCall.of(call, program, changes)
+        if last is not None:
+            self._calls[(call.plain or call).signature[0]] = last
+            for oldest in list(self._calls)[:-_MOST_REMEMBERED]:
                 self._calls.pop(oldest, None)
 
     def run(self, key: Any, changes: int, *of: Any) -> tuple[Any] | None:
-        """The result of a call like one that ran before, None if there was none. `of`: what
-        Again.run takes."""
-        again = self._calls.get(key)
-        return again.run(*of) if again is not None and again.changes == changes else None
+        """Runs a call like an earlier one. Returns its result, or None if there was none. `of`: the
+        arguments of LastCall.run."""
+        last = self._calls.get(key)
+        return last.run(*of) if last is not None and last.changes == changes else None
 
 
 class WithState:
-    """A program of a function that assigns to places outside."""
+    """A program of a function that assigns outside places."""
 
     def __init__(self, compiled: Any, assigned: Assigned) -> None:
         self.compiled, self.assigned = compiled, assigned
@@ -223,11 +225,11 @@ class WithState:
 
     @property
     def changes_containers(self) -> bool:
-        """Whether it does more than to assign slots."""
+        """Whether it changes lists or dicts among the arguments."""
         return bool(self.assigned.changes) or self.assigned.unflatten is not None
 
     def write_back(self, call: Call, args: Any, kwargs: Any, result: Any) -> Any:
-        """Assigns what the program has computed; returns the function's result."""
+        """Writes the program's results to their places. Returns the function's result."""
         changes, unflatten = self.assigned.changes, self.assigned.unflatten
         outside = _outside(call, args, kwargs) if self.changes_containers else None
         if unflatten is not None:
@@ -251,15 +253,15 @@ class WithState:
 
 
 def _outside(call: Call, args: Any, kwargs: Any) -> list[Any]:
-    """The arguments of a call, and what its slots hold."""
+    """The arguments of a call, and the contents of its slots."""
     of = {"args": args, "kwargs": kwargs} if call.bound is None else call.bound.arguments
     names = call.names[:-1] if call.slots else call.names
     return [*(of[name] for name in names), [slot.read() for slot in call.slots]]
 
 
 def changes_one_twice(program: Any, call: Call, args: Any, kwargs: Any) -> bool:
-    """Whether a program may change containers, and one of these is in two places of the call: the
-    program would change one of them only."""
+    """Whether a program may change containers, and a container is in two places of the call. (The
+    program would change it in one place only.)"""
     programs = program.programs if isinstance(program, Paths) else [program]
     if not any(isinstance(x, WithState) and x.assigned.changes for x in programs):
         return False

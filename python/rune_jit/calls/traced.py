@@ -1,5 +1,5 @@
-"""Traces a call: makes its graph, and relates the graph's inputs and outputs to arguments and
-results."""
+"""Traces a call. Makes its graph, and relates the graph's inputs and outputs to the call's
+arguments and results."""
 
 from __future__ import annotations
 
@@ -41,66 +41,71 @@ from rune_jit.tracing.tracer import Tracer
 
 
 class Traced(NamedTuple):
-    """A traced function: its graph, and how arguments and results meet it."""
+    """The trace of a call: a graph, and the relation of its inputs and outputs to arguments and
+    results."""
 
     graph: Any  # None if nothing is computed
     input_leaves: list[int]
     captured: list[Any]  # numpy.ndarrays and Arrays
-    constants: frozenset[int]  # numbers of those captured arrays that nobody else can change
+    constants: frozenset[int]  # numbers of captured arrays that nobody else can change
     outputs: list[tuple[Any, ...]]
     unflatten: Any
     leaf_guards: list[tuple[int, Any]]
     guards: list[Any]  # on the state outside of the function
     writes: list[tuple[int, int]]  # (input, result of the program)
-    contiguous: list[int]  # inputs that must be
+    contiguous: list[int]  # inputs that must be C-contiguous
     turned: list[int]  # inputs in Fortran order, whose transposes the graph takes
     turned_results: list[int]  # results of the graph that are transposes of the function's
-    functions: list[tuple[str, Any]]  # that the program calls on the host
-    checks: list[tuple[Any, ...]]  # of the program's last results: bind_dispatch.cpp says which
-    loops: list[str]  # how they run
-    # How many conditions it has taken as they are at the call; whether the program only tells that
-    # they are so at another one.
+    functions: list[tuple[str, Any]]  # host functions
+    checks: list[tuple[Any, ...]]  # of the program's last results (bind_dispatch.cpp)
+    loops: list[str]  # how loops run, for explain()
+    # The number of conditions whose outcomes are assumed; and whether the program only checks
+    # these.
     conditions: int = 0
     is_conditions: bool = False
-    # What is written back after each run: slots by position, and what is done to lists and dicts.
-    # The program's result then is a tuple of the function's, of the slots' values, of what is
-    # assigned to elements, and of what is printed.
+    # What is written to outside places after each run. If there is anything, the program's result
+    # is a tuple of the function's result, the slots' values, values for lists and dicts, and values
+    # to print.
     assigned: Assigned | None = None
-    met: Met | None = None  # of a program: what tells whether it is right for other objects
-    leaves_usual: bool = False  # that of LoopPlans
+    met: Met | None = None  # decides whether the program can serve other objects
+    leaves_usual: bool = False  # LoopPlans.leaves_usual
     numbers: Numbers | None = None  # that are drawn before each run
     has_loops: bool = False  # whether it has loops of the program
 
     @property
     def has_room(self) -> bool:
-        """Whether there is room in it for so many items only, where data decide how many."""
+        """Whether the program has limited room for items or random words whose number data
+        decide."""
         has_words = self.numbers is not None and self.numbers.has_words
         return has_words or (self.assigned is not None and self.assigned.has_room)
 
 
 class Assigned(NamedTuple):
-    """The values that a function assigns to places outside."""
+    """The values that a function assigns to outside places."""
 
     slots: tuple[int, ...]
-    # Of each list or dict: its path, the keys that are removed and assigned, and how what is
-    # appended is packed.
+    # For each list or dict: its path, the removed keys, the assigned keys, and how appended items
+    # are packed.
     changes: tuple[tuple[Path, tuple[Any, ...], tuple[Any, ...], list[Any]], ...]
-    # Makes the program's result of its leaves, if lists and dicts among the arguments are some.
+    # Makes the program's result of its leaves. None unless results are lists or dicts of the
+    # arguments.
     unflatten: Callable[[Any], Any] | None
     shown: Shown | None  # what is printed
-    grown: dict[int, list[Any]]  # of slots that lists make longer: how what is appended is packed
-    has_room: bool  # whether data decide how much is appended
+    grown: dict[int, list[Any]]  # by slot of a list: how appended items are packed
+    has_room: bool  # whether data decide how many items are appended
 
 
 class Raised(Exception):
-    """The function raised `error` while it was traced: NumPy may raise it, or the trace alone."""
+    """The function raised `error` while it was traced. NumPy may raise it, too, or only the
+    trace."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(error)
         self.error = error
 
 
-# A program of so many operations whose loop had better be a program of its own.
+# If a program has more operations, a loop that could be a program of its own in segments should be
+# one.
 _LONG = 100
 
 
@@ -114,16 +119,15 @@ def trace_call(
     must_pay: bool = False,
     room: int = 0,
 ) -> Traced:
-    """Traces `fn` for the arguments of one call. Where that fails, what it changed outside is what
-    it was before. `run` compiles and runs a traced function for this call, for what the trace must
-    know of the data; `guesses` and `decides` are those of Trace; `must_pay`: a large program must
-    save NumPy much time; `room`: for how many items there is room where data decide how many.
+    """Traces `fn` for the arguments of one call. If this fails, all outside changes are undone.
 
-    Raises ValuesNeeded for numbers among the arguments whose values `fn` uses, UnsupportedOpError
-    or ConcretizationError (or their kinds), which names `name`, for what has no place in a
-    program; Raised for what `fn` raises.
-    """
-    # Arrays that the function names are traced first, or else part of the state that calls check.
+    `run` compiles and runs a trace for this call, where the trace must know something about data.
+    `guesses` and `decides` are those of Trace. `must_pay`: a large program must save much of
+    NumPy's time. `room`: the most items of lists whose length data decide.
+
+    Raises ValuesNeeded if `fn` uses the values of numbers among the arguments; UnsupportedOpError
+    or ConcretizationError if a program cannot do what `fn` does; Raised if `fn` raises."""
+    # First, captured arrays are inputs. If that fails, calls compare their contents.
     for captured_are_traced in (True, False):
         plans = LoopPlans()
         while True:
@@ -153,17 +157,17 @@ def trace_call(
                 if begins_again:
                     continue
                 pays = trace.builder.pays
-                if plans.with_loops is not None and not pays:  # the loops are too large to unroll
+                if plans.with_loops is not None and not pays:  # too large to unroll the loops
                     error, pays = plans.with_loops, True
                 error.loops = plans.lines()  # type: ignore[union-attr]
-                # (In segments a loop that is a program of its own need not pay.)
+                # (A loop that is a program of its own in segments need not pay.)
                 error.pays = pays or bool(plans.apart)  # type: ignore[union-attr]
                 stood_in = captured_are_traced and bool(trace.stand_ins) and not call.slots
                 refused = isinstance(error, (UnsupportedOpError, ConcretizationError, ValuesNeeded))
                 is_found = isinstance(error, ValuesNeeded) or getattr(error, "slots", None)
                 if is_found or (refused and not pays):
                     raise error
-                if trace.has_guessed:  # the error may be of the guess alone
+                if trace.has_guessed:  # a guess may be the reason for the error
                     return trace_call(fn, name, call, run, False, decides, must_pay, room)
                 if not stood_in and (refused or isinstance(error, (RuneJitError, LoopRefused))):
                     raise error
@@ -197,7 +201,8 @@ def _trace_once(
         traced_leaves.append(_input_tracer(trace, leaf, position, shape))
     trace.may_repeat = may_repeat(call)
     trace.takes_arrays = any(isinstance(leaf, Array) for leaf in call.leaves)
-    # What slots hold comes first: they may be attributes of objects among the other arguments.
+    # The contents of slots come first, because slots may be attributes of objects among the other
+    # arguments.
     count = len((call.plain or call).leaves)
     state: list[Any] = []
     if call.slots:
@@ -235,7 +240,7 @@ def _trace_once(
         return run(so_far._replace(outputs=[as_number], writes=[]))  # type: ignore[no-any-return]
 
     def conditions() -> Traced:
-        """A program that only tells whether the conditions so far are the same."""
+        """A program that only checks the conditions so far."""
         for _, storage in trace.inputs(input_leaves):
             storage.value = storage.original
         made = _finish(trace, call, None, input_leaves, watch.guards_now())
@@ -245,7 +250,7 @@ def _trace_once(
     with trace.active(), noted_refusals() as refusals:
 
         def raise_what_was_caught() -> None:
-            """Raises what the trace raised, which the function has caught."""
+            """Raises an error of the trace that the function has caught."""
             if trace.needed:
                 raise ValuesNeeded(trace.needed)
             if refusals:
@@ -266,7 +271,7 @@ def _trace_once(
                 raise UnsupportedOpError(
                     f"{trace.name}: cannot trace a function that may handle errors of calls on the"
                     " host (they are known only when the program runs)\n"
-                    "hint: use what may fail outside of try and with"
+                    "hint: move the calls out of `try` and `with`"
                 )
         except UnsupportedOpError as error:
             if getattr(error, "user_site", None) is None:
@@ -278,19 +283,19 @@ def _trace_once(
                 error.conditions = conditions()  # type: ignore[attr-defined]
             raise
         except Exception as error:
-            if isinstance(error.__cause__, UnsupportedOpError):  # NumPy wraps it in its own
+            if isinstance(error.__cause__, UnsupportedOpError):  # NumPy wraps errors
                 error.__cause__.user_site = user_site_of(error)  # type: ignore[attr-defined]
                 raise error.__cause__ from None
             raise_what_was_caught()
             if type(error) is TypeError and trace.numbers:
-                # Code in C may take Python's own numbers only: `deque(maxlen=n)`.
+                # Code in C may accept only Python's numbers, not traced ones: `deque(maxlen=n)`.
                 raise ValuesNeeded(frozenset(trace.numbers.values())) from error
             if watch.is_of_library(error):
                 raise UnsupportedOpError(f"{trace.name}: cannot trace this ({error})") from error
             if isinstance(error, RuneJitError) or not _are_conditions_sure(trace, call):
                 raise
             watch.restore()
-            return conditions()  # NumPy raises this at calls for which they are the same
+            return conditions()  # calls with the same conditions run on NumPy, which raises this
         trace.check_captured()
     for _, function in functions:
         if vars(function):  # assigned by the trace
@@ -299,8 +304,8 @@ def _trace_once(
     of_state = {id(leaf) for leaf in call.leaves[len(call.plain.leaves) :]} if call.slots else set()
     if of_state & trace.stand_ins.keys():
         raise UnsupportedOpError(
-            f"{trace.name}: cannot trace an array that is both a captured array and in a place that"
-            " the function assigns\nhint: reach it in one way"
+            f"{trace.name}: cannot trace an array that is both captured and in a place that"
+            " the function assigns\nhint: reach it by one name"
         )
     changes = contents.changes()
     leaves_after, treedef_after = trees.flatten(arguments, call.receiver)
@@ -344,7 +349,7 @@ def _trace_once(
     is_met = any(id(x) in trace.stand_ins or watch.knows(x) for x in arrays)
     copied = any(trace.rebind.is_copy(x) for _, x in containers(stored))
     if is_met or copied or contents.holds(stored):
-        raise _cannot_assign(trace)  # a list or dict would become another one, or methods read it
+        raise _cannot_assign(trace)  # it would get a new list or dict, or methods read it
     _refuse_views(trace, stored)
     whole = (result, held, elements, rows)
     traced = _finish(trace, call, whole, input_leaves, watch.guards_now())
@@ -364,8 +369,8 @@ def _trace_once(
 
 
 def _are_conditions_sure(trace: Trace, call: Call) -> bool:
-    """Whether the trace has taken conditions, and nothing that it has tried beside may be the cause
-    of an error."""
+    """Whether the trace has assumed outcomes of conditions, and nothing else that it has assumed
+    may be the cause of an error."""
     tried = trace.has_guessed or (trace.captured_are_traced and trace.stand_ins and not call.slots)
     loops = trace.loops is not None and (trace.loops.within or trace.loops.rolled)
     return bool(trace.conditions) and not (tried or loops)
@@ -379,7 +384,8 @@ def _cannot_assign(trace: Trace) -> UnsupportedOpError:
 
 
 def _refuse_views(trace: Trace, assigned: Any) -> None:
-    """Raises UnsupportedOpError for views among what is assigned: writes must reach the others."""
+    """Raises UnsupportedOpError if a view is assigned, since writes to one must reach the
+    others."""
     for leaf in trees.flatten(assigned)[0]:
         is_row_outside = origin_of(leaf) is not None and storage_viewed(leaf).is_outside
         if isinstance(leaf, Tracer) and (leaf._steps or is_row_outside):
@@ -449,7 +455,7 @@ def _finish(
         trace.functions,
         checks,
         trace.loops.plans.lines() if trace.loops is not None else [],
-        # Guesses are tried one after the other: there is one program at a time.
+        # A key has one program at a time: with a guess, or with the next one.
         0 if trace.has_guessed else trace.conditions,
         leaves_usual=trace.loops is not None and trace.loops.plans.leaves_usual,
         numbers=trace.draws.numbers(),

@@ -1,4 +1,4 @@
-"""Which way of two is faster, ours or NumPy's, by the times of a signature's first calls."""
+"""Finds out whether rune_jit or NumPy is faster, by the times of a signature's first calls."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from contextlib import contextmanager
 
 from rune_jit import _core
 
-# How many calls that compile nothing are timed, and how many of NumPy's; one of each if the slower
-# one took so many seconds, and so many times the other's time.
+# So many calls of each are timed (calls that compile something do not count). One of each is enough
+# if the slower one took so many seconds and so many times the other's time.
 _TIMED, _LONG, _CLEARLY = 2, 0.01, 3.0
 
 FOR_TRIAL = "to find out whether NumPy is faster"  # why NumPy runs a call, for profiles
 
 
 class Trial:
-    """Which way of two is faster, ours or NumPy's, by the first calls, which take turns.
+    """Compares the times of first calls, in which rune_jit and NumPy take turns.
 
-    If a program has loops and takes long, NumPy gets no turn. NumPy would run each iteration in
-    Python, and a single call could take minutes."""
+    If a program has loops and takes long, NumPy gets no turn. Python would run each iteration, and
+    a single call could take minutes."""
 
     def __init__(self, has_loops: bool = False) -> None:
         self._has_loops = has_loops
@@ -39,18 +39,19 @@ class Trial:
         return len(self._numpys) == _TIMED or (slow > _LONG and slow > _CLEARLY * fast)
 
     def note(self, seconds: float) -> None:
-        """Notes how long a call took, in the way whose turn it was."""
+        """Notes the time of a call of the one whose turn it was."""
         if self.is_over:
             return
         (self._numpys if self.is_numpys_turn else self._ours).append(seconds)
 
     @contextmanager
     def numpys_turn(self) -> Iterator[None]:
-        """Times a call of the function by NumPy.
+        """Times a call on NumPy.
 
-        In the first one, jitted functions that the function calls run NumPy as well: they may not
-        have found out yet that NumPy is faster, and would not while they are part of this
-        function's programs. In the second one they run as they would if this function ran NumPy."""
+        In the first such call, jitted functions that the function calls run on NumPy as well. They
+        may not have found out yet that NumPy is faster, because inside of this function's programs
+        they have no trials. In the second call they run as they would if this function ran on
+        NumPy."""
         is_first = not self._numpys
         if is_first:
             _core.numpy_began()
@@ -63,7 +64,7 @@ class Trial:
                 _core.numpy_ended()
 
     def verdict(self) -> str | None:
-        """Why NumPy is to be preferred, if it is."""
+        """Why NumPy should run the calls, or None if it is not faster."""
         ours, numpys = min(self._ours), min(self._numpys, default=math.inf)
         if ours <= numpys:
             return None

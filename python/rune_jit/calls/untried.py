@@ -1,19 +1,19 @@
-"""Signatures whose first calls NumPy runs: those of functions that get another signature at most
-calls, and those whose programs would be too large."""
+"""Signatures whose first calls run on NumPy: those of functions whose calls mostly have new
+signatures, and those whose programs would be too large."""
 
 from __future__ import annotations
 
 from typing import Any
 
-# How many calls of a signature come before its trace, and of how many signatures they are counted.
+# How many calls of a signature run before its trace, and for how many signatures calls are counted.
 _CALLS, _MOST = 8, 256
 
 
 class Untried:
-    """The signatures of a function that have not been traced yet, though they were met."""
+    """The signatures of a function that were called and have not been traced yet."""
 
     def __init__(self) -> None:
-        self._calls: dict[Any, tuple[int, str]] = {}  # by key: how many, and why
+        self._calls: dict[Any, tuple[int, str]] = {}  # by key: the number of calls, and why
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -23,15 +23,15 @@ class Untried:
         return list(dict.fromkeys(why for _, why in self._calls.values()))
 
     def why(self, key: Any) -> str | None:
-        """Why NumPy runs a call, if it does because its signature is one of these."""
+        """Why NumPy runs calls with this key, or None if it need not."""
         return self._calls[key][1] if key in self._calls else None
 
     def is_repeated(self, key: Any) -> bool:
-        """Whether NumPy ran a call of this signature before the last one, too."""
+        """Whether NumPy has run more than one call of this signature."""
         return self._calls.get(key, (0, ""))[0] > 1
 
     def takes(self, key: Any, why: str) -> bool:
-        """Notes a call of a signature that is not traced; whether NumPy is to run it."""
+        """Notes a call of a signature without a trace. Returns whether NumPy must run the call."""
         calls = self._calls.pop(key, (0, why))[0] + 1
         if calls > _CALLS:
             return False

@@ -1,5 +1,5 @@
-"""Results that share memory with arguments, captured arrays or each other, as NumPy's views do.
-Also lists, dicts and dataclasses among the results that belong to the caller."""
+"""Results that share memory with arguments, captured arrays or each other, as in NumPy. Also
+results that are lists, dicts and dataclasses of the caller."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ from rune_jit.tracing.tracer import Tracer
 
 
 class View(NamedTuple):
-    """A result: which output of the program it is, or is a view of."""
+    """A result that is an output of the program, or a view of one."""
 
     output: int
-    steps: tuple[Step, ...]  # an "element" has the output's number of its position
+    steps: tuple[Step, ...]  # an "element" has the number of the output with its position
     is_writeable: bool
-    same_as: int  # the first result that is the same array
-    items: tuple[Any, ...] | None  # what the array is indexed by, if that is all
+    same_as: int  # the number of the first result that is the same array
+    items: tuple[Any, ...] | None  # the index, if the view is one index of the array
 
     def of(self, outputs: tuple[Any, ...]) -> Any:
-        """The view of an array. One that is not C-contiguous is reshaped as NumPy does it."""
+        """The result at one call. (Reshapes of views that are not C-contiguous copy, as in
+        NumPy.)"""
         base = array = outputs[self.output]
         for step in self.steps:
             if step.kind == "element":
@@ -45,7 +46,8 @@ class View(NamedTuple):
 
 
 class Views(NamedTuple):
-    """Puts results together from what the program gives. A call that has no views needs none."""
+    """Makes the function's result of the program's outputs. (Only functions whose results have
+    views need this.)"""
 
     views: list[View]
     unflatten: Callable[[Any], Any] | None  # None: the result is a leaf
@@ -65,8 +67,9 @@ class Views(NamedTuple):
 def with_bases(
     trace: Trace, leaves: list[Any], given: list[Any]
 ) -> tuple[list[Any], list[View] | None]:
-    """What a program computes so that its results share memory, and what is a view of it. None if
-    none of them does. `given`: the leaves of the arguments. Raises LoopRefused."""
+    """Plans results that share memory. Returns the arrays that the program computes, and each
+    result as a view of these. The views are None if no results share memory. `given`: the leaves of
+    the arguments. Raises LoopRefused."""
     if any(map(origin_of, leaves)):
         with trace.active():
             leaves = _not_copied(trace, leaves)
@@ -102,7 +105,8 @@ def with_bases(
 
 
 def _items(steps: tuple[Step, ...]) -> tuple[Any, ...] | None:
-    """What an array is indexed by for these steps, if they are one index."""
+    """The index that these steps are, if they are one index that neither data nor counters
+    decide."""
     if len(steps) != 1 or steps[0].kind != "index" or _depends(steps[0]):
         return None
     items = tuple(steps[0].argument)
@@ -110,7 +114,8 @@ def _items(steps: tuple[Step, ...]) -> tuple[Any, ...] | None:
 
 
 def _with_outputs(trace: Trace, steps: tuple[Step, ...], computed: list[Any]) -> Iterator[Step]:
-    """The steps; the program computes the positions that data decide."""
+    """The steps, with numbers of outputs in place of positions that data decide. Appends these
+    positions to the outputs."""
     for step in steps:
         if step.kind == "element":
             axis, position = step.argument
@@ -120,13 +125,13 @@ def _with_outputs(trace: Trace, steps: tuple[Step, ...], computed: list[Any]) ->
 
 
 def _not_copied(trace: Trace, leaves: list[Any]) -> list[Any]:
-    """The results, with views in the place of rows of lists that are views of arguments, captured
-    arrays and other results, or overlap. Raises LoopRefused for those whose positions are not
-    known."""
+    """The results, with views in place of rows that are views in NumPy of arguments, captured
+    arrays or other results, or that overlap. Raises LoopRefused if the position of such a row is
+    not known."""
     assert trace.loops is not None
     made = list(leaves)
     others = {id(x._storage) for x in leaves if type(x) is Tracer and origin_of(x) is None}
-    last: dict[int, tuple[int, Tracer]] = {}  # by memory: the last row, and which leaf it is
+    last: dict[int, tuple[int, Tracer]] = {}  # by memory: the last row, and its number
     for i, leaf in enumerate(leaves):
         origin = origin_of(leaf)
         if origin is None:
@@ -150,7 +155,7 @@ def _not_copied(trace: Trace, leaves: list[Any]) -> list[Any]:
 
 
 def _depends(step: Step) -> bool:
-    """Whether data, or counters, decide what a view is of."""
+    """Whether data or counters decide the elements of a view."""
     items = [step.argument]
     while items:
         item = items.pop()
@@ -164,7 +169,7 @@ def _depends(step: Step) -> bool:
 
 
 def _whole(trace: Trace, view: Tracer) -> Tracer:
-    """The array whose view this is."""
+    """The whole array of a view."""
     dtype = view.dtype
     for step in reversed(view._steps):
         dtype = step.dtype_before(dtype)
@@ -174,7 +179,7 @@ def _whole(trace: Trace, view: Tracer) -> Tracer:
 
 
 def _share_memory(group: list[Tracer], given: list[Any], has_arrays: bool) -> bool:
-    """Whether results of one storage are to be views of one array."""
+    """Whether results with one storage must be views of one array."""
     storage = group[0]._storage
     if not all(map(_is_fixed, group)):
         return False
@@ -197,15 +202,15 @@ def _may_overlap(storage: Storage, a: Tracer, b: Tracer) -> bool:
 
 
 def _is_fixed(x: Tracer) -> bool:
-    """Whether the shape of a view and of its array is the same at each call."""
+    """Whether a view and its array have the same shapes at each call."""
     if any(isinstance(n, Size) for n in x._storage.shape):
         return False
     return not any(step.kind == "pad" for step in x._steps)
 
 
 def with_places(trace: Trace, watch: Watch, given: dict[int, Path], x: Any) -> tuple[Any, bool]:
-    """A result with Places instead of lists, dicts and dataclasses that it did not make, and
-    whether there are such among the arguments. `given`: the paths of these, by id."""
+    """A result with Places in place of lists, dicts and dataclasses that the function did not make,
+    and whether the arguments have such objects. `given`: the paths of these objects, by id."""
     if (path := given.get(id(x))) is not None:
         return Place(path), True
     if type(x) not in (list, dict, tuple) and not dataclasses.is_dataclass(x):

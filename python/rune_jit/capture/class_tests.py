@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from rune_jit.capture.foreign import has_stand_in
+from rune_jit.capture.foreign import has_stand_in, is_of_compiler
 from rune_jit.capture.loops.callees import refuse_identity
 from rune_jit.capture.loops.members import NOT_CALLED
 from rune_jit.capture.objects import is_library, methods_of, referred_to
@@ -113,7 +113,7 @@ def _kind_of(x: Any) -> Any:
 
 
 def _of_kind(kind: Any) -> str | None:
-    if is_library(kind.__module__) or kind.__module__.startswith("numba."):
+    if is_library(kind.__module__) or is_of_compiler(kind):
         return None
     if kind not in _answers:
         try:

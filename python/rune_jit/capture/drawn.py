@@ -267,7 +267,7 @@ class Draws:
         if args and type(args[0]) is Tracer and args[0].ndim and name in _OF_POSITIONS:
             return self._select(stand_in, name, *args, **kwargs)
         if name == "shuffle":
-            self._refuse("it shuffles what is no array")
+            self._refuse("it shuffles an object that is not an array")
         if (out := kwargs.pop("out", None)) is not None:
             kwargs["size"] = out.shape
             out[...] = self.draw(stand_in, name, args, kwargs)

@@ -87,6 +87,14 @@ def has_stand_in(kind: type) -> bool:
     return kind in _FUNCTIONS or kind.__name__ in (*_COMPILED, _OF_F2PY)
 
 
+def is_of_compiler(kind: type) -> bool:
+    """Whether a class belongs to a package that compiles functions. Such functions never get traced
+    arrays, so neither do the methods of its classes."""
+    return kind.__module__.partition(".")[0] in _COMPILERS
+
+
+# Packages that compile functions at run time.
+_COMPILERS = ("numba",)
 # The types of functions that Cython and numba compile.
 _OF_CYTHON = ("cython_function_or_method", "fused_cython_function")
 _COMPILED = (*_OF_CYTHON, "CPUDispatcher", "StencilFunc")

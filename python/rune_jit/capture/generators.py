@@ -144,7 +144,7 @@ def _refusing(name: str) -> Any:
     def refuse(self: Any) -> Any:
         raise UnsupportedOpError(
             f"{name}: cannot trace this attribute of a random generator\n"
-            "hint: use it outside, and pass what it gives as an argument"
+            "hint: use it outside, and pass its result as an argument"
         )
 
     return property(refuse)

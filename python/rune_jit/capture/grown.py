@@ -47,7 +47,7 @@ class Grown:
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Raises StateChangedError. The next trace takes the list's contents as an argument."""
         error = StateChangedError(
-            "list: cannot trace a function that reads a list and makes it longer\n"
+            "list: cannot trace a function that reads a list and appends to it\n"
             "hint: return what it appends"
         )
         error.slots = [Slot("content", self._real)]
@@ -66,8 +66,8 @@ for _name in ("__repr__", "__str__", "__format__", "__reduce_ex__"):
 def changes_list(items: list[Any]) -> StateChangedError:
     """The error of a trace that appends to a list from outside."""
     error = StateChangedError(
-        "list: cannot trace a function that makes a list longer (the program would not do so at"
-        " later calls)\nhint: return what it appends"
+        "list: cannot trace an append to a list (the program would not repeat it at later"
+        " calls)\nhint: return what it appends"
     )
     error.slots = [Slot("grown", items)]
     return error

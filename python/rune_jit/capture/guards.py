@@ -120,9 +120,9 @@ class Watch:
         if key in self.state or (kind == "items" and not contents.isdisjoint(self.state)):
             what = "what a list or dict holds" if name is None else f"'{name}'"
             raise UnsupportedOpError(
-                f"{self._function}: cannot trace a function that assigns {what}, which code reads"
-                " that the trace does not copy (a method of an object without arrays)\n"
-                "hint: pass what the code reads as an argument"
+                f"{self._function}: cannot trace a function that assigns {what}, which a"
+                " method of an object without arrays reads (the trace does not copy such methods)\n"
+                "hint: pass what the method reads as an argument"
             )
         self._guards.setdefault(key, (kind, holder, name, value))
 
@@ -426,7 +426,7 @@ class Watch:
         if what:
             error = StateChangedError(
                 f"{function}: cannot trace a function that changes {what} (the program would not"
-                " do so at later calls)\nhint: return the new value"
+                " repeat it at later calls)\nhint: return the new value"
             )
             error.slots = None if None in slots else slots
             raise error
@@ -495,6 +495,6 @@ def _change(may_grow: bool, kind: str, holder: Any, name: Any, value: Any) -> st
 
 def _refuse_spawning(name: str) -> None:
     raise UnsupportedOpError(
-        f"{name}: cannot trace this method of a random generator (nothing makes it undone)\n"
+        f"{name}: cannot trace this method of a random generator (it cannot be undone)\n"
         "hint: call it outside, and pass its result as an argument"
     )

@@ -242,7 +242,7 @@ def refuse_stateful(x: Any, may_change: bool, names: Container[str] = ()) -> Non
         name = "datetime" if is_clock else kind.__name__
         raise UnsupportedOpError(
             f"{name}: cannot trace its use (it would change once, not at each call)\n"
-            "hint: use it outside, and pass what it gives as an argument"
+            "hint: use it outside, and pass its result as an argument"
         )
 
 

@@ -299,7 +299,7 @@ class Rebinder:
     def stand_in(self, value: Any) -> Any:
         trace: Any = self._trace
         if trace.is_segmented and is_of_pandas(value):
-            trace.give_up("it uses pandas, which takes traced arrays for lists")
+            trace.give_up("it uses pandas, which treats traced arrays as lists")
             return value
         replacement = replacements().get(id(value))
         if replacement is not None:
@@ -349,8 +349,8 @@ class Rebinder:
             self._copies[id(holder)] = (holder, copy)
         elif type(holder) is dict and "__builtins__" in holder:
             raise StateChangedError(
-                "dict: cannot trace a function that has the globals of functions as a dict (they"
-                " may assign others)\nhint: pass what the function needs as arguments"
+                "dict: cannot trace a function that reads globals as a dict (functions may assign"
+                " further globals)\nhint: pass what the function needs as arguments"
             )
         elif type(holder) in (list, dict):
             copy = type(holder)()

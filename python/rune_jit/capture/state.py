@@ -264,8 +264,9 @@ def refuse_other_order(function: str, kind: type, before: Any, now: Any) -> None
     attributes."""
     if isinstance(now, dict) and not is_in_order(before, now):
         raise UnsupportedOpError(
-            f"{function}: cannot trace a function that deletes what a {kind.__name__} holds and"
-            " assigns it again (the order of its names changes)\nhint: assign it without del"
+            f"{function}: cannot trace a function that deletes an item or attribute of a"
+            f" {kind.__name__} and assigns it again (this changes their order)\nhint: assign it"
+            " without del"
         )
 
 

@@ -76,7 +76,7 @@ class ToldApart:
     def check(self) -> None:
         """Raises UnsupportedOpError if `are_met` is true."""
         if self.are_met():
-            raise UnsupportedOpError("function: cannot copy what code compares")
+            raise UnsupportedOpError("function: cannot copy a function that code compares by `is`")
 
     def refuse_keys(self, trace: Any, arguments: Any, made: Any) -> None:
         """Raises UnsupportedOpError if a dict or set has a key of which the trace has a copy, since

@@ -1,5 +1,6 @@
 """dask's arrays: recognizes them, makes stand-ins for a trace, and makes the arrays that a plan
-computes. This package does not import dask: whoever passes such an array has imported it."""
+computes. This package does not import dask, because a caller who passes such an array has imported
+it."""
 
 from __future__ import annotations
 
@@ -18,19 +19,19 @@ from rune_jit.errors import UnsupportedOpError
 
 
 def may_have_dask() -> bool:
-    """Whether arrays of dask's can exist: somebody has imported dask.array."""
+    """Whether dask's arrays can exist, because dask.array has been imported."""
     return "dask.array" in sys.modules
 
 
 def is_dask_array(x: Any) -> bool:
-    """Whether x is an array of dask's. If dask.array was never imported, nothing is."""
+    """Whether x is one of dask's arrays."""
     module = sys.modules.get("dask.array")
     return module is not None and isinstance(x, module.Array)
 
 
 def stand_in(name: str, array: Any) -> np.ndarray:
-    """An array of the dtype and shape of a dask array that takes no memory, to trace with. Raises
-    UnsupportedOpError for what no program takes."""
+    """An array for a trace, with the dtype and shape of a dask array, that takes no memory. Raises
+    UnsupportedOpError for arrays that no program can take."""
     if any(isinstance(size, float) for size in array.shape):  # NaN
         raise UnsupportedOpError(
             f"{name}: cannot cut an array of unknown chunks {array.chunks} into blocks\n"
@@ -51,15 +52,12 @@ def stand_in(name: str, array: Any) -> np.ndarray:
 
 
 class ChunkedProgram:
-    """A graph cut into blocks for arguments in chunks. Nothing has run. `jit(f).lower(...)` of
-    dask's arrays returns it.
+    """A graph that is cut into blocks for arguments in chunks. It has not run. `jit(f).lower(...)`
+    returns it for dask's arrays. `plan.text` lists all blocks with the boxes that they read, and
+    the graphs of their programs.
 
-    Attributes:
-        plan: `plan.text` has all blocks with what they read, and the graphs of their programs.
-
-    Raises UnsupportedOpError for what cannot be cut, and for what does not fit in the memory of
-    those who would compute it.
-    """
+    Raises UnsupportedOpError if the graph cannot be cut, or if a task does not fit in the workers'
+    memory."""
 
     def __init__(
         self,
@@ -84,7 +82,7 @@ class ChunkedProgram:
         memory.refuse_what_does_not_fit(name, self.plan, self._reader)
 
     def summary(self) -> str:
-        """One line: how many blocks and passes there are."""
+        """One line with the numbers of blocks and passes."""
         passes = self.plan.passes
         blocks = sum(len(one.blocks) for one in passes)
         return (
@@ -93,14 +91,15 @@ class ChunkedProgram:
         )
 
     def explain(self) -> str:
-        """What is computed in which order, from what, and how much memory that takes: a text."""
+        """A text that lists the passes in order, with the arrays that they read and the memory that
+        they need."""
         return report.explain(self.name, self.plan, self._reader, self.device)
 
     def __repr__(self) -> str:
         return f"<ChunkedProgram {self.name}: {self.summary()}>"
 
     def outputs(self) -> list[Any]:
-        """The results, as arrays of dask's."""
+        """The results, as dask's arrays."""
         from dask.array import Array
         from dask.base import tokenize
         from dask.graph_manipulation import bind
@@ -117,12 +116,12 @@ class ChunkedProgram:
         def array(name: str, source: Source, tasks: dict[Any, Any]) -> Any:
             # dask finds the layer of an array by the array's name.
             graph = HighLevelGraph.from_collections(name, dict(tasks), dependencies=dependencies)
-            make: Any = Array  # which has no types
+            make: Any = Array  # it has no type annotations
             return make(graph, name, source.chunks, dtype=source.dtype)
 
         def read_again(level: int, tasks: dict[Any, Any], reduced: list[Source]) -> list[Any]:
-            # Under their own names dask would keep the arguments in memory from one pass to the
-            # next one.
+            # Under the same names, dask would keep the arguments in memory from one pass to the
+            # next.
             waited_for = [
                 array(add_output(tasks, source, f"{token}-level{level}-{i}"), source, tasks)
                 for i, source in enumerate(reduced)

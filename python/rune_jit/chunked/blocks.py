@@ -1,5 +1,5 @@
-"""The code that tasks run: the program of a block, and the combination of partial results. All of
-it may be pickled and sent to other processes, each of which compiles a program once."""
+"""The code that tasks run: the program of a block, and the combination of partial results. Tasks
+can be pickled and sent to other processes. Each process compiles a program once."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Box = tuple[Range, ...]
 
 
 class Program:
-    """A program, by its text. Each task of a block holds one: dask then makes the task that reads a
-    chunk part of the task that computes with it."""
+    """A program, identified by its text. Each task of a block holds one, so that dask can fuse the
+    task with those that read its chunks."""
 
     def __init__(self, text: str, device: str) -> None:
         self.text, self.device = text, device
@@ -46,8 +46,8 @@ class Program:
 
 
 def _has_neighbours() -> bool:
-    """Whether this is a thread or a process of a scheduler, which runs programs side by side: one
-    core each."""
+    """Whether this thread or process belongs to a scheduler, which runs several programs at the
+    same time. Each should then use one core."""
     is_main = threading.current_thread() is threading.main_thread()
     return not is_main or multiprocessing.parent_process() is not None
 
@@ -57,7 +57,7 @@ def _unpack(text: bytes, device: str) -> Program:
 
 
 class _Executables:
-    """The compiled programs of this process, by text and device: the last ones used."""
+    """The most recently used compiled programs of this process, by text and device."""
 
     _MOST = 512
 
@@ -92,18 +92,18 @@ _executables = _Executables()
 class Piece(NamedTuple):
     """A part of an operand that lies in one chunk."""
 
-    argument: int  # of the task: which holds the chunk
-    item: int | None  # the chunk is this item of it
-    source: tuple[slice, ...]  # of the chunk
-    target: tuple[slice, ...]  # of the operand
-    is_file: bool = False  # the chunk is read from an array in files, whose elements `source` are
+    argument: int  # the task's argument that holds the chunk
+    item: int | None  # which item of this argument is the chunk; None: all of it
+    source: tuple[slice, ...]  # the piece in the chunk
+    target: tuple[slice, ...]  # the piece in the operand
+    is_file: bool = False  # read from an array in files; `source` is in that array
 
 
 class Operand(NamedTuple):
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     pieces: tuple[Piece, ...]
-    iota: Range | None = None  # of the integers that it is
+    iota: Range | None = None  # if the operand is consecutive integers
 
     def of(self, arguments: tuple[Any, ...]) -> np.ndarray:
         if self.iota is not None:
@@ -131,11 +131,11 @@ class Operand(NamedTuple):
             raise TypeError(
                 f"jit: cannot compute with a chunk of {array.dtype} (its array says {self.dtype})"
             )
-        return array.view(self.dtype)  # of the machine's byte order, by name
+        return array.view(self.dtype)  # in the machine's byte order
 
 
 class Block:
-    """A task: runs a program on boxes of its arguments, which are chunks."""
+    """A task that runs a program on boxes of its arguments, which are chunks."""
 
     def __init__(self, program: Program, operands: list[Operand]) -> None:
         self.program, self.operands = program, operands
@@ -146,8 +146,9 @@ class Block:
 
 
 class Edges:
-    """A task: parts of a chunk, which need less memory than the chunk. `item`: the chunk is this
-    item of what its task returns; `region`: it is read from an array in files."""
+    """A task that returns parts of a chunk, which need less memory than the chunk. `item`: which
+    item of its argument is the chunk. `region`: the chunk's place in an array in files, if it is
+    read from there."""
 
     def __init__(
         self, parts: list[Box], item: int | None, region: tuple[slice, ...] | None
@@ -163,8 +164,8 @@ class Edges:
 
 
 class HostCall:
-    """A task: calls a function of the host on boxes of its arguments, which are chunks. Of the
-    function's results it returns those of these numbers."""
+    """A task that calls a host function on boxes of its arguments, which are chunks. It returns the
+    function's results with these numbers."""
 
     def __init__(self, function: Any, results: list[int], operands: list[Operand]) -> None:
         self.function, self.results, self.operands = function, results, operands
@@ -174,7 +175,8 @@ class HostCall:
         for array in arrays:
             array.flags.writeable = False
         found = self.function(*arrays)
-        # Views of the arguments would keep these, and files, from being changed.
+        # Results that are views of arguments are read-only. They are copied, so that they do not
+        # keep chunks and files alive.
         picked = [x if x.flags.writeable else x.copy() for x in map(np.asarray, found)]
         picked = [parts_of(picked[i]) for i in self.results]
         return picked[0] if len(picked) == 1 else tuple(picked)
@@ -184,8 +186,8 @@ _UFUNCS = {"add": np.add, "prod": np.multiply, "max": np.maximum, "min": np.mini
 
 
 class Combine:
-    """A task: combines partial results in the order of its arguments. `items`: which items of the
-    arguments, if these are results of blocks with several."""
+    """A task that combines partial results in the order of its arguments. `items`: which items of
+    the arguments are the partial results, if blocks have several results."""
 
     def __init__(self, operations: list[str], items: list[int] | None) -> None:
         self.operations, self.items = operations, items

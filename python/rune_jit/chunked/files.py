@@ -1,4 +1,4 @@
-"""Elements of arrays in zarr's files, for tasks that threads run side by side."""
+"""Elements of arrays in zarr's files, for tasks that several threads run at the same time."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ import numpy as np
 
 
 def elements(array: Any, region: tuple[slice, ...]) -> np.ndarray:
-    """The elements of a zarr array, perhaps to be read only. Those of one uncompressed chunk in a
-    local file are mapped: nothing is copied. zarr reads the others, one thread of the process at a
-    time."""
+    """The elements of a region of a zarr array, perhaps read-only. If the region is one
+    uncompressed chunk in a local file, the file is mapped and nothing is copied. Otherwise zarr
+    reads it, in one thread of the process at a time."""
     found = _mapped(array, region) if region else None
     return np.asarray(array[region]) if found is None else found
 
 
 def _mapped(array: Any, region: tuple[slice, ...]) -> np.ndarray | None:
-    """None if a file is not simply the elements of one chunk, in the order of C."""
+    """The mapped elements. None unless the file consists of the elements of one chunk in C
+    order."""
     folder = _folder_of(array.store)
     is_plain = not (array.compressors or array.filters or array.shards) and array.order == "C"
     if not is_plain or folder is None or 0 in array.chunks:
@@ -27,7 +28,7 @@ def _mapped(array: Any, region: tuple[slice, ...]) -> np.ndarray | None:
     codec = array.serializer
     if not (codec is None or type(codec).__name__ == "BytesCodec"):
         return None
-    order = getattr(codec, "endian", None)  # "little", an enum of it, or None: the dtype says it
+    order = getattr(codec, "endian", None)  # "little", an enum of it, or None (the dtype has it)
     dtype = (
         array.dtype if order is None else array.dtype.newbyteorder(getattr(order, "value", order))
     )
@@ -39,7 +40,7 @@ def _mapped(array: Any, region: tuple[slice, ...]) -> np.ndarray | None:
     try:
         with open(folder / array.path / array.metadata.encode_chunk_key(place), "rb") as file:
             whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except (OSError, ValueError):  # nothing was written, or zarr says what is wrong
+    except (OSError, ValueError):  # nothing was written, or zarr will raise the error
         return None
     if len(whole) != math.prod(array.chunks) * array.dtype.itemsize:
         return None
@@ -49,7 +50,7 @@ def _mapped(array: Any, region: tuple[slice, ...]) -> np.ndarray | None:
 
 
 def _folder_of(store: Any) -> Path | None:
-    """The folder of a store's files, if it is zarr's own store or fsspec's for local files."""
+    """The folder of a store's files, if it is a local store of zarr or fsspec."""
     if isinstance(root := getattr(store, "root", None), Path):
         return root
     protocol = getattr(getattr(store, "fs", None), "protocol", ())

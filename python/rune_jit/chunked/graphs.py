@@ -1,4 +1,4 @@
-"""Makes dask's tasks of a program that is cut into blocks."""
+"""Makes dask's tasks for a program that is cut into blocks."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from rune_jit.chunked.reading import Layout, Part, Reader, Reading, Way
 
 Key = tuple[Any, ...]
 
-# How many partial results one task combines.
+# The most partial results that one task combines.
 _FAN_IN = 16
 
 
 class Source:
-    """An array that blocks read: its chunks, and the key of each with the item that it is of what
-    the key stands for (None: all of it)."""
+    """An array that blocks read. For each chunk it has the key of a task, and which item of the
+    task's result is the chunk (None: all of it)."""
 
     def __init__(self, layout: Layout) -> None:
         self.dtype: np.dtype[Any] = layout.dtype
@@ -33,13 +33,13 @@ class Source:
         self.keys: dict[tuple[int, ...], tuple[Any, int | None]] = {}
 
     def region_of(self, place: tuple[int, ...]) -> tuple[slice, ...]:
-        """The elements of the array that a chunk has."""
+        """The place of a chunk in the array."""
         starts = [ends[i - 1] if i else 0 for ends, i in zip(self._ends, place, strict=True)]
         ends = [ends[i] for ends, i in zip(self._ends, place, strict=True)]
         return tuple(map(slice, starts, ends))
 
     def region(self, part: Part) -> tuple[slice, ...]:
-        """The elements of the array that a part of a chunk has."""
+        """The place of a part of a chunk in the array."""
         starts = (chunk.start for chunk in self.region_of(part.place))
         return tuple(
             slice(start + low, start + high)
@@ -47,16 +47,17 @@ class Source:
         )
 
 
-# Takes a level, the tasks of the levels before and what these have reduced, and returns the names
+# A function of a level, the tasks of earlier levels and their reduced arrays. Returns the names
 # under which the level's blocks read the arguments.
 Between = Callable[[int, dict[Any, Any], list[Source]], Sequence[Any]]
 
 
 class Tasks:
-    """One task a block and pass, those that cut edges off chunks, and those that combine parts.
+    """Makes the tasks: one for each block of each pass, tasks that cut edges off chunks, and tasks
+    that combine partial results.
 
-    `functions` are those of the host, by the number of the call; `reader` knows what blocks read;
-    `arguments` are arrays, or Iotas; `names` the names of those that are dask's, else None.
+    `functions` are the host functions, by the number of the call. `reader` knows what blocks read.
+    `arguments` are arrays or Iotas. `names` has the names of dask's arrays, and None for others.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class Tasks:
                 self._sources.append(self._argument(layout, argument, name))
 
     def run(self, between: Between) -> tuple[dict[Any, Any], list[Source]]:
-        """The tasks, and by output its chunks. `between` is called before each level but the
+        """The tasks, and the Source of each output. `between` is called before each level but the
         first."""
         level = 0
         reduced: list[Source] = []
@@ -127,7 +128,7 @@ class Tasks:
         readings = iter(self._readings[number])
         edges: dict[Any, dict[Box, int]] = {}
         for place, block in zip(one.places(), one.blocks, strict=True):
-            # The chunks of an array that a pass computes alone are its tasks.
+            # If a pass computes only one array, its tasks are the chunks.
             is_chunk = single is not None and single.combine is None
             key = (name, *(single.chunk(place) if single is not None and is_chunk else place))
             at_key[place] = key
@@ -155,9 +156,9 @@ class Tasks:
     def _operands(
         self, name: str, readings: list[Reading], edges: dict[Any, dict[Box, int]]
     ) -> tuple[list[Operand], list[Any]]:
-        """The operands of a block of the pass of this name, and the keys of what they are taken
-        from. Adds the parts that it takes of edges to `edges`: by key, array and chunk of the task.
-        """
+        """The operands of a block, and the keys of the tasks from whose results they are taken.
+        `name` is the pass's. Adds the parts that are edges to `edges`: by key, the array, the chunk
+        and the parts."""
         operands: list[Operand] = []
         arguments: dict[Any, int] = {}
 
@@ -202,7 +203,7 @@ class Tasks:
         at_key: dict[tuple[int, ...], Key],
         several: bool,
     ) -> None:
-        """Adds the tasks that combine the parts of these results, in the order of the blocks."""
+        """Adds the tasks that combine the partial results, in the order of the blocks."""
         operations = [str(one.results[item].combine) for item in items]
         parts: dict[tuple[int, ...], list[Key]] = {}
         for place, key in at_key.items():
@@ -225,8 +226,8 @@ class Tasks:
 
 
 def add_output(tasks: dict[Any, Any], source: Source, name: str) -> str:
-    """The name of the array whose chunks an output is: its tasks' own, or `name` and further tasks
-    that take them from tasks of several results."""
+    """The name of the dask array for an output. If its tasks have several results, adds further
+    tasks, under `name`, that take the chunks from these."""
     if source.layout.is_iota:
         (size,) = map(sum, source.chunks)
         tasks[(name, 0)] = (functools.partial(np.arange, size, dtype=source.dtype),)

@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Iota(NamedTuple):
-    """The integers 0 .. size - 1 as an argument of a program in blocks: each block makes its part.
+    """The integers 0 .. size - 1 as an argument of a program in blocks. Each block makes its part.
 
     >>> import numpy as np
     >>> from rune_jit.chunked.iota import Iota

@@ -1,8 +1,8 @@
-"""How much memory a program in blocks takes, and whether that fits.
+"""How much memory a program in blocks needs, and whether it fits.
 
-A task holds what it reads, the boxes that it puts together of several chunks, what its program
-computes in between, and its results. Beside the tasks that run, a process holds chunks and edges of
-chunks until the last block that reads them is done, and arrays that later passes read."""
+A task holds its arguments, the boxes that it copies from several chunks, its program's temporaries,
+and its results. Beside the running tasks, a process holds chunks and edges of chunks until the last
+block that reads them is done, and arrays for later passes."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from rune_jit.errors import UnsupportedOpError
 class Worker(NamedTuple):
     """A process that runs tasks."""
 
-    limit: int  # bytes
+    limit: int  # of memory, in bytes
     threads: int
     processes: int
-    source: str  # of the limit
+    source: str  # where the limit comes from
 
 
 def worker() -> Worker:
-    """Who would compute: the smallest worker of distributed's client, if there is one, else this
-    process. dask's configuration `rune_jit.memory-limit` (bytes, or a text such as "2 GB") goes
-    before what they have."""
+    """The worker that would run tasks: the smallest worker of distributed's client, if there is
+    one, otherwise this process. dask's configuration `rune_jit.memory-limit` (bytes, or a text such
+    as "2 GB") overrides its limit."""
     import dask
     from dask.utils import parse_bytes
 
@@ -47,13 +47,13 @@ def _of_distributed() -> Worker | None:
         return None
     try:
         client = distributed.default_client()
-    except ValueError:  # there is none
+    except ValueError:  # there is no client
         return None
-    if client.asynchronous:  # whose answers come later
+    if client.asynchronous:  # it answers later
         return None
     try:
         workers = list(client.scheduler_info(-1)["workers"].values())
-    except TypeError:  # an older version, which tells of all workers
+    except TypeError:  # an older version, which always returns all workers
         workers = list(client.scheduler_info()["workers"].values())
     limits = [(int(w["memory_limit"] or 0), int(w["nthreads"])) for w in workers]
     limits = [pair for pair in limits if pair[0] > 0]
@@ -75,16 +75,16 @@ def _this_process() -> Worker:
 
 
 class PassMemory(NamedTuple):
-    """Bytes that a pass takes."""
+    """The memory of a pass, in bytes."""
 
-    task: int  # at most: of what it computes, and of what it reads
-    computed: int  # at most, without chunks and edges that others may read, too
+    task: int  # the most of one task, with everything that it reads
+    computed: int  # the same without chunks and edges that other tasks may read, too
     tasks: int  # how many there are
-    shared: int  # chunks and edges that are there while tasks run, in a process
-    kept: int  # arrays that passes of later levels read
+    shared: int  # chunks and edges in a process while tasks run
+    kept: int  # arrays for passes of later levels
 
     def of(self, who: Worker) -> int:
-        """In a process."""
+        """The memory of the pass in one process of `who`."""
         running = self.computed * min(who.threads, self.tasks)
         return running + self.shared + -(-self.kept // who.processes)
 
@@ -92,8 +92,9 @@ class PassMemory(NamedTuple):
 def of_passes(
     plan: Plan, reader: Reader, who: Worker, device: str | None = None
 ) -> list[PassMemory]:
-    """What each pass takes. Programs' own temporaries and what is shared count if a device is
-    given, for which programs are lowered; else the figures are lower bounds, found quickly."""
+    """The memory of each pass. If a device is given, programs are lowered for it, and their
+    temporaries and the shared chunks count. Otherwise the figures are lower bounds, which are found
+    quickly."""
     scratch = [0] * len(plan.programs)
     if device is not None:
         scratch = [
@@ -106,7 +107,7 @@ def of_passes(
             math.prod(map(max, plan.arrays[r.array].chunks)) * plan.arrays[r.array].dtype.itemsize
             for r in one.results
         )
-        # Blocks of one program have boxes of the same sizes.
+        # Blocks with the same program have boxes of the same sizes.
         first = {block.program: i for i, block in enumerate(one.blocks)}
         task = computed = 0
         for program, block in first.items():
@@ -122,19 +123,19 @@ def of_passes(
 
 
 def _own_bytes(reader: Reader, reading: Reading) -> int:
-    """Of the box that a task reads: unless it is part of one chunk in memory, it is put together.
-    What files hold lies beside what is made of it."""
+    """The memory for a box that a task reads. A part of one chunk in memory needs none. Other boxes
+    are copied, and chunks of files are held beside the copy."""
     layout = reader.layouts[reading.array]
     files = [layout.bytes_of(part.place) for part in reading.parts if part.way is Way.FILE]
     is_view = len(reading.parts) == 1 and not files
     own = 0 if is_view else elements(reading.box) * layout.dtype.itemsize
-    if len(reading.parts) > 1:  # a part, and what its file holds
+    if len(reading.parts) > 1:  # a part, and the chunk in its file
         return own + 2 * max(files, default=0)
     return own + max(files, default=0)
 
 
 def _shared_by(reader: Reader, readings: list[Reading]) -> dict[Any, int]:
-    """The bytes of the chunks, and of what is cut off chunks, that a task reads."""
+    """The bytes of each chunk and edge that a task reads."""
     found: dict[Any, int] = {}
     for array, _, parts in readings:
         layout = reader.layouts[array]
@@ -147,9 +148,9 @@ def _shared_by(reader: Reader, readings: list[Reading]) -> dict[Any, int]:
 
 
 def _alive(reader: Reader, number: int, who: Worker) -> int:
-    """The most bytes of chunks and edges that are there at a time in a process, if each process
-    runs blocks that follow each other, in order: from the first task that reads them, or edges of
-    them, to the end of the last one."""
+    """The most bytes of chunks and edges that a process holds at a time, if each process runs
+    consecutive blocks in order. A chunk is held from the first task that reads it, or an edge of
+    it, to the end of the last one."""
     readings = reader.readings[number]
     count = -(-len(readings) // who.processes)
     start = (len(readings) - count) // 2
@@ -160,7 +161,7 @@ def _alive(reader: Reader, number: int, who: Worker) -> int:
         for key, own in _shared_by(reader, one).items():
             keys = {key: own}
             array, place, *edge = key
-            if edge and reader.layouts[array].stored is None:  # cut off a chunk that is there
+            if edge and reader.layouts[array].stored is None:  # cut off a chunk in memory
                 keys[array, place] = reader.layouts[array].bytes_of(place)
             for each, total in keys.items():
                 first.setdefault(each, i)
@@ -173,14 +174,14 @@ def _alive(reader: Reader, number: int, who: Worker) -> int:
 
 
 def elements(box: Box) -> int:
-    """How many a box has."""
+    """The number of elements in a box."""
     return math.prod(high - low for low, high in box)
 
 
 def _kept(plan: Plan, number: int) -> int:
-    """Bytes of the arrays computed by a pass or before it that lie there as a whole: results of
-    reductions, and what a later pass reads that needs such results of the same time or later. What
-    only feeds the next pass is computed when that needs it."""
+    """The bytes of whole arrays that are held after a pass: results of reductions, and arrays for a
+    later pass that must also wait for such results. (An array that only the next pass reads is
+    computed block by block when it is needed.)"""
     combined = {r.array for one in plan.passes for r in one.results if r.combine is not None}
     total = 0
     for i, one in enumerate(plan.passes[: number + 1]):
@@ -205,8 +206,8 @@ def _made_since(plan: Plan, level: int, arrays: set[int]) -> bool:
 
 
 def refuse_what_does_not_fit(name: str, plan: Plan, reader: Reader) -> None:
-    """Raises UnsupportedOpError if a task alone, with the arrays that passes keep, is larger than
-    the memory of those who would compute it."""
+    """Raises UnsupportedOpError if a single task, together with the arrays that passes keep, does
+    not fit in a worker's memory."""
     who = worker()
     for number, size in enumerate(of_passes(plan, reader, who)):
         if size.task + -(-size.kept // who.processes) <= who.limit:
@@ -214,8 +215,8 @@ def refuse_what_does_not_fit(name: str, plan: Plan, reader: Reader) -> None:
         raise UnsupportedOpError(
             f"{name}: cannot compute pass {number} in {text_of(who.limit)}, {who.source} (a task"
             f" takes {text_of(size.task)}, arrays for later passes {text_of(size.kept)})\n"
-            "hint: make chunks smaller (x.rechunk) along axes that are not read as a whole, or say"
-            ' what there is: dask.config.set({"rune_jit.memory-limit": "64 GB"})'
+            "hint: make chunks smaller (x.rechunk) along axes that are not read as a whole, or give"
+            ' the limit: dask.config.set({"rune_jit.memory-limit": "64 GB"})'
         )
 
 

@@ -1,5 +1,4 @@
-"""Complex arrays as arrays of pairs of real numbers along a last axis, which is how programs of
-blocks have them."""
+"""Complex arrays as arrays of pairs of real numbers along a last axis, as in programs of blocks."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ import numpy as np
 
 
 def parts_of(x: np.ndarray) -> np.ndarray:
-    """The real and the imaginary parts of complex numbers; other arrays as they are.
+    """The real and imaginary parts of a complex array. Returns other arrays unchanged.
 
     >>> import numpy as np
     >>> from rune_jit.chunked.parts import parts_of
@@ -23,7 +22,7 @@ def parts_of(x: np.ndarray) -> np.ndarray:
 
 
 def numbers_of(x: np.ndarray, dtype: Any) -> np.ndarray:
-    """The numbers of this dtype that have these parts."""
+    """The inverse of parts_of: the array with this dtype that has these parts."""
     if np.dtype(dtype).kind != "c" or x.dtype.kind == "c":
         return x
     found: np.ndarray = np.ascontiguousarray(x).view(dtype)[..., 0]
@@ -31,7 +30,7 @@ def numbers_of(x: np.ndarray, dtype: Any) -> np.ndarray:
 
 
 def in_parts(x: Any) -> Any:
-    """parts_of, of dask's arrays, too."""
+    """parts_of, also for dask's arrays."""
     if x.dtype.kind != "c" or isinstance(x, np.ndarray):
         return parts_of(x)
     dtype = np.empty((), x.dtype.newbyteorder("=")).real.dtype
@@ -39,7 +38,7 @@ def in_parts(x: Any) -> Any:
 
 
 def in_numbers(x: Any, dtype: np.dtype[Any]) -> Any:
-    """numbers_of, of an array of dask's."""
+    """numbers_of, for dask's arrays."""
     if dtype.kind != "c":
         return x
     last = x.ndim - 1

@@ -12,12 +12,12 @@ import numpy as np
 
 from rune_jit import _core
 
-Chunks = tuple[tuple[int, ...], ...]  # by axis, their sizes
-Box = tuple[tuple[int, int], ...]  # by axis, the first element and the one behind the last
+Chunks = tuple[tuple[int, ...], ...]  # sizes of chunks, by axis
+Box = tuple[tuple[int, int], ...]  # [low, high) by axis
 
 
 class ArrayInfo(NamedTuple):
-    argument: int | None  # of the program; None: what passes compute
+    argument: int | None  # of the program; None: a pass computes the array
     dtype: np.dtype[Any]
     chunks: Chunks
 
@@ -30,9 +30,9 @@ class Result(NamedTuple):
     """The result of each block of a pass: a chunk of an array, or a part of one."""
 
     array: int
-    grid_axes: tuple[int, ...]  # by axis of the array: of the pass's grid, or -1 for one chunk
+    grid_axes: tuple[int, ...]  # by axis of the array: the axis of the grid, or -1 for one chunk
     combine: str | None  # how parts are combined
-    reduced: tuple[int, ...]  # axes of the grid along which
+    reduced: tuple[int, ...]  # the axes of the grid along which they are combined
 
     def chunk(self, at: Sequence[int]) -> tuple[int, ...]:
         """The chunk of the array at a place in the grid."""
@@ -40,16 +40,16 @@ class Result(NamedTuple):
 
 
 class BlockInfo(NamedTuple):
-    program: int | None  # None: of a call
+    program: int | None  # None: a host call
     operands: list[tuple[int, Box]]  # (array, box)
 
 
 class Call(NamedTuple):
-    """A call to a function of the host."""
+    """A call of a host function."""
 
     name: str
     number: int
-    results: list[int]  # which of the function's results the pass has
+    results: list[int]  # numbers of the function's results that the pass returns
 
 
 class Pass(NamedTuple):
@@ -57,7 +57,7 @@ class Pass(NamedTuple):
     grid: Chunks
     results: list[Result]
     blocks: list[BlockInfo]  # in row-major order of the grid
-    call: Call | None  # what each block is, instead of a program
+    call: Call | None  # if each block is a host call and not a program
 
     @property
     def reads(self) -> set[int]:
@@ -69,11 +69,8 @@ class Pass(NamedTuple):
 
 
 class Plan:
-    """The programs of blocks, and how they make a program.
-
-    `chunks`: of each argument of the graph, by axis; empty ones do not count. Raises
-    UnsupportedOpError for what cannot be cut.
-    """
+    """A graph that is cut into passes of blocks. `chunks`: the chunks of each argument, by axis.
+    (Empty chunks are ignored.) Raises UnsupportedOpError if the graph cannot be cut."""
 
     def __init__(self, graph: Any, device: str, chunks: Sequence[Chunks]) -> None:
         core = _core.cut(graph, device, [_without_empty(axes) for axes in chunks])
@@ -101,14 +98,14 @@ def _without_empty(axes: Chunks) -> list[list[int]]:
 
 
 class Axis:
-    """The chunks of an axis, of these sizes."""
+    """The chunks of an axis, with these sizes."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self._ends = list(itertools.accumulate(sizes))
 
     def parts(self, low: int, high: int) -> list[tuple[int, slice, slice]]:
-        """The chunks that have elements of [low, high): the number of each, which of its elements,
-        and where these lie in the range.
+        """The chunks with elements of [low, high): for each, its number, the part of the chunk, and
+        the place of this part in the range.
 
         >>> from rune_jit.chunked.plan import Axis
         >>> Axis([4, 4]).parts(3, 5)

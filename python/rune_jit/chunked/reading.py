@@ -1,8 +1,8 @@
-"""How blocks read what they are computed from: files, chunks, or edges of chunks.
+"""How blocks read their operands: from files, chunks, or edges of chunks.
 
-A chunk of a file is read by the block that needs it. Of chunks in memory a block that needs a small
-part, as of a halo, takes that from a task that cuts the edges off: the chunk can go, and little
-travels."""
+A block that needs a chunk of a file reads it. A block that needs only a small part of a chunk in
+memory, such as a halo, gets it from a task that cuts off the edges. Then the chunk can be freed,
+and little data moves between workers."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ import numpy as np
 from rune_jit.chunked.iota import Iota
 from rune_jit.chunked.plan import ArrayInfo, Axis, Box, Chunks, Pass, Plan
 
-Place = tuple[int, ...]  # of a chunk, by axis
-# Of an axis: the chunk, its elements that are read, where these are put, which share they are.
+Place = tuple[int, ...]  # the number of a chunk, by axis
+# Along an axis: the chunk, the part that is read, its place in the operand, its share of the chunk.
 _Along = tuple[int, tuple[int, int], slice, float]
 
-# Less than this part of a chunk is an edge.
+# A part is an edge if it is a smaller share of its chunk.
 _EDGE = 0.25
 
 
 class Layout(NamedTuple):
-    """The place of an array of a plan."""
+    """The dtype, the chunks and the origin of a plan's array."""
 
     dtype: np.dtype[Any]
     chunks: Chunks
     is_iota: bool = False
-    stored: str | None = None  # the key of the array in files whose chunks these are
+    stored: str | None = None  # the key of the array in files, if the chunks are read from files
 
     def bytes_of(self, place: Place) -> int:
-        """Of a chunk."""
+        """The bytes of a chunk."""
         sizes = (axis[i] for axis, i in zip(self.chunks, place, strict=True))
         return math.prod(sizes) * self.dtype.itemsize
 
 
 class Way(Enum):
-    FILE = auto()  # the block reads it from the file
-    CHUNK = auto()  # of a chunk, which a task has made
-    EDGE = auto()  # of the edges that a task has cut off a chunk
+    FILE = auto()  # the block reads the file
+    CHUNK = auto()  # from a chunk, which a task has made
+    EDGE = auto()  # from the edges that a task has cut off a chunk
 
 
 class Part(NamedTuple):
@@ -51,8 +51,8 @@ class Part(NamedTuple):
 
     place: Place
     way: Way
-    box: Box  # of the chunk
-    target: tuple[slice, ...]  # of the operand
+    box: Box  # in the chunk
+    target: tuple[slice, ...]  # in the operand
 
 
 class Reading(NamedTuple):
@@ -60,7 +60,7 @@ class Reading(NamedTuple):
 
     array: int
     box: Box
-    parts: list[Part]  # none of integers that a block makes itself
+    parts: list[Part]  # none for integers that a block makes itself
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -68,7 +68,7 @@ class Reading(NamedTuple):
 
 
 def layouts(plan: Plan, arguments: Sequence[Any]) -> list[Layout]:
-    """The places of a plan's arrays, for these arguments."""
+    """The layouts of a plan's arrays, for these arguments."""
 
     def layout(info: ArrayInfo) -> Layout:
         if info.argument is None:
@@ -84,8 +84,8 @@ def layouts(plan: Plan, arguments: Sequence[Any]) -> list[Layout]:
 
 
 def _array_in_files(x: Any) -> str | None:
-    """The key of the zarr array whose chunks a dask array is, as dask.array.from_zarr makes it.
-    None for other arrays, and where chunks are not simply slices of it."""
+    """The key of the zarr array from which dask.array.from_zarr made a dask array. None for other
+    arrays, and if chunks are not slices of the zarr array."""
     from dask.array.core import getter
 
     key = f"original-{x.name}"
@@ -100,7 +100,7 @@ def _array_in_files(x: Any) -> str | None:
 
 
 class Reader:
-    """What the blocks of a plan read of these arguments.
+    """The parts of chunks that the blocks of a plan read, for these arguments.
 
     Attributes:
         layouts: by array.
@@ -116,7 +116,8 @@ class Reader:
     def _of_pass(self, one: Pass) -> list[list[Reading]]:
         boxes = [[self._reading(*operand) for operand in block.operands] for block in one.blocks]
         users: Counter[tuple[int, Place]] = Counter()
-        most_of: Counter[tuple[int, Place]] = Counter()  # users of more than an edge
+        # How many blocks read more than an edge of a chunk.
+        most_of: Counter[tuple[int, Place]] = Counter()
         for readings in boxes:
             for array, _, parts in readings:
                 for part in parts:
@@ -128,7 +129,7 @@ class Reader:
             if part.way is Way.EDGE and users[at] > 1:
                 return Way.EDGE
             is_stored = self.layouts[array].stored is not None
-            # Beyond two, reading a chunk again costs more than keeping it.
+            # If more than two blocks read a chunk, reading it again costs more than keeping it.
             return Way.FILE if is_stored and most_of[at] <= 2 else Way.CHUNK
 
         for readings in boxes:

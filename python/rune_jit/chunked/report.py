@@ -10,7 +10,7 @@ from rune_jit.chunked.reading import Reader
 
 
 def explain(name: str, plan: Plan, reader: Reader, device: str) -> str:
-    """The passes, what their blocks compute and read, and the memory that they take."""
+    """Describes the passes, what their blocks compute and read, and the memory that they need."""
     lines = [f"{name}: {len(plan.passes)} passes, {len(plan.programs)} programs of blocks"]
     who = memory.worker()
     most = 0
@@ -49,7 +49,7 @@ def explain(name: str, plan: Plan, reader: Reader, device: str) -> str:
 
 
 def _reads(plan: Plan, one: Pass) -> list[str]:
-    """Of each array that blocks read: the largest box, and how far it exceeds the block."""
+    """For each array that blocks read: the largest box, and how far it exceeds the block."""
     largest: dict[int, Box] = {}
     for block in one.blocks:
         for array, box in block.operands:

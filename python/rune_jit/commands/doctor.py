@@ -1,4 +1,4 @@
-"""`doctor`: prints what this installation has, what it lacks, and how to get that."""
+"""`doctor`: prints what this installation has, what it lacks, and how to install it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rune_jit.pages.units import nbytes
 
 
 class _Finding(NamedTuple):
-    """Something that does not work, or is missing; `advice` is what to do."""
+    """Something that does not work or is missing. `advice` says what to do."""
 
     text: str
     advice: str
@@ -109,8 +109,8 @@ def _devices(findings: list[_Finding]) -> Iterator[str]:
 
 
 def _why_missing(device: str) -> tuple[str, _Finding | None]:
-    """Where it would be, and what to do about it on this machine. What CUDA lacks is said by
-    _core.describe_cuda()."""
+    """Why a device is missing, and what to do about it on this machine. (For CUDA,
+    _core.describe_cuda() says why.)"""
     if device == "metal":
         is_mac = platform.system() == "Darwin" and platform.machine() == "arm64"
         advice = "build from source with Xcode's command line tools: docs/metal.md"
@@ -127,7 +127,7 @@ def _why_missing(device: str) -> tuple[str, _Finding | None]:
 
 
 def _try(device: str) -> str | None:
-    """Compiles and runs something small. Returns what went wrong."""
+    """Compiles and runs a small program on a device. Returns the error, or None."""
     x = np.arange(1000, dtype=np.float32)
     try:
         result = rune_jit.jit(_small, device=device, fallback="error")(x)
@@ -176,7 +176,7 @@ def _environment(findings: list[_Finding]) -> Iterator[str]:
             )
 
 
-# What is beside: package, what it is for, how to get it.
+# Optional packages: name, purpose, how to install it.
 _BESIDE = [
     ("rich", "tables of profiles in colour", "pip install 'rune_jit[profile]'"),
     ("scipy", "functions of scipy inside of programs", "pip install scipy"),

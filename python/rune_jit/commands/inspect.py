@@ -1,5 +1,4 @@
-"""`inspect module:function --args ...`: prints what a function is compiled to for these
-arguments."""
+"""`inspect module:function --args ...`: prints the program of a function for these arguments."""
 
 from __future__ import annotations
 
@@ -175,6 +174,7 @@ def _dtype(name: str) -> np.dtype[Any] | None:
 
 
 def _random(dtype: np.dtype[Any], shape: list[int]) -> np.ndarray:
-    """Lowering reads no elements, but a function may look at them while it is traced."""
+    """A random array. (Lowering reads no elements, but a function may look at them while it is
+    traced.)"""
     numbers = np.random.default_rng(0).random(shape)
     return (numbers * 100 if dtype.kind in "iu" else numbers).astype(dtype)

@@ -20,7 +20,7 @@ exit codes: 0: all is well; 1: doctor found what does not work, or the function 
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs a command. Returns the exit code; raises SystemExit(2) for arguments that it cannot
+    """Runs a command. Returns the exit code. Raises SystemExit(2) for arguments that it cannot
     understand."""
     parser = argparse.ArgumentParser(
         prog="python -m rune_jit",

@@ -31,7 +31,7 @@ def asarray(
 
     Args:
         obj: what numpy.asarray takes, an Array, or an array of another library with `__dlpack__`.
-        dtype: of the result. Default: as numpy.asarray; but Python's floats become float32 on a
+        dtype: of the result. Default: as for numpy.asarray, but Python's floats become float32 on a
             device without float64.
         device: the device of the elements. Default: the device of `obj`, or the default device if
             `obj` has none.
@@ -43,9 +43,9 @@ def asarray(
 
     Raises:
         ValueError: if copy=False and memory cannot be shared.
-        DTypeError: if the dtype is not one of numbers, or the device lacks it.
+        DTypeError: if the dtype is not numeric, or the device lacks it.
 
-    Source: array API standard 2024.12.
+            Source: array API standard 2024.12.
 
     Examples:
         >>> import numpy as np, rune_jit
@@ -74,7 +74,7 @@ def asarray(
 
 
 def array(obj: Any, /, dtype: DTypeLike | None = None, *, device: str | None = None) -> Array:
-    """Makes an Array with memory of its own. Otherwise it does what `asarray` does.
+    """Makes an Array with memory of its own. Apart from that it is like `asarray`.
 
     Args:
         obj: what `asarray` takes.
@@ -85,9 +85,9 @@ def array(obj: Any, /, dtype: DTypeLike | None = None, *, device: str | None = N
         An Array of the same shape that shares no memory with `obj`.
 
     Raises:
-        DTypeError: if the dtype is not one of numbers, or the device lacks it.
+        DTypeError: if the dtype is not numeric, or the device lacks it.
 
-    Source: numpy.array.
+            Source: numpy.array.
 
     Examples:
         >>> import numpy as np, rune_jit
@@ -128,8 +128,8 @@ def device_put(x: Any, device: str | None = None) -> Array:
 def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Array:
     """Makes an Array of another library's array, and shares its memory if possible.
 
-    Memory of an NVIDIA card stays there: the Array's device is "cuda" or "cuda:<number>", unless
-    `device` is another one. Elements that are not in C order are copied.
+    Memory on an NVIDIA card stays there: the Array's device is "cuda" or "cuda:<number>", unless
+    `device` names another one. Elements that are not in C order are copied.
 
     Args:
         x: an array with `__dlpack__`, of NumPy, torch, JAX, CuPy or another library.
@@ -142,7 +142,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     Raises:
         ValueError: if copy=False and memory cannot be shared. (The other library may raise
             BufferError instead.)
-        BufferError: if NumPy cannot address the memory, and it is not that of an NVIDIA card.
+        BufferError: if the memory is neither NumPy's nor on an NVIDIA card.
 
     Source: array API standard 2024.12.
 
@@ -162,7 +162,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     return from_numpy(array, device)  # type: ignore[no-any-return]
 
 
-# Targets by DLPack's number of the kind of device.
+# Targets, by DLPack's number of the kind of device.
 _SHARED_DEVICES = {2: "cuda"}
 
 
@@ -175,7 +175,7 @@ def _from_device(x: Any, device: str | None, copy: bool | None) -> Array:
     """An Array that shares the memory of another library's array on a device."""
     kind, number = x.__dlpack_device__()
     here = _SHARED_DEVICES[kind] + (f":{number}" if number else "")
-    # The other library makes this device's stream wait for what computes the elements.
+    # The other library makes this device's stream wait for the computation of the elements.
     stream = _core.stream_of_device(here)
     try:
         capsule = x.__dlpack__(stream=stream, max_version=(1, 0))

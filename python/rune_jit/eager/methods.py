@@ -1,5 +1,5 @@
-"""Installs NumPy's protocols and Python's operators on Arrays. Outside of a trace an operation
-runs as a program of its own (operations.py); inside it becomes part of the trace."""
+"""Installs NumPy's protocols and Python's operators on Arrays. Outside of a trace an operation runs
+as a program of its own (operations.py). Inside of a trace it becomes part of the trace."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _astype(
     subok: bool = True,
     copy: bool = True,
 ) -> Any:
-    """numpy.ndarray.astype; the result of a cast is in C order."""
+    """numpy.ndarray.astype. The result of a cast is in C order."""
     wanted = np.dtype(dtype)
     check_casting(self.dtype, wanted, casting)
     if wanted == self.dtype:
@@ -86,13 +86,13 @@ def _setitem(self: Array, index: Any, value: Any) -> None:
 
 
 def _store(x: Array, host: np.ndarray) -> None:
-    """Gives an Array what has been written to the elements that to_host gave."""
-    if host is not x._memory:  # a copy of a device's
+    """Copies writes to the result of to_host to the Array."""
+    if host is not x._memory:  # a copy of a device's memory
         _core.write_array(x, host)
 
 
 def _flat(self: Array) -> Any:
-    """numpy.ndarray.flat: of a device's memory, that of a read-only copy."""
+    """numpy.ndarray.flat. In a device's memory, the `flat` of a read-only copy."""
     trace = current_trace()
     array: Any = self.__array__() if trace is None else trace.stand_in(self)
     return array.flat

@@ -1,8 +1,8 @@
 """NumPy's functions on rune_jit.Arrays outside of traces.
 
-Each call runs as a compiled program of one operation. This module keeps a jitted function for
-each NumPy function and its constants; `jit` keeps its programs by shapes and dtypes. NumPy
-itself computes views, on the same memory, and functions that cannot be traced."""
+Each call runs as a compiled program of one operation. This module keeps a jitted function for each
+NumPy function with its constants. `jit` keeps its programs by shapes and dtypes. NumPy itself
+computes views, which share memory, and functions that cannot be traced."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from rune_jit.errors import ConcretizationError
 from rune_jit.rules.table import VIEWS
 from rune_jit.tracing.context import current_trace
 
-# Programs of one operation that are kept.
+# The most jitted functions that are kept.
 _MOST_PROGRAMS = 4096
 
-# Whose Python numbers are arguments of the program, not constants of it.
+# Functions whose Python numbers are arguments of the program, not constants.
 _ELEMENTWISE = frozenset(
     getattr(op, f"__{name}__")
     for name in (
@@ -38,7 +38,7 @@ _ELEMENTWISE = frozenset(
     )
 )
 
-# What NumPy does from dtypes and shapes alone, or about the memory.
+# Functions that depend only on dtypes, shapes or memory layout, for NumPy.
 _WITHOUT_ELEMENTS = {
     np.result_type,
     np.can_cast,
@@ -47,20 +47,21 @@ _WITHOUT_ELEMENTS = {
     np.may_share_memory,
     np.shares_memory,
 }
-# What NumPy does without computing, where it can address the memory.
+# Functions that compute nothing, for NumPy if it can address the memory.
 _WITHOUT_PROGRAM = VIEWS | {np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.copy}
 
-# Programs found by function and types of arguments, all of which are the program's.
+# Programs by function and types of arguments, for calls whose arguments are all arguments of the
+# program.
 _of_leaves: dict[tuple[Any, ...], Callable[..., Any]] = {}
 
 
 class _Leaf:
-    """The place of a program's argument among a function's arguments."""
+    """Marks the place of a program's argument among a function's arguments."""
 
 
 def _take_apart(x: Any, leaves: list[Any], numbers: bool) -> Any:
-    """x as a hashable key, from which `_restore` makes x again; arrays in it go to `leaves`, with
-    `numbers` a number, too. Constants are told apart by their bits."""
+    """A hashable key, from which `_restore` makes x again. Appends the arrays in x to `leaves`, and
+    with `numbers` also a number. Constants with different bits have different keys."""
     kind = type(x)
     if kind is Array or kind is np.ndarray:
         leaves.append(x)
@@ -95,7 +96,8 @@ def _restore(key: Any, leaves: Iterator[Any]) -> Any:
 
 
 def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """function(*args, **kwargs), some of which are Arrays; as part of the trace, if one runs."""
+    """Calls function(*args, **kwargs) with Arrays among the arguments. If a trace is active, the
+    call becomes part of it."""
     trace = current_trace()
     if trace is not None:
 
@@ -113,7 +115,7 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
 
 
 def _call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """function(*args, **kwargs) outside of traces."""
+    """Calls function(*args, **kwargs) outside of traces."""
     types = (function, *map(type, args))
     program = None if kwargs else _of_leaves.get(types)
     leaves: list[Any] = []
@@ -160,7 +162,8 @@ def _program(
 
 
 def _on_views(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
-    """function(*args, **kwargs) by NumPy, which neither writes to the arrays nor needs copies."""
+    """Lets NumPy call function(*args, **kwargs), which does not write to the arrays and needs no
+    copies."""
     plain_args, plain_kwargs = to_numpy((tuple(args), kwargs))
     result = function(*plain_args, **plain_kwargs)
     device = next((x.device for x in args if type(x) is Array), None)

@@ -1,4 +1,4 @@
-"""Decides which results of NumPy's functions are views of Arrays in a device's memory."""
+"""Finds out which results of NumPy's functions are views of Arrays in a device's memory."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from rune_jit.tracing.storage import reshaped_view
 
 
 def note_views(function: Callable[..., Any], args: Any, kwargs: Any, result: Any) -> None:
-    """Makes the Arrays of a function's result views of those among its arguments, where NumPy's
-    arrays would be. `function` is one of VIEWS_BY_LAYOUT."""
+    """Makes the Arrays in a function's result views of the Arrays among its arguments, where NumPy
+    returns views. `function` is one of VIEWS_BY_LAYOUT."""
     both: Any = (args, kwargs)
     leaves, tree = optree.tree_flatten(both, none_is_leaf=True)
     by_layout = VIEWS_BY_LAYOUT[function]
@@ -44,7 +44,7 @@ def note_views(function: Callable[..., Any], args: Any, kwargs: Any, result: Any
 
 
 def _reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: Any = None) -> np.ndarray:
-    """numpy.reshape; raises ValueError or AttributeError if the result is a copy."""
+    """numpy.reshape. Raises ValueError or AttributeError if the result would be a copy."""
     if copy:
         raise ValueError("a copy is asked for")
     return reshaped_view(a, shape) if order == "C" else np.reshape(a, shape, order, copy=False)
@@ -55,22 +55,22 @@ def _ravel(a: Any, order: Any = "C") -> np.ndarray:
 
 
 def _diag(v: Any, k: Any = 0) -> np.ndarray:
-    """numpy.diag; raises ValueError if the result is a copy."""
+    """numpy.diag. Raises ValueError if the result would be a copy."""
     if v.ndim != 2:
         raise ValueError("it is made")
     return np.diag(v, k)
 
 
 def _einsum(subscripts: Any, *operands: Any, **options: Any) -> np.ndarray:
-    """numpy.einsum; raises ValueError if the result is a copy."""
+    """numpy.einsum. Raises ValueError if the result would be a copy."""
     one = np.zeros((1,) * operands[0].ndim)
     if len(operands) > 1 or not np.may_share_memory(one, np.einsum(subscripts, one, **options)):
         raise ValueError("it is computed")
     return np.einsum(subscripts, *operands, **options)  # type: ignore[no-any-return]
 
 
-# Functions that return views whatever the elements are, with what gives them of an array that must
-# not be touched.
+# Functions for which the layout alone decides whether they return views. Each has a function that
+# makes the view of an array without reading elements.
 VIEWS_BY_LAYOUT = {
     np.reshape: _reshape,
     np.ravel: _ravel,

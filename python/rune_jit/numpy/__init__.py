@@ -6,9 +6,11 @@
     y = xp.sin(x)  # one compiled program
 
 The functions are NumPy's, with NumPy's promotion of dtypes. Outside of `rune_jit.jit` each call
-runs a compiled program. NumPy computes on the host what has no program: complex numbers, fft,
-results whose shape depends on data. Inside `jit`, calls become part of the traced function. The
-extensions linalg and fft are included. Source: https://data-apis.org/array-api/2024.12
+runs a compiled program, or NumPy on the host if there is none (complex numbers, fft, results whose
+shape depends on data). Inside of `jit`, calls become part of the traced function. The extensions
+linalg and fft are included.
+
+Source: https://data-apis.org/array-api/2024.12
 """
 
 # mypy: disable-error-code=empty-body
@@ -67,8 +69,8 @@ _Axis = int | tuple[int, ...] | None
 _Shape = int | tuple[int, ...]
 
 
-# The functions that are NumPy's: what follows gives their parameters, positional-only where the
-# standard says so, and `install` at the end makes them.
+# The functions that are NumPy's. The definitions below give their parameters, which are
+# positional-only where the standard says so. `install` at the end replaces the functions.
 
 
 def _unary(x: Any, /) -> Array: ...

@@ -10,8 +10,8 @@ import numpy as np
 from rune_jit.arrays.array import Array
 from rune_jit.tracing.tracer import Tracer
 
-# NumPy's scalar types: unlike numpy.dtype("float64"), they do not equal None. They are equal to the
-# dtypes of arrays.
+# NumPy's scalar types. Unlike numpy.dtype("float64"), they do not equal None. They equal the dtypes
+# of arrays.
 _NAMES = (
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 bfloat16 float16 float32 float64"
     " complex64 complex128"
@@ -20,7 +20,8 @@ DTYPES = {name: np.dtype(name).type for name in _NAMES.split()}
 
 
 class FloatInfo(NamedTuple):
-    """Of a floating-point dtype, as numpy.finfo has it; of a complex one, of its parts."""
+    """The limits of a floating-point dtype, with the attributes of numpy.finfo. For a complex
+    dtype, the limits of its parts."""
 
     bits: int
     eps: float
@@ -31,7 +32,7 @@ class FloatInfo(NamedTuple):
 
 
 class IntInfo(NamedTuple):
-    """Of an integer dtype, as numpy.iinfo has it."""
+    """The limits of an integer dtype, with the attributes of numpy.iinfo."""
 
     bits: int
     max: int
@@ -44,7 +45,7 @@ def _dtype_of(x: Any) -> np.dtype[Any]:
 
 
 def finfo(type: Any, /) -> FloatInfo:
-    """Limits of a floating-point dtype, or of an array's."""
+    """The limits of a floating-point dtype, or of an array's dtype."""
     limits: Any = ml_dtypes.finfo(_dtype_of(type))  # type: ignore[no-untyped-call]
     return FloatInfo(
         limits.bits,
@@ -57,13 +58,13 @@ def finfo(type: Any, /) -> FloatInfo:
 
 
 def iinfo(type: Any, /) -> IntInfo:
-    """Limits of an integer dtype, or of an array's."""
+    """The limits of an integer dtype, or of an array's dtype."""
     limits = np.iinfo(_dtype_of(type))
     return IntInfo(limits.bits, limits.max, limits.min, limits.dtype)
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """numpy.isdtype; bfloat16 is "real floating"."""
+    """numpy.isdtype. bfloat16 is "real floating"."""
     kinds = kind if isinstance(kind, tuple) else (kind,)
     if np.dtype(dtype) != DTYPES["bfloat16"]:
         return np.isdtype(np.dtype(dtype), kind)
@@ -71,12 +72,12 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """numpy.can_cast, by dtypes alone."""
+    """numpy.can_cast. Only the dtype of an array counts."""
     return np.can_cast(_dtype_of(from_), to)
 
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
-    """numpy.result_type, of dtypes, arrays and Python numbers."""
+    """numpy.result_type, for dtypes, arrays and Python numbers."""
     return np.result_type(
         *(x.dtype if isinstance(x, (Array, Tracer)) else x for x in arrays_and_dtypes)
     )

@@ -31,13 +31,13 @@ def diff(
 
 
 def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
-    """numpy.sort; NaN comes last, first if descending."""
+    """numpy.sort. NaN comes last, or first if descending."""
     result = _finish(np.sort(x, axis=axis, stable=stable))
     return np.flip(result, axis=axis) if descending else result
 
 
 def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
-    """numpy.argsort; equal elements keep their order if stable, descending too."""
+    """numpy.argsort. With stable=True equal elements keep their order, also if descending."""
     if not descending:
         return _finish(np.argsort(x, axis=axis, stable=stable))
     backwards = np.argsort(np.flip(x, axis=axis), axis=axis, stable=stable)
@@ -51,6 +51,6 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: str | None = Non
 
 
 def unique_values(x: Any, /) -> Array:
-    """numpy.unique, in ascending order, each NaN by itself. (The standard leaves the order open,
-    and so does numpy.unique_values, but libraries take it for granted.)"""
+    """numpy.unique, in ascending order, without merging NaN. (The standard and numpy.unique_values
+    leave the order open, but libraries rely on it.)"""
     return _finish(np.unique(x, equal_nan=False))

@@ -12,7 +12,7 @@ from rune_jit.device import devices as _devices
 from rune_jit.numpy.dtypes import DTYPES
 
 _KINDS = ("bool", "signed integer", "unsigned integer", "real floating", "complex floating")
-# What NumPy makes of Python's numbers.
+# NumPy's dtypes for Python's numbers.
 _DEFAULTS = {
     "real floating": "float64",
     "complex floating": "complex128",
@@ -25,7 +25,8 @@ class Info:
     """The inspection API of the array API standard 2024.12."""
 
     def capabilities(self) -> dict[str, Any]:
-        """What depends on data is possible outside of `rune_jit.jit` only."""
+        """The capabilities. (Masks as indices and shapes that depend on data are possible only
+        outside of `rune_jit.jit`.)"""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:
@@ -41,7 +42,7 @@ class Info:
     def dtypes(
         self, *, device: str | None = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, np.dtype[Any]]:
-        """The standard's dtypes of some kinds that Arrays on a device have."""
+        """The standard's dtypes of the given kinds that Arrays on a device may have."""
         device = device or self.default_device()
         wanted = _KINDS if kind is None else kind
         return {
@@ -54,5 +55,5 @@ class Info:
 
 
 def __array_namespace_info__() -> Info:
-    """The inspection functions, as an object's methods."""
+    """The inspection functions, as methods of an object."""
     return Info()

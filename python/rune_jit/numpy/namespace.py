@@ -1,5 +1,5 @@
-"""Makes the functions of `rune_jit.numpy` from NumPy's functions of the same names, to which Arrays
-and traced arrays respond through NumPy's protocols."""
+"""Makes the functions of `rune_jit.numpy` from NumPy's functions with the same names. Arrays and
+traced arrays respond to these through NumPy's protocols."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rune_jit.tracing.tracer import Tracer
 
 
 def finish(result: Any) -> Any:
-    """A result with Arrays, or traced arrays, instead of NumPy's arrays and scalars."""
+    """A result with Arrays, or traced arrays, in place of NumPy's arrays and scalars."""
     if type(result) in (Array, Tracer):
         return result
     if current_trace() is None:
@@ -32,7 +32,7 @@ def finish(result: Any) -> Any:
 
 
 def make(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of the namespace: NumPy's `function`, on any arrays."""
+    """A function of the namespace, which calls NumPy's `function` on any arrays."""
 
     def standard(*args: Any, **kwargs: Any) -> Any:
         if not any(isinstance(x, (Array, Tracer)) for x in args):
@@ -43,8 +43,8 @@ def make(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def make_creation(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that makes an array: NumPy's, on a device, or a traced array inside a trace (which
-    is where the program runs, whatever `device` says)."""
+    """A function of the namespace that makes an array on a device by NumPy's `function`. Inside of
+    a trace it makes a traced array, which ignores `device`."""
 
     def standard(*args: Any, device: str | None = None, **kwargs: Any) -> Any:
         if current_trace() is not None:
@@ -60,8 +60,8 @@ def make_creation(name: str, function: Callable[..., Any]) -> Callable[..., Any]
 
 
 def install(names: dict[str, Any], numpy_module: Any) -> None:
-    """Replaces each public function that a module defines by NumPy's of that name, with the
-    parameters that the module gives it: those of the standard."""
+    """Replaces each public function of a module by NumPy's function with this name. It keeps the
+    parameters of the module's function, which are the standard's."""
     for name, prototype in list(names.items()):
         if getattr(prototype, "__module__", None) != names["__name__"] or name.startswith("_"):
             continue

@@ -1,4 +1,4 @@
-"""The frame that all pages share. Everything that comes from outside goes through `escape`."""
+"""The common parts of all pages. All texts from outside go through `escape`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def document(title: str, body: str) -> str:
 
 
 def in_frame(page: str) -> str:
-    """A whole page as a part of another one, such as a notebook, whose styles it does not meet."""
+    """A whole page as a part of another one, such as a notebook, without sharing its styles."""
     return (
         f'<iframe srcdoc="{escape(page)}" sandbox="allow-scripts"'
         f' style="width: 100%; height: 720px; border: 0"></iframe>'
@@ -41,7 +41,7 @@ def section(title: str, content: str, identity: str = "", note: str = "") -> str
 
 
 def cards(pairs: Iterable[tuple[str, str]]) -> str:
-    """Figures with what they mean."""
+    """A row of figures with captions."""
     items = "".join(
         f"<div><b>{escape(figure)}</b><span>{escape(meaning)}</span></div>"
         for meaning, figure in pairs
@@ -55,8 +55,8 @@ def table(
     numbers: Sequence[bool],
     bars: Sequence[float] = (),
 ) -> str:
-    """A table of texts, those of `numbers` aligned to the right. `bars`: a share for each row,
-    drawn behind its first cell."""
+    """A table of texts. Columns in `numbers` are aligned to the right. `bars`: a share for each
+    row, drawn behind its first cell."""
     head = "".join(
         f"<th{' class=number' if is_number else ''}>{escape(header)}</th>"
         for header, is_number in zip(headers, numbers, strict=True)
@@ -102,5 +102,5 @@ def zoomed(svg: str, height: int) -> str:
 
 
 def colour(number: int) -> str:
-    """The class of the colour of a kernel. There are twelve; they repeat."""
+    """The CSS class for the colour of a kernel. There are twelve colours, which repeat."""
     return f"c{number % 12}"

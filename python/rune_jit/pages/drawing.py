@@ -9,10 +9,10 @@ from typing import NamedTuple
 from rune_jit.pages.document import escape
 
 _GAP, _LAYER_GAP = 24, 46
-# Rows become no wider than this, unless the picture would become too tall.
+# The greatest width of rows, unless the picture would become too tall.
 _NARROW, _ASPECT = 1100.0, 1.5
 _LANE = 10.0  # the width of an edge that crosses a layer
-_CHARACTER, _LINE = 6.7, 15  # of a fixed font of 11 pixels
+_CHARACTER, _LINE = 6.7, 15  # sizes in a fixed-width font of 11 pixels
 
 _Point = tuple[float, float]
 
@@ -20,8 +20,8 @@ _Point = tuple[float, float]
 class Box(NamedTuple):
     title: str
     lines: list[str]
-    style: str  # classes
-    kernel: str = ""  # which kernel it is, for the pointer
+    style: str  # CSS classes
+    kernel: str = ""  # the kernel's number, for the pointer
     link: str = ""
 
     @property
@@ -53,7 +53,7 @@ def draw(boxes: list[Box], edges: list[Edge]) -> tuple[str, float]:
     rows = [sum(widths[i] for i in layer) + _GAP * (len(layer) - 1) for layer in layers]
     whole = max(rows, default=0) + 40
     places: dict[int, tuple[float, float]] = {}
-    floors: dict[int, float] = {}  # where the layer of a box ends
+    floors: dict[int, float] = {}  # the lower end of a box's layer
     y = 16.0
     for layer, width in zip(layers, rows, strict=True):
         x = (whole - width) / 2
@@ -61,7 +61,7 @@ def draw(boxes: list[Box], edges: list[Edge]) -> tuple[str, float]:
         for i in layer:
             places[i], floors[i] = (x, y), y + tall
             x += widths[i] + _GAP
-            if i >= len(boxes):  # a line passes it from top to bottom
+            if i >= len(boxes):  # a lane, which a line crosses from top to bottom
                 heights[i] = tall
         y += tall + _LAYER_GAP
     height = max(y - _LAYER_GAP, 0) + 16
@@ -91,8 +91,9 @@ def draw(boxes: list[Box], edges: list[Edge]) -> tuple[str, float]:
 
 
 def _layers(count: int, edges: list[Edge]) -> tuple[list[list[int]], list[list[int]]]:
-    """Each box below all that it follows, and ordered by where these are. And of each edge the
-    places that it passes: a lane of its own, numbered from `count` on, where it crosses a layer."""
+    """The layers of boxes, and the path of each edge. Each box is below all its predecessors, and
+    boxes of a layer are ordered by their predecessors' positions. An edge has a lane in each layer
+    that it crosses. Lanes are numbered from `count` on."""
     before: list[list[int]] = [[] for _ in range(count)]
     after: list[list[int]] = [[] for _ in range(count)]
     for edge in edges:
@@ -110,7 +111,7 @@ def _layers(count: int, edges: list[Edge]) -> tuple[list[list[int]], list[list[i
             missing[j] -= 1
             if not missing[j]:
                 ready.append(j)
-    for i in reversed(order):  # what nothing precedes stands just above what reads it
+    for i in reversed(order):  # boxes without predecessors stand just above their readers
         if not before[i] and after[i]:
             rank[i] = min(rank[j] for j in after[i]) - 1
     layers: list[list[int]] = [[] for _ in range(max(rank, default=-1) + 1)]
@@ -142,7 +143,7 @@ def _layers(count: int, edges: list[Edge]) -> tuple[list[list[int]], list[list[i
 
 
 def _wrapped(layers: list[list[int]], widths: list[float], limit: float) -> list[list[int]]:
-    """The layers, each as several rows where it is wider than the limit."""
+    """The layers, divided into several rows where they are wider than the limit."""
     found = []
     for layer in layers:
         row: list[int] = []
@@ -209,8 +210,8 @@ def _grid_line(start: _Point, end: _Point, power: int, anchor: str, label: _Poin
 
 
 def roofline(points: list[tuple[str, float, float, str]], peak: float, bandwidth: float) -> str:
-    """A device's limits, and kernels by what they do for each byte and in each ns: (name, flops per
-    byte, flops per ns, classes). `peak` is in flops per ns, `bandwidth` in bytes per ns."""
+    """A roofline plot: a device's limits, and kernels as points (name, flops per byte, flops per
+    ns, CSS classes). `peak` is in flops per ns, and `bandwidth` in bytes per ns."""
     width, height, left, bottom = 420, 210, 46, 34
     ridge = peak / bandwidth
     xs = [ridge, *(p[1] for p in points)]
@@ -232,7 +233,7 @@ def roofline(points: list[tuple[str, float, float, str]], peak: float, bandwidth
     for power in range(low_y, high_y + 1):
         _, y = place(10.0**low_x, 10.0**power)
         parts.append(_grid_line((left, y), (width - 14, y), power, "end", (left - 5, y + 4)))
-    # Where the slope enters the picture: at its left side, or at its lower one.
+    # The point where the slope enters the picture, at the left or the lower side.
     start_x = max(10.0**low_x, 10.0**low_y / bandwidth)
     corners = [(start_x, start_x * bandwidth), (ridge, peak), (10.0**high_x, peak)]
     path = " L".join("{:.1f} {:.1f}".format(*place(*corner)) for corner in corners)

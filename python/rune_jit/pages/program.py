@@ -1,4 +1,5 @@
-"""The page of a lowered program: the user's lines, the kernels that compute them, and why."""
+"""The page of a lowered program: the user's lines, the kernels that compute them, and the
+reasons."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from rune_jit.pages.source import Block, blocks
 from rune_jit.pages.units import nbytes, ns, percent
 
 _MOST_LINES = 8  # of a box in the picture
-_MANY = 30  # items, of which only the outlines are shown at first
-# Nodes that a box leaves out: they are index arithmetic, or parts of other nodes.
+_MANY = 30  # with more items, only their titles are shown at first
+# Nodes that boxes do not show, because they are index arithmetic or parts of other nodes.
 _MOVEMENT = re.compile(
     r"%\d+ = (const_scalar|vconst|expand|reshape|permute|shrink|pad|flip|contiguous)\b"
 )
@@ -27,7 +28,7 @@ class Program(NamedTuple):
 
     about: dict[str, Any]
     function: Callable[..., Any] | None  # the user's
-    inputs: list[str]  # what the inputs are to the user
+    inputs: list[str]  # the user's names of the inputs
     kernels: list[str]  # text of the Lowered IR, by launch
     graph: str
     schedule: str
@@ -94,7 +95,7 @@ def _chip(program: Program, number: int) -> str:
 
 
 def _by_line(program: Program) -> dict[str, list[int]]:
-    """The items that compute each line of the user's."""
+    """The items that compute each line of the user's source."""
     found: dict[str, list[int]] = {}
     for number, item in enumerate(program.items):
         places = [location for _, _, location in item["nodes"]] or [item["location"]]
@@ -140,7 +141,7 @@ def _picture(program: Program) -> str:
     values = about["values"]
     boxes: list[Box] = []
     edges: list[Edge] = []
-    writer: dict[int, int] = {}  # by value: the box that has made it
+    writer: dict[int, int] = {}  # by value: the box that makes it
     first_item = 0
     read = {v for item in program.items for v in item["reads"]}
     for value in sorted(read):
@@ -284,7 +285,7 @@ def _owner(program: Program, value: int) -> str:
 
 
 def _fusions(program: Program, number: int) -> str:
-    """The values that were fused into a kernel and those that were not, with the reasons."""
+    """The values that were fused into a kernel, the values that were not, and the reasons."""
     computed = {v: k for k, item in enumerate(program.items) for v, _, _ in item["nodes"]}
     item = program.items[number]
     own = {v for v, _, _ in item["nodes"]} | {*item["writes"]}
@@ -334,7 +335,7 @@ def _texts(program: Program, number: int) -> list[str]:
 
 
 def _text_of(program: Program, target: str, item: dict[str, Any]) -> str | None:
-    """The text of a kernel for a target, if its program there is told apart by its name."""
+    """The text of a kernel for a target, if its name identifies its program there."""
     texts = program.texts[target]
     assert not isinstance(texts, str)
     if target == program.about["target"] and item["program"] is not None:
@@ -345,7 +346,7 @@ def _text_of(program: Program, target: str, item: dict[str, Any]) -> str | None:
 
 
 def _other_texts(program: Program) -> str:
-    """The texts that no kernel above shows, because the program is divided in another way there."""
+    """The texts that no kernel above shows, because a target divides the program in another way."""
     parts = []
     for target, texts in program.texts.items():
         if isinstance(texts, str):

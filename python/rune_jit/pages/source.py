@@ -9,11 +9,11 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-_AROUND = 2  # lines before and after one that computes something
+_AROUND = 2  # lines that are shown before and after a line that computes something
 
 
 class Block(NamedTuple):
-    """Lines of a file that follow one another."""
+    """Consecutive lines of a file."""
 
     file: str
     first: int
@@ -21,8 +21,8 @@ class Block(NamedTuple):
 
 
 def blocks(function: Callable[..., Any] | None, places: Iterable[str]) -> list[Block]:
-    """The lines of a function, whole, and those around the places outside of it. Files that cannot
-    be read are left out."""
+    """All lines of a function, and the lines around places outside of it. Files that cannot be read
+    are left out."""
     wanted: dict[str, set[int]] = {}
     for place in places:
         name, _, number = place.rpartition(":")
@@ -72,8 +72,8 @@ def _stretches(numbers: set[int], length: int) -> list[tuple[int, int]]:
 
 
 def _path_of(name: str, home: str) -> str:
-    """The path of a file of which only the name is known: that of a module, or of a notebook's
-    cell. Of several, the one nearest to `home`."""
+    """The path of a file whose name is known: a module's file, or a notebook's cell. If there are
+    several, the one nearest to `home`."""
     if os.path.basename(home) == name:
         return home
     files = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]

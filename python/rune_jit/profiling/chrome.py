@@ -22,7 +22,7 @@ def write(profile: Profile, path: str | os.PathLike[str]) -> None:
 
 
 def events(profile: Profile) -> list[dict[str, Any]]:
-    """Times are in microseconds since the profile's begin."""
+    """The events of a profile. Times are in microseconds since the profile's begin."""
     process = os.getpid()
     threads: dict[int, int] = {}
 

@@ -11,12 +11,12 @@ from rune_jit import _core, recording
 from rune_jit.profiling.records import Interval, Kernel, Memory
 from rune_jit.recording import Compilation, Event
 
-_CALL, _PROGRAM, _STEP = range(3)  # kinds of intervals, as _core.end_profile says
+_CALL, _PROGRAM, _STEP = range(3)  # kinds of intervals, from _core.end_profile
 
 
 class Profile:
-    """What `rune_jit.profile()` returns. Its attributes and methods are there when the context has
-    ended; RuntimeError says so before.
+    """The result of `rune_jit.profile()`. Read it after the `with` block. Before, its attributes
+    and methods raise RuntimeError.
 
     Examples:
         >>> import numpy as np, rune_jit
@@ -99,7 +99,7 @@ class Profile:
 
     @property
     def compilations(self) -> list[Compilation]:
-        """The traces in order. Each has its cause and what became of it."""
+        """The traces in order. Each has its cause and its outcome."""
         return self._notes().compilations
 
     @property
@@ -134,8 +134,8 @@ class Profile:
 
     @property
     def memory(self) -> dict[str, Memory]:
-        """The bytes in use, by device. "cpu" stands for all devices on the host. It contains what
-        rune_jit allocated for results and temporaries, not NumPy's own arrays."""
+        """The bytes in use, by device. "cpu" means all devices on the host. The bytes are those of
+        results and temporaries that rune_jit allocated, not those of NumPy's own arrays."""
         return {name: Memory(**use) for name, use in self._recorded()["memory"].items()}
 
     @property
@@ -170,7 +170,7 @@ class Profile:
     @property
     def left_out(self) -> int:
         """The number of intervals, events and points of memory that were not kept, because there
-        were too many. The sums contain them."""
+        were too many. Sums include them."""
         return int(self._recorded()["left_out"]) + self._notes().left_out
 
     # Reports.

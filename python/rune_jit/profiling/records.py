@@ -8,11 +8,11 @@ import numpy as np
 
 
 class Kernel(NamedTuple):
-    """A step of a program: a kernel, or what else a program does. Of one run are `flops` and
-    `bytes`, which the compiler has counted; times are in ns."""
+    """A step of a program: a kernel, a transfer, a host call or a wait. `flops` and `bytes` are the
+    compiler's counts for one run. Times are in ns."""
 
     function: str
-    program: int  # which of the function's programs, from 1
+    program: int  # number among the function's programs, from 1
     name: str
     kind: str  # "kernel", "library", "loops", "callback", "transfer" or "wait"
     location: str  # the user's line, "file.py:12", or empty
@@ -23,11 +23,11 @@ class Kernel(NamedTuple):
     most_ns: float
     flops: float
     bytes: float
-    estimated_ns: float  # of a run, by the cost model
+    estimated_ns: float  # for one run, by the cost model
     peak_flops_per_ns: float  # of the device for this dtype
     peak_bytes_per_ns: float  # of the device for data of this size
-    by_device: bool  # the times are the device's, not what the host waited
-    is_dynamic: bool  # flops and bytes are those of the largest sizes that the program takes
+    by_device: bool  # whether the device measured the times, not the host
+    is_dynamic: bool  # whether flops and bytes are for the largest sizes of the program
 
     @property
     def mean_ns(self) -> float:
@@ -40,12 +40,12 @@ class Kernel(NamedTuple):
 
     @property
     def gbytes(self) -> float:
-        """Billions of bytes that a second moves."""
+        """Billions of bytes moved in a second."""
         return self.bytes * self.calls / self.total_ns if self.total_ns else 0.0
 
     @property
     def share_of_flops(self) -> float:
-        """The share of the most that the device can do."""
+        """The share of the device's peak arithmetic rate."""
         return self.gflops / self.peak_flops_per_ns if self.peak_flops_per_ns else 0.0
 
     @property
@@ -54,20 +54,22 @@ class Kernel(NamedTuple):
 
     @property
     def limit(self) -> str:
-        """Which limit of the device is nearer: "memory", "arithmetic", or neither is near."""
+        """The nearer limit of the device, "memory" or "arithmetic", or an empty text if neither is
+        near."""
         share = max(self.share_of_flops, self.share_of_bytes)
         if share < _FAR:
             return ""
         return "memory" if share == self.share_of_bytes else "arithmetic"
 
 
-# A share of both limits below this is far from either: starting the kernel takes the time, or its
-# accesses wait for one another.
+# If the shares of both limits are below this, neither is near: launching the kernel takes the time,
+# or its accesses wait for each other.
 _FAR = 0.4
 
 
 class Interval(NamedTuple):
-    """A call, a run of a program, or a step of it: ns since the profile's begin, and ns."""
+    """A call, a run of a program, or a step of it. It begins at some ns since the profile's begin,
+    and takes some ns."""
 
     kind: str  # "call", "program" or "step"
     name: str
@@ -78,10 +80,10 @@ class Interval(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """Bytes in use on a device. Of a device with its own memory they are counted from the
-    profile's begin."""
+    """Bytes in use on a device. For a device with its own memory, only bytes allocated since the
+    profile's begin count."""
 
     begin: int
     end: int
     peak: int
-    points: np.ndarray  # float64[n, 2]: ns since the profile's begin, bytes from then on
+    points: np.ndarray  # float64[n, 2]: (ns since the profile's begin, bytes from then on)

@@ -1,4 +1,4 @@
-"""A profile as a page: tables, the memory in use and the intervals as pictures."""
+"""A profile as a page: tables, and pictures of the memory in use and of the intervals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rune_jit.profiling.profile import Profile
 
 _WIDTH, _ROW = 1160, 18
-# Intervals that a picture shows, and points of a curve: the longest ones, and every n-th.
+# The most intervals of a picture (the longest are shown), and the most points of a curve.
 _MOST_INTERVALS = 4000
 _MOST_POINTS = 2000
 
@@ -77,7 +77,7 @@ def _cards(profile: Profile) -> str:
 
 
 def _timeline(profile: Profile) -> str:
-    """Bars by thread, and within a thread by kind, since each contains the next."""
+    """Rows of bars: for each thread a row of calls, one of programs, and one of steps."""
     shown = _intervals(profile)
     left_out = len(shown) - _MOST_INTERVALS
     shown = sorted(shown, key=lambda i: -i.ns)[:_MOST_INTERVALS]
@@ -133,7 +133,7 @@ def _intervals(profile: Profile) -> list[Interval]:
 
 def _memory(use: Memory, end_ns: float) -> str:
     points = [(0.0, float(use.begin)), *use.points.tolist()]
-    if len(points) > _MOST_POINTS:  # of each stretch its highest
+    if len(points) > _MOST_POINTS:  # keep the highest point of each section
         size = -(-len(points) // _MOST_POINTS)
         stretches = [points[i : i + size] for i in range(0, len(points), size)]
         points = [max(stretch, key=lambda point: point[1]) for stretch in stretches]

@@ -11,13 +11,13 @@ from rune_jit.profiling.records import Kernel
 if TYPE_CHECKING:
     from rune_jit.profiling.profile import Profile
 
-# Rows of a table of text; pages have all.
+# The most rows of a table of text. Pages show all rows.
 _MOST_ROWS = 20
 
 
 class Table(NamedTuple):
-    """`numbers` says which columns are aligned to the right, `spare` which go where there is little
-    room, those first that stand first."""
+    """A table of texts. `numbers`: columns that are aligned to the right. `spare`: columns that are
+    left out if there is little room, in this order."""
 
     title: str
     headers: list[str]
@@ -26,7 +26,7 @@ class Table(NamedTuple):
     spare: tuple[int, ...] = ()
 
     def within(self, width: int) -> Table:
-        """The table without as many of the spare columns as do not fit."""
+        """The table without the spare columns that do not fit."""
         table = self
         for column in self.spare:
             rows = [table.headers, *table.rows]
@@ -77,7 +77,7 @@ def kernel_row(kernel: Kernel, all_ns: float) -> list[str]:
 
 
 def _rate(rate: float, share: float) -> str:
-    """With its share of the limit, if that is known."""
+    """A rate, with its share of the limit if that is known."""
     return f"{rate:.1f} ({percent(share)})" if share else f"{rate:.1f}"
 
 
@@ -96,7 +96,7 @@ def kernel_table(profile: Profile) -> Table:
 
 
 def other_tables(profile: Profile) -> list[Table]:
-    """All but the kernels; a table without rows is left out."""
+    """All tables with rows, except that of kernels."""
     calls = [
         [name, f"{count:,}", ns(total), ns(total / count)]
         for name, (count, total) in profile.calls.items()
@@ -153,7 +153,7 @@ def other_tables(profile: Profile) -> list[Table]:
 
 
 def remarks(profile: Profile) -> list[str]:
-    """Notes that a reader of the tables must know."""
+    """Remarks that a reader of the tables must know."""
     found = []
     if any(kernel.share_of_bytes or kernel.share_of_flops for kernel in profile.kernels):
         found.append(
@@ -180,7 +180,7 @@ _ON_DEVICE = ("kernel", "library", "loops")
 
 
 def short_line(text: str) -> str:
-    """A line of the user's, or a text that ends with one, without the file's folder."""
+    """A line of the user's source, or a text that ends with one, without the file's folder."""
     before, at, line = text.rpartition(" at ")
     _, slash, name = line.rpartition("/")
     return before + at + (name if slash and ":" in name else line)
@@ -209,7 +209,7 @@ def _plain(table: Table) -> str:
 
 
 def show(profile: Profile) -> None:
-    """Prints the tables, by rich if that is installed."""
+    """Prints the tables. Uses rich if it is installed."""
     try:
         from rich import box
         from rich.console import Console
@@ -219,7 +219,7 @@ def show(profile: Profile) -> None:
         sys.stdout.write(text(profile) + "\n")
         return
     console = Console(file=sys.stdout)
-    if not (console.is_terminal or console.is_jupyter):  # a file has room
+    if not (console.is_terminal or console.is_jupyter):  # a file has no width
         sys.stdout.write(text(profile) + "\n")
         return
     console.print(Text(headline(profile), style="bold"))

@@ -1,5 +1,5 @@
-"""NumPy's functions that treat the lines along an axis, or the matrices of a stack, one by one. For
-arrays in chunks the host is called for some lines or matrices at a time."""
+"""NumPy's functions that treat each line along an axis, or each matrix of a stack, alone. For
+arrays in chunks, a host call gets some of the lines or matrices at a time."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from rune_jit.rules.host import call_on_host
 from rune_jit.rules.table import named
 from rune_jit.tracing.tracer import Tracer, contains_traced
 
-# By function, the position of the parameter `axis` among its arguments.
+# By function: the position of its parameter `axis`.
 QUANTILES: dict[Any, int] = {
     **dict.fromkeys(named(np, "percentile quantile nanpercentile nanquantile"), 2),
     **dict.fromkeys((np.median, np.nanmedian), 1),
 }
-# The same, of functions whose results keep the axis.
+# The same for functions whose results keep the axis.
 _KEEPING: dict[Any, int] = {
     **dict.fromkeys((np.sort, np.argsort), 1),
     **dict.fromkeys((np.partition, np.argpartition), 2),
@@ -30,14 +30,14 @@ _OF_STACKS = named(
 
 
 class ByRows(NamedTuple):
-    """A call on an array whose first `rows` axes are those of the results."""
+    """A call on an array whose first `rows` axes are the first axes of the results, too."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     name: str
     rows: int
-    restore: Callable[[Any], Any]  # the axes of the result as the user has asked for
+    restore: Callable[[Any], Any]  # puts the result's axes into the order that the user wants
 
     def call(self, probe: Callable[[Any], np.ndarray], may_raise: bool, are_data: bool) -> Any:
         found = call_on_host(
@@ -54,8 +54,8 @@ class ByRows(NamedTuple):
 
 
 def by_rows(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ByRows | None:
-    """The call row by row, if it can be made so: of one traced array, which is the first argument
-    and has elements, along one axis or of a stack of matrices."""
+    """The call by rows, or None. It is possible if the first argument is the only traced array, has
+    elements, and the call is along one axis or on a stack of matrices."""
     if not args or not isinstance(args[0], Tracer) or contains_traced((args[1:], kwargs)):
         return None
     x: Any = args[0]
@@ -94,8 +94,8 @@ def by_rows(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ByR
     return ByRows(called, moved, given, name, x.ndim - 1, restore)
 
 
-# Transforms of several axes. Each has the transform of one axis, that of the last axis, and whether
-# the last axis is transformed first.
+# Transforms along several axes. Each has the transform along one axis, the transform along the last
+# axis, and whether the last axis is transformed first.
 _FOURIER: dict[Any, tuple[Any, Any, bool]] = {
     np.fft.fftn: (np.fft.fft, np.fft.fft, True),
     np.fft.ifftn: (np.fft.ifft, np.fft.ifft, True),
@@ -111,8 +111,8 @@ _OF_PLANES: dict[Any, Any] = {
 
 
 def along_axes(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A Fourier transform of several axes as numpy.fft makes it, of one axis after another, or
-    None. So each needs only lines as a whole."""
+    """A Fourier transform along several axes, as a sequence of transforms along one axis each.
+    These need only whole lines. None for other functions."""
     names = ("a", "s", "axes", "norm")
     given = {"s": None, "norm": None, **dict(zip(names, args, strict=False)), **kwargs}
     if (whole := _OF_PLANES.get(function)) is not None:
@@ -132,5 +132,5 @@ def along_axes(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 def _with_quantiles_last(function: Any, *args: Any, **kwargs: Any) -> Any:
-    """numpy.quantile and its kind, whose first axis is that of the quantiles."""
+    """numpy.quantile and similar functions, with the axis of quantiles moved from first to last."""
     return np.moveaxis(function(*args, **kwargs), 0, -1)

@@ -16,8 +16,8 @@ from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, order_of, tracers_in
 
 NO_VALUE = np._NoValue
-# By the weak type of an operand, a number of that type. NumPy is called with it to find the dtype
-# of a result, or an error. None is zero, so that a ufunc of integers does not divide by zero.
+# A number for each weak type of operands. NumPy is called with it to find the dtype of a result, or
+# an error. None of them is zero, so that integers are not divided by zero.
 SAMPLES = {"bool": True, "int": 1, "float": 1.0, "complex": 1j}
 
 
@@ -31,7 +31,7 @@ def refuse_unless(condition: bool, what: str) -> None:
 
 
 def traced(x: Any) -> Tracer:
-    """numpy.asarray: an array of x's present values."""
+    """numpy.asarray, as a traced array."""
     trace = require_trace()
     return Tracer(trace, trace.array(x), scalar=False)
 
@@ -71,18 +71,18 @@ def as_axis(axis: Any) -> int | None:
 
 
 def rank(x: Any) -> int:
-    """numpy.ndim, which takes longer to ask a traced array."""
+    """numpy.ndim. (NumPy's own function takes longer for a traced array.)"""
     return len(x._shape) if type(x) is Tracer else np.ndim(x)
 
 
 def is_axis_of_scalar(a: Any, axis: Any) -> bool:
-    """Whether this is the axis that NumPy's reductions allow for arrays without any."""
+    """Whether this is an axis that NumPy's reductions allow for 0-d arrays."""
     return axis is not None and rank(a) == 0 and axis in (0, -1)
 
 
 def is_numpys_number(a: Any) -> bool:
-    """Whether a is a number of NumPy's, whose methods that move axes give numbers. Python's have no
-    such methods, so NumPy's functions make arrays of them."""
+    """Whether a is NumPy's number. Its methods that move axes return numbers. Python's numbers have
+    no such methods, so NumPy's functions make arrays of them."""
     return type(a) is Tracer and a._storage.scalar and not a._value_in(a._trace).weak
 
 
@@ -91,7 +91,7 @@ def is_float(dtype: np.dtype[Any]) -> bool:
 
 
 def is_inexact(dtype: np.dtype[Any]) -> bool:
-    """Whether this is a dtype of floats or complex numbers."""
+    """Whether a dtype has floats or complex numbers."""
     return dtype.kind in "fVc"
 
 
@@ -100,7 +100,7 @@ def as_flag(keepdims: Any) -> bool:
 
 
 def laid_out_as(result: Tracer, operands: Any) -> Tracer:
-    """A result that NumPy may lay out in memory as its operands of more than one dimension."""
+    """A result to which NumPy may give the layout of its operands with several axes."""
     if len(result._shape) > 1:
         result._storage.order_from = order_of(operands)
         result._storage.in_order_of_operands = True
@@ -118,7 +118,7 @@ _IN_C_ORDER = {
 _IN_ORDER_OF_THEIR_OWN = {np.einsum, np.apply_along_axis}
 
 
-# Functions of more than single elements, and compositions, whose results lie in the order "K".
+# Functions that are not elementwise, and compositions, whose results have the order "K".
 _IN_ORDER_OF_OPERANDS = {
     *(np.concatenate, np.vstack, np.hstack, np.pad, np.diff, np.copy),
     *(np.where, np.clip, np.round, np.around, np.nan_to_num),
@@ -126,7 +126,8 @@ _IN_ORDER_OF_OPERANDS = {
 
 
 def as_laid_out(function: Any, result: Any, operands: Any) -> Any:
-    """A function's result, whose new arrays are noted to be laid out as its operands."""
+    """A function's result. Notes for its new arrays that NumPy gives them the layout of the
+    operands."""
     made = tracers_in(result)
     if not any([len(x._shape) > 1 for x in made]) or function in _IN_C_ORDER:
         return result
@@ -142,19 +143,20 @@ def as_laid_out(function: Any, result: Any, operands: Any) -> Any:
 
 
 def call_builder(name: str, *arguments: Any, scalar: bool | None = None) -> Tracer:
-    """The builder's method of this name on the first argument; `scalar` is that of Tracer."""
+    """Calls the builder's method `name` on the first argument. `scalar` is that of Tracer."""
     trace = require_trace()
     method = getattr(trace.builder, name)
     return Tracer(trace, method(trace.operand(arguments[0]), *arguments[1:]), scalar=scalar)
 
 
 def make_view(kind: str, argument: Any, a: Any) -> Tracer:
-    """A view of a; its step checks the argument."""
+    """A view of a. Making its step checks the argument."""
     return view_in(require_trace(), Step(kind, argument), a)
 
 
 def view_in(trace: Trace, step: Step, a: Any, is_read: bool = True) -> Tracer:
-    """The same in a trace that is known. The value of one that is not read is made on demand."""
+    """The same in a given trace. Unless `is_read`, the view's value is computed when it is first
+    needed."""
     if type(a) is not Tracer or a._storage.scalar:
         return Tracer(trace, step.of(trace.builder, trace.operand(a)), scalar=False)
     if a._storage.array is not None:

@@ -1,5 +1,5 @@
-"""NumPy's ufuncs that are compositions of others. Each function here takes arrays of the dtypes of
-one of NumPy's loops, and returns the result or a tuple of results."""
+"""NumPy's ufuncs that are compositions of others. Each function here takes arrays with the dtypes
+of one of NumPy's loops. It returns the result or a tuple of results."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from rune_jit.tracing.tracer import Tracer
 
 
 def _times_quotient(x: Any, a: float, b: float) -> Any:
-    """x * (a / b) as NumPy computes it: the quotient is of the loop's dtype, which for numbers of
-    16 bits is float32."""
+    """x * (a / b) as in NumPy: the quotient has the loop's dtype, or float32 for floats of 16
+    bits."""
     dtype = np.dtype(np.float32) if x.dtype.itemsize == 2 else x.dtype
     return (x.astype(dtype, copy=False) * (dtype.type(a) / dtype.type(b))).astype(x.dtype)
 
@@ -45,7 +45,8 @@ def _heaviside(x: Any, at_zero: Any) -> Any:
 
 
 def _logaddexp(x: Any, y: Any) -> Any:
-    # exp(-|x - y|) cannot overflow. For equal infinities x - y is NaN: equal operands are apart.
+    # exp(-|x - y|) cannot overflow. For equal infinities x - y is NaN, so equal operands are
+    # treated separately.
     unequal = np.maximum(x, y) + np.log1p(np.exp(-np.abs(x - y)))
     return np.where(x == y, x + x.dtype.type(math.log(2)), unequal)
 
@@ -61,7 +62,7 @@ def _modf(x: Any) -> tuple[Any, Any]:
     return np.copysign(part, x), whole  # both with x's sign
 
 
-# Functions of the bits of numbers.
+# Functions that work on the bits of numbers.
 
 
 class _Format:
@@ -69,7 +70,7 @@ class _Format:
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self.dtype = dtype
-        self.integer = np.dtype(f"i{dtype.itemsize}")  # signed, so that the sign is its sign
+        self.integer = np.dtype(f"i{dtype.itemsize}")  # signed, so that it has the float's sign
         self.mantissa = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}[dtype.name]
         self.bias = (1 << (8 * dtype.itemsize - self.mantissa - 2)) - 1
         self.tiny = 2.0 ** (1 - self.bias)  # the least normal number
@@ -83,7 +84,8 @@ class _Format:
 
 
 def _frexp(x: Any) -> tuple[Any, Any]:
-    """Mantissa in [0.5, 1) with x's sign, and exponent; 0, infinities and NaN have exponent 0."""
+    """The mantissa, in [0.5, 1) with x's sign, and the exponent. For 0, infinities and NaN the
+    exponent is 0."""
     f = _Format(x.dtype)
     scale = f.mantissa + 1  # makes subnormal numbers normal
     is_tiny = np.abs(x) < f.tiny
@@ -98,9 +100,10 @@ def _frexp(x: Any) -> tuple[Any, Any]:
 
 def _ldexp(x: Any, exponent: Any) -> Any:
     """x * 2**exponent, rounded once."""
-    # 16-bit numbers are exact in float32 after all scalings that leave them in their own range.
+    # Floats of 16 bits are scaled in float32, which is exact as long as they stay in their own
+    # range.
     wide = x.astype(np.float32) if x.dtype.itemsize == 2 else x
-    limit = 4 * _Format(wide.dtype).bias  # beyond, every result is 0 or infinite
+    limit = 4 * _Format(wide.dtype).bias  # beyond this, every result is 0 or infinite
     bounded = np.minimum(np.maximum(exponent, -limit), limit).astype(wide.dtype)
     trace = require_trace()
     operands = [trace.operand(wide), trace.operand(bounded)]
@@ -118,7 +121,7 @@ def _nextafter(x: Any, y: Any) -> Any:
 
 
 def _spacing(x: Any) -> Any:
-    """The distance to the next number: away from zero, of float16 towards infinity."""
+    """The distance to the next number away from zero (for float16, towards infinity)."""
     f = _Format(x.dtype)
     one = f.integer.type(1)
     step = np.where(x < 0, -one, one) if f.dtype == np.float16 else one
@@ -131,7 +134,7 @@ def _spacing(x: Any) -> Any:
 
 
 def _bitwise_count(x: Any) -> Any:
-    """How many bits of |x| are set."""
+    """The number of set bits of |x|."""
     bits = 8 * x.dtype.itemsize
     x = np.abs(x).astype(f"u{x.dtype.itemsize}")
 

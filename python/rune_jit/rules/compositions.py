@@ -129,7 +129,7 @@ def _linspace(
     step = span / intervals if intervals else span.dtype.type(np.nan)
     points = at * span
     if intervals:
-        # A step that underflows is not used for any of the lines.
+        # If the step of one line underflows, NumPy uses no steps for any line.
         points = np.where(np.any(step == 0), at / intervals * span, at * step)
     points = points + start
     if endpoint and num > 1:
@@ -207,7 +207,7 @@ def _conjugated(x: Any) -> Any:
 # Places in sorted arrays.
 
 
-# With at most this many elements it is faster to compare each of them, in vectors, than to search.
+# Up to this many elements, comparing with all of them in vectors is faster than searching.
 _MOST_COUNTED = 32
 
 
@@ -228,7 +228,7 @@ def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any
         if sorter.dtype.kind not in "iu":
             raise TypeError("sorter must only contain integers")
         if len(a):
-            # NumPy raises for those that its search meets.
+            # NumPy raises only for those indices that its search meets.
             kept = np.clip(sorter, 0, len(a) - 1)
             trace = require_trace()
             trace.raise_if(trace.operand(np.any(kept != sorter)))
@@ -241,7 +241,8 @@ def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any
         before = sorts_before(a, v) if side == "left" else ~sorts_before(v, a)
         count = np.count_nonzero(before, axis=-1)
         return count[()] if scalar else count
-    # A binary search without branches: each step halves what is left, whatever the values are.
+    # A binary search without branches. Each step halves the remaining elements, whatever the values
+    # are.
     index: Any = np.int32 if len(a) < 2**30 else np.int64
     place: Any = np.zeros_like(v, dtype=index)
     step = 1 << (len(a).bit_length() - 1) if len(a) else 0
@@ -273,7 +274,7 @@ def _isin(
 ) -> Any:
     if kind not in (None, "sort", "table"):
         raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
-    refuse_unless(kind != "table", "isin with a table")  # which is an error for some numbers
+    refuse_unless(kind != "table", "isin with a table")  # an error for some numbers
     shape = np.shape(element)
     element, known = np.ravel(traced(element)), np.ravel(traced(test_elements))
     dtype = np.result_type(element, known)
@@ -316,7 +317,7 @@ def _interp(
     at = np.clip(np.searchsorted(xp, x, side="right") - 1, 0, count - 2)
     x0, x1, y0, y1 = xp[at], xp[at + 1], fp[at], fp[at + 1]
     slope = (y1 - y0) / (x1 - x0)
-    # As NumPy does: if the line through the left end gives NaN, take that through the right end.
+    # As in NumPy, if the line from the left end gives NaN, the line from the right end counts.
     result = slope * (x - x0) + y0
     other = slope * (x - x1) + y1
     other = np.where(np.isnan(other) & (y0 == y1), y0, other)

@@ -1,4 +1,4 @@
-"""NumPy's functions that count elements by value. A count is a sum that is scattered by index."""
+"""NumPy's functions that count elements by value. A count is a scatter that adds ones."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from rune_jit.tracing.tracer import Tracer, contains_traced
 
 
 def _counted(at: Any, count: int, weights: Any = None) -> Tracer:
-    """How often each of the numbers 0 .. count - 1 is among the int64 `at`, all of which are; with
-    weights, the sum of theirs as float64."""
+    """How often each of the numbers 0 .. count - 1 occurs in the int64 array `at`, whose elements
+    must be in this range. With weights, the sums of these as float64."""
     trace = require_trace()
     builder = trace.builder
     dtype = np.dtype(np.intp if weights is None else np.float64)
@@ -28,7 +28,7 @@ def _counted(at: Any, count: int, weights: Any = None) -> Tracer:
     index = trace.array(at)
     if index.ndim and 0 in index.shape:
         return Tracer(trace, target)
-    if count < 2**31:  # places that a kernel stores take half the memory
+    if count < 2**31:  # positions of int32 take half the memory
         index = builder.astype(index, np.dtype(np.int32))
     builder.assume_range(index, 0, count - 1)
     what = builder.full(list(index.shape), 1, dtype)
@@ -37,11 +37,12 @@ def _counted(at: Any, count: int, weights: Any = None) -> Tracer:
     return Tracer(trace, builder.scatter(target, [index], what, "add"))
 
 
-# Of numbers that are places themselves.
+# Functions whose elements are positions themselves.
 
 
 def _sample(x: Any) -> Any:
-    """An array of zeros as x, but with at most one element: for NumPy's errors about types."""
+    """An array of zeros with x's dtype and at most one element, to get NumPy's errors about
+    types."""
     if x is None:
         return None
     x = traced(x)
@@ -67,7 +68,7 @@ def _bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
 
 
 def _length_of_counts(x: Any, least: int) -> int:
-    """The length of numpy.bincount(x, minlength=least), as it is at the call that is traced."""
+    """The length of numpy.bincount(x, minlength=least) at this call."""
     trace = require_trace()
     if trace.is_in_loop and least and trace.may_guess:
         inside: Any = np.all((x >= 0) & (x < least))
@@ -87,13 +88,13 @@ class _Bins(NamedTuple):
     """Bins of equal widths."""
 
     edges: Any
-    first: Any  # edge, before it was rounded to the dtype of `edges`
+    first: Any  # the first edge, not rounded to the dtype of `edges`
     width: Any  # of all bins together
-    within: Any  # which elements are in one of them; True: all
+    within: Any  # which elements are in a bin; True: all
 
 
 def _width(first: Any, last: Any) -> Any:
-    """last - first >= 0, for which a signed dtype may be too small."""
+    """last - first >= 0, which may exceed a signed dtype."""
     dtype = np.result_type(first, last)
     if dtype.kind != "i":
         return np.subtract(last, first, dtype=dtype)
@@ -133,8 +134,9 @@ def _bins_of_data(a: Any, bins: Any) -> _Bins:
 
 
 def _places_in(bins: _Bins, a: Any, count: int) -> Any:
-    """The bin of each element that is in one. This is NumPy's own algorithm: what rounding may put
-    into a neighbouring bin is put right by comparisons with the edges."""
+    """The bin of each element that is in a bin. This is NumPy's algorithm: it computes the bin by a
+    division, and corrects it by comparisons with the edges, because rounding may give a
+    neighbouring bin."""
     a = a.astype(bins.edges.dtype, copy=False)
     scaled = np.subtract(a, bins.first, dtype=a.dtype) / bins.width * count
     place = np.clip(np.where(bins.within, scaled, 0).astype(np.intp), 0, count - 1)
@@ -146,8 +148,8 @@ def _places_in(bins: _Bins, a: Any, count: int) -> Any:
 
 
 def _places_between(edges: Any, a: Any) -> tuple[Any, Any]:
-    """For each element the last edge that is not above it, and whether there is one and another
-    behind. NaN is above all else."""
+    """For each element, the number of the last edge that is not above it, and whether the element
+    is in a bin. NaN is above all other numbers."""
     count, dtype = len(edges) - 1, np.result_type(edges, a)
     edges, a = edges.astype(dtype), a.astype(dtype)
     at = np.searchsorted(edges[:-1], a, side="right") - 1
@@ -192,7 +194,7 @@ def _histogram(
         place, within = _places_between(edges, a)
     if within is True:
         counts = _counted(place, count, weights)
-    else:  # one more for the others
+    else:  # one more for elements outside of all bins
         counts = _counted(np.where(within, place, count), count + 1, weights)[:-1]
     if weights is not None:
         counts = counts.astype(weights.dtype)

@@ -1,4 +1,4 @@
-"""NumPy's functions of dtypes, and those that make arrays like another one."""
+"""NumPy's functions on dtypes, and functions that make arrays like another array."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _ones_like(a: Any, *args: Any, **kwargs: Any) -> Tracer:
 @implements(np.copy)
 def _copy(a: Any, order: str = "K", subok: bool = False) -> Tracer:
     made: Tracer = a.copy(order)
-    return traced(made) if made._storage.scalar else made  # an array, also of a number
+    return traced(made) if made._storage.scalar else made  # an array, also for a number
 
 
 @implements(np.astype)
@@ -67,14 +67,14 @@ def _result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
 
 
 def _stand_in(x: Any) -> Any:
-    """An array of x's shape and dtype that takes no memory."""
+    """An array with x's shape and dtype that takes no memory."""
     if isinstance(x, (list, tuple)):
         return type(x)(map(_stand_in, x))
     return np.broadcast_to(np.ones((), x.dtype), x.shape) if isinstance(x, Tracer) else x
 
 
 def _of_types(function: Any) -> Callable[..., Any]:
-    """The traced form of a function that looks at shapes and dtypes only."""
+    """The rule of a function that depends only on shapes and dtypes."""
 
     def handler(*args: Any, **kwargs: Any) -> Any:
         return run_known(function, tuple(map(_stand_in, args)), kwargs)

@@ -1,4 +1,4 @@
-"""NumPy's functions of each element that are not ufuncs, on traced arrays."""
+"""NumPy's elementwise functions that are not ufuncs, on traced arrays."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _where(condition: Any, x: Any = NO_VALUE, y: Any = NO_VALUE) -> Tracer:
         )
     for number, other in ((x, y), (y, x)):
         if type(number) is int and isinstance(other, Tracer) and other.dtype.kind in "iu":
-            # Before NumPy 2.5 numbers that are out of bounds wrap, since then they are refused.
+            # Numbers that are out of bounds wrap before NumPy 2.5. Later versions refuse them.
             np.where([], number, np.zeros(0, other.dtype))
     trace = require_trace()
     operands = [trace.operand(v) for v in (condition, x, y)]
@@ -63,7 +63,7 @@ def _clip(
     if dtype is not None:
         value = trace.builder.astype(value, dtype)
     if np.dtype(value.dtype).kind in "iu":
-        # Python ints beyond the dtype bound nothing.
+        # Python ints beyond the dtype's range have no effect.
         limits = np.iinfo(value.dtype)
         if type(low) is int and low <= limits.min:
             low = None
@@ -82,13 +82,14 @@ def _round(a: Any, decimals: Any = 0) -> Any:
     if not is_float(a.dtype):
         refuse_unless(a.dtype != bool, "round of bool")
         if decimals >= 0:
-            return a.copy() if a.ndim else a[()]  # of a 0-d array, a number
+            return a.copy() if a.ndim else a[()]  # a number for a 0-d array
         return (np.rint(a / 10.0**-decimals) * 10.0**-decimals).astype(a.dtype)
     if decimals == 0:
         return np.rint(a)
     scale = 10.0 ** abs(decimals)
     there, back = (np.multiply, np.divide) if decimals > 0 else (np.divide, np.multiply)
-    # bfloat16 and a Python float are float64, but NumPy rounds each step to the array's dtype.
+    # bfloat16 with a Python float would give float64, but NumPy rounds each step to the array's
+    # dtype.
     return back(np.rint(there(a, scale).astype(a.dtype)), scale).astype(a.dtype)
 
 
@@ -103,7 +104,7 @@ def _real(val: Any) -> Any:
 
 
 def _part(name: str, x: Any) -> Tracer:
-    """A part of complex numbers: of an array, a view."""
+    """The real or imaginary part of complex numbers. For an array it is a view."""
     is_scalar = isinstance(x, Tracer) and x._storage.scalar
     return call_builder(name, x, scalar=True) if is_scalar else make_view(name, None, x)
 

@@ -1,8 +1,8 @@
 """erf and erfc of float arrays, as NumPy's operations.
 
 Source: fdlibm's s_erf.c (Sun Microsystems, 1993, freely granted). It has rational functions for
-parts of the axis; beyond 1.25 erfc(x) is exp(-x² - 0.5625 + R / S) / x, of 1 / x². Errors are below
-2 units in the last place for erf, 5 for erfc."""
+    parts of the axis. Above 1.25, erfc(x) = exp(-x² - 0.5625 + R / S) / x, where R and S are
+    polynomials in 1 / x². Errors are below 2 units in the last place for erf, and 5 for erfc."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rune_jit.rules.coercions import call_builder
 # Numerator and denominator, from the constant term on.
 _Rational = tuple[tuple[float, ...], tuple[float, ...]]
 
-_NEAR: _Rational = (  # (erf(x) - x) / x, of x², for |x| < 0.84375
+_NEAR: _Rational = (  # (erf(x) - x) / x in x², for |x| < 0.84375
     (
         *(1.28379167095512558561e-01, -3.25042107247001499370e-01, -2.84817495755985104766e-02),
         *(-5.77027029648944159157e-03, -2.37630166566501626084e-05),
@@ -26,7 +26,7 @@ _NEAR: _Rational = (  # (erf(x) - x) / x, of x², for |x| < 0.84375
     ),
 )
 _AT_ONE = 8.45062911510467529297e-01  # about erf(1)
-_MIDDLE: _Rational = (  # erf(x) - _AT_ONE, of |x| - 1, for |x| < 1.25
+_MIDDLE: _Rational = (  # erf(x) - _AT_ONE in |x| - 1, for |x| < 1.25
     (
         *(-2.36211856075265944077e-03, 4.14856118683748331666e-01, -3.72207876035701323847e-01),
         *(3.18346619901161753674e-01, -1.10894694282396677476e-01, 3.54783043256182359371e-02),
@@ -37,7 +37,7 @@ _MIDDLE: _Rational = (  # erf(x) - _AT_ONE, of |x| - 1, for |x| < 1.25
         *(1.26171219808761642112e-01, 1.36370839120290507362e-02, 1.19844998467991074170e-02),
     ),
 )
-_FAR: _Rational = (  # R / S, of 1 / x², for |x| < 1 / 0.35
+_FAR: _Rational = (  # R / S in 1 / x², for |x| < 1 / 0.35
     (
         *(-9.86494403484714822705e-03, -6.93858572707181764372e-01, -1.05586262253232909814e01),
         *(-6.23753324503260060396e01, -1.62396669462573470355e02, -1.84605092906711035994e02),
@@ -49,7 +49,7 @@ _FAR: _Rational = (  # R / S, of 1 / x², for |x| < 1 / 0.35
         *(6.57024977031928170135e00, -6.04244152148580987438e-02),
     ),
 )
-_FARTHEST: _Rational = (  # the same beyond
+_FARTHEST: _Rational = (  # the same for larger |x|
     (
         *(-9.86494292470009928597e-03, -7.99283237680523006574e-01, -1.77579549177547519889e01),
         *(-1.60636384855821916062e02, -6.37566443368389627722e02, -1.02509513161107724954e03),
@@ -74,7 +74,7 @@ def _quotient(rational: _Rational, x: Any) -> Any:
 
 
 def _tail(x: Any) -> Any:
-    """erfc(x) of x >= 1.25."""
+    """erfc(x) for x >= 1.25."""
     square = 1 / (x * x)
     exponent = np.where(x < 1 / 0.35, _quotient(_FAR, square), _quotient(_FARTHEST, square))
     # exp(-x²) without the error of x²: the upper half of x's digits has an exact square.
@@ -86,7 +86,7 @@ def _tail(x: Any) -> Any:
 
 
 def _parts(x: Any) -> tuple[Any, Any, Any, Any]:
-    """|x|, and erf of it by the formulas of the three parts: erf, erf - _AT_ONE, and 1 - erf."""
+    """|x|, and three formulas for parts of the axis: erf(|x|), erf(|x|) - _AT_ONE, 1 - erf(|x|)."""
     size = np.abs(x)
     bounded = np.minimum(size, x.dtype.type(30))
     near = size + size * _quotient(_NEAR, bounded * bounded)
@@ -107,7 +107,7 @@ def erfc(x: Any) -> Any:
     if x.dtype.itemsize == 2:
         return erfc(x.astype(np.float32)).astype(x.dtype)
     size, near, middle, rest = _parts(x)
-    # Of x in [0.25, 0.84375) the sum begins with the difference to a half, which is exact.
+    # For x in [0.25, 0.84375), the sum begins with x - 0.5, which is exact.
     half = x.dtype.type(0.5)
     below = np.where(size < 0.25, 1 - near, half - (near - half))
     middle = x.dtype.type(1 - _AT_ONE) - middle

@@ -1,5 +1,5 @@
-"""np.unravel_index of one number in the body of a loop, such as the place of the least element of a
-table. A call on the host would keep the loop from being one of the program."""
+"""np.unravel_index of one number in the body of a loop, for example of an argmin. With a call on
+the host, the loop could not be a loop of the program."""
 
 from __future__ import annotations
 

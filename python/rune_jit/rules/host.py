@@ -1,5 +1,5 @@
-"""Calls on the host. The compiled program makes them when it runs. A trace that knows values makes
-them at once. on_host.py has the functions."""
+"""Calls on the host. The compiled program makes them when it runs. A trace in segments makes them
+at once. on_host.py has the functions."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced
 
-# While tracing, NumPy is called to find the shapes and dtypes of results. The functions below make
-# the arrays that stand for array arguments then. Shapes and dtypes must not depend on their values,
-# and the function must accept these.
+# While tracing, NumPy is called to find the shapes and dtypes of results. The functions below
+# (probes) make the arrays for these calls. NumPy's function must accept them, and shapes and dtypes
+# must not depend on their values.
 
 
 def zeros(value: Any) -> np.ndarray:
-    """Positions that every array has, weights ..., and masks that leave nothing out."""
+    """Zeros: positions that every array has. Masks are all True."""
     return np.full(value.shape, value.dtype == bool, value.dtype)
 
 
@@ -41,7 +41,7 @@ def ones(value: Any) -> np.ndarray:
 
 
 def various(value: Any) -> np.ndarray:
-    """As zeros, with other values: whether shapes depend on them."""
+    """Like `zeros`, with other values, to find out whether shapes depend on values."""
     numbers = np.arange(1, math.prod(value.shape) + 1)
     if value.dtype == bool:
         numbers = numbers % 2
@@ -53,22 +53,22 @@ def minus_ones(value: Any) -> np.ndarray:
 
 
 def eye(value: Any) -> np.ndarray:
-    """Identity matrices: they can be inverted and decomposed."""
+    """Identity matrices, which can be inverted and decomposed."""
     if value.ndim < 2:
         return ones(value)
     return np.broadcast_to(np.eye(*value.shape[-2:], dtype=value.dtype), value.shape)
 
 
-# They are tried in this order. The first that the function accepts decides.
+# The probes are tried in this order. The first that the function accepts decides.
 _PROBES = (zeros, ones, eye, various)
 
 
-# Arrays in chunks that a function takes as a whole have at most this many bytes together.
+# The most bytes of arrays in chunks that one host call gets as a whole.
 _MOST_AT_ONCE = 1 << 28
 
 
 class _Type(NamedTuple):
-    """The parts of a probe."""
+    """The dtype and shape of a probe."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -79,7 +79,7 @@ class _Type(NamedTuple):
 
 
 class _Operand(NamedTuple):
-    """A traced argument: its position among the leaves, and how NumPy is to see it."""
+    """A traced argument: its position among the leaves, and the kind of object that NumPy gets."""
 
     position: int
     weak: bool  # a Python number
@@ -103,20 +103,25 @@ def call_on_host(
     rows: int = 0,
     side_by_side: bool = False,
 ) -> Any:
-    """function(*args, **kwargs), where arrays among the arguments are traced: a host callback.
+    """Makes function(*args, **kwargs) a host call of the program, if arrays among the arguments are
+    traced.
 
-    A call while tracing finds the shapes and dtypes of the results, with `probe` in the place of
-    each traced array; they must not depend on values (`others` are further values to find out by).
-    Raises what such calls raise, if all raise the same; otherwise UnsupportedOpError if none gives
-    a result, and for a result of a dtype that cannot be traced or depends on values;
-    DataDependentShapeError if other values give other shapes; ValuesNeeded for ints among the
-    arguments of the traced function, which may be axes and sizes unless `ints_are_data`. With
-    `rows` one array is traced, and the function treats the points of its first axes one by one,
-    which are the first axes of each result, too: it is asked about one row. When the program runs,
-    exceptions of the function end the run and reach the caller; if there may be some, it is called
-    even if nobody uses its results. `side_by_side`: it releases the GIL while it computes and has
-    no effects, so that calls may run at the same time.
-    """
+    A call while tracing finds the shapes and dtypes of the results. It gets an array made by
+    `probe` in place of each traced array. Shapes and dtypes must not depend on values, which calls
+    with `others` check.
+
+    When the program runs, exceptions of the function end the run and reach the caller. If it may
+    raise, it is called even if nobody uses its results.
+
+    `rows`: the first axes of the only traced array are the first axes of each result, too, and the
+    function treats their points one by one. The probe then has one row. `ints_are_data`: traced
+    ints of the arguments are not axes or sizes. `side_by_side`: the function releases the GIL while
+    it computes and has no effects, so that several calls may run at the same time.
+
+    Raises what all calls with probes raise, if it is the same; otherwise UnsupportedOpError if no
+    call gives a result, or a result has a dtype that cannot be traced or depends on values;
+    DataDependentShapeError if shapes depend on values; ValuesNeeded for ints among the arguments of
+    the traced function, unless `ints_are_data`."""
     trace = require_trace()
     if isinstance(trace, SegmentedTrace):
         return run_now(trace, function, args, kwargs)
@@ -131,9 +136,9 @@ def call_on_host(
         value = _traced_value(trace, leaf)
         if value is None:
             _refuse_other_arrays(name, leaf)
-            known = plain(leaf)  # as it is here: the function may write to it afterwards
+            known = plain(leaf)  # its present elements; the function may write to it later
             leaves[position] = known.copy("K") if isinstance(known, np.ndarray) else known
-        elif 0 in value.shape:  # has no elements to hand over
+        elif 0 in value.shape:  # it has no elements
             leaves[position] = np.empty(value.shape, value.dtype)
         else:
             traced = isinstance(leaf, Tracer)
@@ -157,7 +162,7 @@ def call_on_host(
         args, kwargs = optree.tree_unflatten(treedef, filled)
         found = optree.tree_leaves(function(*args, **kwargs))
         wanted = types
-        if rows:  # of some of which it has been called
+        if rows:  # the probe had one row only
             wanted = [(dtype, (*arrays[0].shape[:rows], *shape[rows:])) for dtype, shape in types]
         if _types(found) != wanted:
             raise ResultsChangedError(f"{name}: gave {_types(found)}, not {wanted}")
@@ -218,7 +223,7 @@ def call_on_host(
 
 
 def _refuse_large(name: str, values: Sequence[Any], rows: int) -> None:
-    """Raises UnsupportedOpError if a call takes more of arrays in chunks than a task may hold."""
+    """Raises UnsupportedOpError if a call needs more of arrays in chunks than a task may hold."""
     size = sum(math.prod(x.shape[rows:]) * x.dtype.itemsize for x in values)
     if size > _MOST_AT_ONCE:
         shapes = ", ".join(f"{x.dtype}{list(x.shape[rows:])}" for x in values)
@@ -230,14 +235,15 @@ def _refuse_large(name: str, values: Sequence[Any], rows: int) -> None:
 
 
 def _refuse_other_arrays(name: str, x: Any) -> None:
-    """Raises UnsupportedOpError for a masked array, a pandas.Series and their kind."""
+    """Raises UnsupportedOpError for subclasses and similar classes: masked arrays,
+    pandas.Series."""
     is_plain = type(x) is np.ndarray or issubclass(type(x), (Tracer, np.generic, _core.ArrayBase))
     if hasattr(type(x), "__array__") and not is_plain:
         raise UnsupportedOpError(f"{name}: cannot trace a {type(x).__name__}")
 
 
-# In traces that know values, NumPy computes with lists of more traced arrays than this. A list that
-# grows would otherwise make a program for each of its lengths.
+# In segments, NumPy computes with lists of more traced arrays than this. Otherwise a growing list
+# would need a program for each of its lengths.
 MOST_PARTS = 8
 
 
@@ -248,8 +254,8 @@ def run_now(
     kwargs: Any,
     depends_on_data: bool = False,
 ) -> Any:
-    """NumPy's result of a call, for the values that traced arrays have now. `depends_on_data`: so
-    do the shapes of the result's arrays."""
+    """Calls NumPy's function on the present values of traced arrays, in segments.
+    `depends_on_data`: whether the shapes of the results depend on data."""
     both: Any = (tuple(args), kwargs)
     leaves: list[Any]
     leaves, tree = optree.tree_flatten(both, none_is_leaf=True)
@@ -275,7 +281,7 @@ def run_now(
     arrays = [(x, y) for x, y in zip(leaves, inputs, strict=True) if isinstance(y, np.ndarray)]
     shared = [x for x, given in arrays if _is_viewed_by(result, given)]
     views = [x for x in shared if isinstance(x, Tracer) and not x._storage.is_exposed]
-    if views:  # of memory that is the trace's own
+    if views:  # views of the trace's own memory
         for x in views:
             trace.expose(x)
         args, kwargs = optree.tree_unflatten(tree, leaves)
@@ -295,7 +301,7 @@ def run_now(
 
 
 def _is_viewed_by(result: Any, array: np.ndarray) -> bool:
-    """Whether `result` is or holds another array in the memory of this one."""
+    """Whether `result` is, or holds, another array in the memory of `array`."""
     return any(
         isinstance(x, np.ndarray) and x is not array and np.may_share_memory(x, array)
         for x in optree.tree_leaves(result)
@@ -305,16 +311,16 @@ def _is_viewed_by(result: Any, array: np.ndarray) -> bool:
 def or_numpy(
     rule: Callable[..., Any], numpy: Callable[..., tuple[Any, Any, Any]]
 ) -> Callable[..., Any]:
-    """The rule, or NumPy's function where the rule raises an exception in a trace that knows
-    values: NumPy then raises its own, or gives the result. `numpy` gives that function, its
-    arguments and its keywords for the rule's arguments."""
+    """A function that calls the rule. If the rule raises an exception in segments, it calls NumPy's
+    function instead, which raises NumPy's exception or gives the result. `numpy` returns that
+    function, its arguments and its keywords for the rule's arguments."""
 
     def otherwise(trace: SegmentedTrace, error: Exception, args: Any, kwargs: Any) -> Any:
         if error is trace.error or isinstance(error, InternalError):
             try:
                 raise error
             finally:
-                del error  # whose traceback refers to this frame
+                del error  # its traceback refers to this frame
         return _run_instead(trace, error, *numpy(*args, **kwargs))
 
     return _core.or_numpy(rule, otherwise)  # type: ignore[no-any-return]
@@ -323,19 +329,19 @@ def or_numpy(
 def _run_instead(
     trace: SegmentedTrace, error: Exception, function: Callable[..., Any], args: Any, kwargs: Any
 ) -> Any:
-    """NumPy's result, where a rule has raised the error."""
+    """NumPy's result of a call whose rule has raised the error."""
     depends_on_data = isinstance(error, DataDependentShapeError)
     args, kwargs = (_settled(x) for x in (args, kwargs))
     return run_now(trace, function, args, kwargs, depends_on_data)
 
 
 def given(function: Callable[..., Any]) -> Callable[..., tuple[Any, Any, Any]]:
-    """What or_numpy takes for a function that has the rule's own arguments."""
+    """The argument `numpy` of or_numpy, for a function with the rule's arguments."""
     return lambda *args, **kwargs: (function, args, kwargs)
 
 
 def _settled(x: Any) -> Any:
-    """x with arrays in the place of selections by masks."""
+    """x with arrays in place of selections by masks."""
 
     def settle(leaf: Any) -> Any:
         return leaf.settled() if hasattr(type(leaf), "settled") else leaf
@@ -348,8 +354,8 @@ def _answers(
     probe: Callable[[Any], np.ndarray],
     others: Sequence[Callable[[Any], np.ndarray]],
 ) -> tuple[list[Any], list[Exception]]:
-    """The function's results for this probe or, where it does not suit the function, another, and
-    for the others that suit it; and what the function raised."""
+    """The function's results for `probe` and `others`, if it accepts them, or for another probe if
+    it accepts none of these. Also the exceptions that it raised."""
     answers: list[Any] = []
     errors: list[Exception] = []
     for candidate in (probe, *others, *(p for p in _PROBES if p not in (probe, *others))):
@@ -368,8 +374,9 @@ def _types(results: Sequence[Any]) -> list[tuple[np.dtype[Any], tuple[int, ...]]
 
 
 def require_known(x: Any, name: str, hint: str | None = None) -> None:
-    """Raises DataDependentShapeError if x, which decides the shape of the result of the function
-    `name`, holds traced values; ValuesNeeded if these are numbers among the arguments."""
+    """Checks that x, which decides the shape of a result of the function `name`, holds no traced
+    values. Raises ValuesNeeded if they are numbers among the arguments, and DataDependentShapeError
+    otherwise."""
     if not contains_traced(x):
         return
     trace = require_trace()
@@ -384,7 +391,7 @@ def require_known(x: Any, name: str, hint: str | None = None) -> None:
 
 
 def _traced_value(trace: Trace, leaf: Any) -> Any:
-    """The value of an array that the program must read when it runs; None for what is known."""
+    """The value of a leaf that the program must read when it runs. None if the leaf is known."""
     if isinstance(leaf, Tracer):
         return trace.array(leaf) if leaf._storage.array is None else None
     if isinstance(leaf, np.ndarray) and leaf.ndim:

@@ -1,4 +1,4 @@
-"""Arrays whose values are known while tracing. NumPy itself computes with them."""
+"""Arrays whose elements are known while tracing. NumPy itself computes with them."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def _has_parts(x: Any) -> bool:
 
 
 def plain(x: Any) -> Any:
-    """x with the arrays of known tracers instead of them."""
-    if type(x) is Tracer:  # trees take ten times as long as what is asked for most
+    """x with NumPy's arrays in place of known tracers."""
+    if type(x) is Tracer:  # the most frequent case; trees take ten times as long
         return x._array()
     if not _has_parts(x) or (type(x) is tuple and not any(map(_has_parts, x))):
         return x
@@ -41,8 +41,8 @@ def plain(x: Any) -> Any:
 
 
 def known(array: np.ndarray, fill: Any = None) -> Any:
-    """A tracer of an array made while tracing; the array itself if it has a dtype that cannot be
-    traced, or the trace has given up."""
+    """A tracer for an array that was made while tracing. Returns the array itself if its dtype
+    cannot be traced or the trace has given up."""
     if current_trace() is None or type(array) is not np.ndarray:
         return array
     trace = require_trace()
@@ -54,20 +54,20 @@ def known(array: np.ndarray, fill: Any = None) -> Any:
     return Tracer.known(trace, array, fill)
 
 
-# How many elements an array has at least whose operations take longer than tracing them.
+# Operations on arrays of so many elements take longer than tracing them.
 WORTH_TRACING = 200_000
 
 
 def of_data(trace: SegmentedTrace, array: Any) -> Any:
-    """An array whose shape depends on data, in a trace that knows values: NumPy computes of it what
-    can be computed of such arrays alone, unless it is large."""
+    """An array whose shape depends on data, in segments. Unless it is large, NumPy computes the
+    operations that use only such arrays."""
     is_large = type(array) is np.ndarray and array.size >= WORTH_TRACING
     return trace.result(array) if is_large else known(array)
 
 
 def numbers_as(x: Tracer, dtype: np.dtype[Any]) -> Any:
-    """What a class of NumPy's scalars makes of x: a scalar, or an array if x has dimensions, which
-    is x itself if it has this dtype."""
+    """dtype.type(x): a scalar, or an array if x has axes. If x is an array with this dtype, it is x
+    itself."""
     if x.ndim and x.dtype == dtype:
         return x
     array = x._array()
@@ -86,14 +86,14 @@ def _is_container(x: Any) -> bool:
 
 
 def run_known(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """NumPy's own result, of arguments whose values are all known."""
+    """Calls NumPy's function on arguments whose elements are all known."""
     trace = current_trace()
     if trace is not None and trace.gave_up and not tracers_in((args, kwargs)):
         return function(*args, **kwargs)
     if type(function) is np.ufunc and not kwargs and len(args) == function.nin:
         operands = [x._array() if type(x) is Tracer else x for x in args]
         if function.nout == 1 and not any(map(_is_container, operands)):
-            return known(function(*operands))  # in memory of its own
+            return known(function(*operands))  # the result has its own memory
     given: dict[int, tuple[Tracer, Any]] = {}  # by id of the tracer, with its array
 
     def array(x: Any) -> Any:
@@ -123,7 +123,7 @@ def run_known(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     return result
 
 
-# Names of functions that write to their first argument; the last ones are of the module operator.
+# Names of functions that write to their first argument. The last ones are from the module operator.
 WRITERS = (
     *("copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis", "at", "setitem"),
     "_put_flat",

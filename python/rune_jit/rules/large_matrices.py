@@ -1,5 +1,5 @@
-"""Linear algebra of large matrices on the host by SciPy's LAPACK, where SciPy is installed and
-NumPy takes most of its time for other things than LAPACK."""
+"""Linear algebra of large matrices on the host by SciPy's LAPACK, if SciPy is installed. It is used
+where NumPy spends much of its time outside of LAPACK."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
-# Of fewer rows, a call takes less than a millisecond: importing scipy.linalg takes more.
+# The fewest rows. Calls for smaller matrices take less than a millisecond, and importing
+# scipy.linalg takes longer.
 _LEAST_ROWS = 512
 
 
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     """np.linalg.cholesky(a, upper=upper).
 
-    NumPy copies the matrix to and from LAPACK's order, element by element, for as long as LAPACK
-    factorizes. SciPy's LAPACK is handed the transpose of a matrix in C order, which lies as LAPACK
-    wants it. It refuses the same matrices, and its results agree with NumPy's up to rounding.
+    NumPy copies the matrix to and from LAPACK's order, element by element, which takes as long as
+    the factorization. SciPy's LAPACK gets the transpose of a matrix in C order, which already has
+    LAPACK's order. It refuses the same matrices, and its results agree with NumPy's up to rounding.
     """
     is_large = type(a) is np.ndarray and a.ndim == 2 and a.shape[0] == a.shape[1] >= _LEAST_ROWS
     has_lapack = is_large and a.dtype in (np.float32, np.float64)

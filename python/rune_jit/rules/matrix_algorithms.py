@@ -1,4 +1,4 @@
-"""Linear algebra written in NumPy: traces go through these functions as through the user's."""
+"""Linear algebra written in NumPy. These functions are traced like functions of the user."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 
 def solution(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """X of A @ X = B by Gauss-Jordan elimination with partial pivoting (Golub and Van Loan, Matrix
-    Computations, 3.4 and exercises)."""
+    """Solves A @ X = B by Gauss-Jordan elimination with partial pivoting (Golub and Van Loan,
+    Matrix Computations, 3.4 and exercises)."""
     n = len(a)
     both = np.concatenate([a, b], axis=1)
     for k in range(n):
@@ -27,12 +27,12 @@ def solution(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def inverse(a: np.ndarray) -> np.ndarray:
-    """The X of A @ X = 1."""
+    """The inverse matrix of A."""
     return solution(a, np.eye(len(a), dtype=a.dtype))
 
 
 def determinant(a: np.ndarray) -> Any:
-    """The product of what sign_and_pivots returns."""
+    """The determinant: the product of the results of sign_and_pivots."""
     sign, pivots = sign_and_pivots(a)
     return sign * np.prod(pivots)
 
@@ -44,8 +44,8 @@ def sign_and_logarithm(a: np.ndarray) -> tuple[Any, Any]:
 
 
 def sign_and_pivots(a: np.ndarray) -> tuple[Any, np.ndarray]:
-    """By Gaussian elimination with partial pivoting: 1 or -1 for an even or odd number of exchanges
-    of rows, and the pivots. A pivot of 0 stays the only one of its column."""
+    """The pivots of Gaussian elimination with partial pivoting, and 1 or -1 for an even or odd
+    number of exchanges of rows. If a pivot is 0, its column is left as it is."""
     n = len(a)
     a = a.copy()
     pivots = np.zeros(n, a.dtype)
@@ -62,8 +62,8 @@ def sign_and_pivots(a: np.ndarray) -> tuple[Any, np.ndarray]:
 
 
 def cholesky_factor(a: np.ndarray) -> np.ndarray:
-    """The lower triangular L of A = L @ L.T, by columns (Golub and Van Loan, 4.2). What is above
-    the diagonal of A is not read."""
+    """The lower triangular L of A = L @ L.T, by columns (Golub and Van Loan, 4.2). Elements of A
+    above the diagonal are not read."""
     n = len(a)
     factor = np.zeros_like(a)
     for j in range(n):

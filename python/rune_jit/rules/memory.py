@@ -1,4 +1,4 @@
-"""NumPy's functions and attributes that tell how arrays lie in memory."""
+"""NumPy's functions and attributes about the layout of arrays in memory."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from rune_jit.tracing.tracer import Tracer
 
 
 def _real_memory(x: Tracer) -> np.ndarray | None:
-    """The address of the elements, if it is known."""
+    """An array at the address of x's elements, if the address is known."""
     if x._trace.is_segmented and x._storage.array is None:
         x._trace.expose(x)
     return x._array()
 
 
 def layout_of(x: Tracer, memory: np.ndarray | None = None) -> np.ndarray:
-    """An array that lies in memory as NumPy's array would, and that must not be touched. Raises
-    UnsupportedOpError if that is not known. Of an argument it is known because the program runs
-    only for arguments in C order. `memory` is where it begins."""
+    """An array with NumPy's layout of x, whose elements must not be read or written. It begins at
+    `memory`. Raises UnsupportedOpError if the layout is not known. (The layout of an argument is
+    known, because the program then runs only for arguments in C order.)"""
     array = _real_memory(x)
     if array is not None:
         return array
@@ -35,7 +35,7 @@ def layout_of(x: Tracer, memory: np.ndarray | None = None) -> np.ndarray:
 
 
 def known_order(x: Any, order: str) -> str:
-    """C or F, for an order that NumPy takes from x's layout: "A" or "K". Raises
+    """The order, "C" or "F", that NumPy's orders "A" and "K" mean for x's layout. Raises
     UnsupportedOpError if it is neither."""
     order = order.upper() if isinstance(order, str) else order
     if order not in ("A", "K"):
@@ -50,14 +50,14 @@ def known_order(x: Any, order: str) -> str:
     return "F" if flags.fnc else "C"
 
 
-# The flags that do not follow from the layout alone, by the short names that NumPy has for them.
+# Flags that do not follow from the layout alone, by NumPy's short names.
 _OF_MEMORY = {"O": "owndata", "W": "writeable", "A": "aligned", "X": "writebackifcopy"}
 _OF_MEMORY |= {"B": "behaved", "CA": "carray", "FA": "farray"}
 _OF_MEMORY |= {name.upper(): name for name in _OF_MEMORY.values()}
 
 
 class Flags:
-    """Stands for numpy.ndarray.flags."""
+    """numpy.ndarray.flags of a traced array."""
 
     def __init__(self, x: Tracer) -> None:
         object.__setattr__(self, "_x", x)
@@ -102,7 +102,8 @@ class Flags:
 
 
 def _check(x: Tracer) -> None:
-    """Called where a property of memory is asked for."""
+    """Called before a property of x's memory is read. Raises an error if the trace cannot know
+    it."""
     if (loops := require_trace().loops) is not None:
         loops.check_layout(x._storage)
 
@@ -147,7 +148,7 @@ def _share(function: Any, a: Any, b: Any, *options: Any, **named: Any) -> Any:
         return False
     if first.scalar:
         refuse(f"{function.__name__} of a number")
-    # Both views of one array: NumPy compares addresses, which follow from offsets.
+    # Both are views of one array, so NumPy's comparison of addresses depends only on offsets.
     memory = np.empty(1, a.dtype)
     return function(layout_of(a, memory), layout_of(b, memory), *options, **named)
 

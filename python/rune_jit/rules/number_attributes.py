@@ -1,5 +1,5 @@
-"""Traced Python numbers have the attributes of Python's numbers only: those of arrays raise
-AttributeError, as `(3).astype` does."""
+"""Traced Python numbers have only the attributes of Python's numbers. Attributes of arrays raise
+AttributeError, like `(3).astype`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from rune_jit.tracing.tracer import Tracer
 
 
 def _check_is_of_numpy(x: Tracer, name: str) -> None:
-    """Raises AttributeError if a traced number is Python's, UnsupportedOpError if that is not
-    known. Code of rune_jit and NumPy asks for shapes and dtypes of all numbers."""
+    """Raises AttributeError if a traced number is Python's, and UnsupportedOpError if that is not
+    known. Does nothing if code of rune_jit or NumPy asks, since it needs shapes and dtypes of all
+    numbers."""
     if is_own(sys._getframe(2).f_code.co_filename):
         return
     value = x._value_in(x._trace)
@@ -31,7 +32,7 @@ def _check_is_of_numpy(x: Tracer, name: str) -> None:
 
 
 class _OfArrays:
-    """An attribute of traced arrays and of traced numbers of NumPy's."""
+    """An attribute of traced arrays and of NumPy's traced numbers."""
 
     def __init__(self, name: str, get: Callable[[Tracer], Any], method: Any) -> None:
         self._name, self._get, self._method = name, get, method
@@ -53,7 +54,8 @@ def _checked(name: str, get: Callable[[Tracer], Any]) -> Callable[[Tracer], Any]
 
 
 def refuse_attributes_of_arrays() -> None:
-    """Call it once, when Tracer has all of its attributes."""
+    """Makes attributes of arrays raise AttributeError for Python's numbers. To be called once, when
+    Tracer has all of its attributes."""
     for name in dir(Tracer):
         if name[0] == "_" or not hasattr(np.ndarray, name) or hasattr(complex, name):
             continue

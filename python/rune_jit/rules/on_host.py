@@ -1,5 +1,5 @@
-"""The functions of NumPy that the compiled program calls on the host, and how: sorting, linear
-algebra, Fourier transforms and others that no kernel computes."""
+"""NumPy's functions that the compiled program calls on the host, because no kernel computes them:
+sorting, linear algebra, Fourier transforms and others."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ from rune_jit.tracing.tracer import contains_traced
 
 
 def call(function: Any, args: Any, kwargs: Any) -> Any:
-    """A function of the table below."""
+    """Calls a function of the table below on the host."""
     may_raise = function not in _NEVER_RAISE
     is_quantile = function in QUANTILES
-    if is_quantile:  # whose axis is no data, whereas the quantile is
+    if is_quantile:  # its axis is not data, but the quantile is
         given = [kwargs.get("axis"), *args[QUANTILES[function] : QUANTILES[function] + 1]]
         require_known([x for x in given if x is not None], function.__name__)
-    kwargs = {k: v for k, v in kwargs.items() if k != "overwrite_input"}  # which may, not must
+    # NumPy need not overwrite it.
+    kwargs = {k: v for k, v in kwargs.items() if k != "overwrite_input"}
     probe = ON_HOST[function]
     trace = current_trace()
     if trace is not None and trace.in_chunks:
@@ -58,13 +59,12 @@ def call(function: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _releases_gil(function: Any) -> bool:
-    """Whether it does so for most of its time."""
+    """Whether a function releases the GIL for most of its time."""
     return function in (np.sort, np.argsort) or function.__module__ in ("numpy.linalg", "numpy.fft")
 
 
-# Functions for which the shapes and dtypes of the arguments decide those of the results, each with
-# what stands for an array argument while tracing. Many of them have a traced form, too, for most
-# calls.
+# Functions for which shapes and dtypes of arguments decide those of results, each with its probe
+# (host.py). Many of them also have a rule, for most calls.
 _FUNCTIONS = (
     (
         np,
@@ -88,7 +88,7 @@ _FUNCTIONS = (
         "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn fftshift"
         " ifftshift",
     ),
-    (np, ones, "average"),  # by weights whose sum is not zero
+    (np, ones, "average"),  # the sum of weights must not be zero
     (
         np.linalg,
         eye,
@@ -98,16 +98,17 @@ _FUNCTIONS = (
     ),
 )
 
-# What the host calls instead of a function: equal, and faster.
+# Faster functions with equal results, which the host calls instead.
 _INSTEAD: dict[Any, Callable[..., Any]] = {np.linalg.cholesky: large_matrices.cholesky}
 
-# Functions that raise nothing when the program runs: shapes and dtypes alone decide about errors.
+# Functions that raise nothing when the program runs, because errors depend on shapes and dtypes
+# alone.
 _NEVER_RAISE = (
     *(np.sort, np.argsort, np.lexsort, np.median, np.nanmedian, np.isin, np.packbits),
     *(np.resize, np.block, np.round, np.linalg.det, np.linalg.slogdet, np.linalg.qr),
 )
 
-# Functions whose results have shapes that depend on data: (what to write instead, their names).
+# Functions whose results have shapes that depend on data: (hint, names).
 _DATA_DEPENDENT = (
     (
         UNIQUE_HINT.removeprefix("write "),
@@ -145,7 +146,7 @@ def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
 
 @implements(np.delete)
 def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
-    if contains_traced(obj) and np.ndim(obj) > 0:  # an index may be there twice
+    if contains_traced(obj) and np.ndim(obj) > 0:  # an index may occur twice
         raise shape_depends_on_data(
             "delete", "write np.where(keep, x, 0), or a reduction with where=keep"
         )
@@ -159,12 +160,12 @@ def _polyfit(
     require_known(deg, "polyfit")
     if full:
         raise shape_depends_on_data("polyfit", "write full=False")
-    # Of points that are not one.
+    # The points of the probe must differ.
     return call_on_host(np.polyfit, (x, y, deg, rcond, full, w, cov), {}, various)
 
 
 def _eigenvalues(function: Any) -> Callable[..., Any]:
-    """Of real matrices they may be real or complex."""
+    """The rule for eigenvalues, which may be real or complex for real matrices."""
 
     def handler(a: Any) -> Any:
         if not np.iscomplexobj(a):
@@ -188,13 +189,13 @@ def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     solution, residuals, rank, values = call_on_host(
         _least_squares, arguments, {}, eye, "numpy.linalg.lstsq"
     )
-    if rows > columns:  # there are none unless the matrix has full rank
+    if rows > columns:  # there are residuals only if the matrix has full rank
         residuals = residuals[np.broadcast_to(rank == columns, residuals.shape)]
     return solution, residuals, rank, values
 
 
 def _least_squares(lstsq: Any, has_residuals: bool, a: Any, b: Any, rcond: Any) -> Any:
-    """numpy.linalg.lstsq, with NaN for the residuals of a matrix without full rank."""
+    """numpy.linalg.lstsq, with NaN as residuals of a matrix without full rank."""
     solution, residuals, rank, values = lstsq(a, b, rcond)
     if has_residuals and residuals.size == 0:
         residuals = np.full(b.shape[1:] or (1,), np.nan, residuals.dtype)
@@ -202,8 +203,8 @@ def _least_squares(lstsq: Any, has_residuals: bool, a: Any, b: Any, rcond: Any) 
 
 
 class Vectorized:
-    """Stands for a numpy.vectorize in a trace: its function is called when the program runs, with
-    one number of each array at a time, as NumPy does."""
+    """Takes the place of a numpy.vectorize in a trace. When the program runs, it calls the function
+    with one element of each array at a time, as NumPy does."""
 
     def __init__(self, vectorize: np.vectorize) -> None:
         self.real = vectorize

@@ -21,7 +21,7 @@ from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced
 
 _NUMBERS = (bool, int, float, complex)
-# What a Python operator may take beside a tracer.
+# Types of other operands that an operator of a tracer accepts.
 _OPERANDS = (
     *(Tracer, Size, Selection, numbers.Number, np.ndarray, np.generic, _core.ArrayBase),
     *(list, tuple),
@@ -49,7 +49,7 @@ def operator(ufunc: str, operands: tuple[Any, ...]) -> Any:
                 if made is not None:
                     return made
             is_traced = is_traced or contains_traced(x)
-    if not is_traced:  # the operator ** squares bools as int8, and numpy.power as int64
+    if not is_traced:  # the operator ** squares bools as int8, but numpy.power as int64
         function = op.pow if ufunc == "power" else getattr(np, ufunc)
         return run_known(function, operands, {})
     trace = require_trace()
@@ -72,7 +72,7 @@ def _operator_on_host(ufunc: str, operands: tuple[Any, ...], error: UnsupportedO
 def _operator_of_numbers(
     trace: Trace, ufunc: str, operands: tuple[Any, ...], values: list[Any]
 ) -> Any:
-    """The same where traced operands may be numbers."""
+    """Like `operator`, where traced operands may be numbers."""
     if _is_python_complex(values[0]) and len(values) == 2 and _is_float64(operands[1], values[1]):
         values[1] = trace.builder.python_number(values[1], False)
         operands = operands[0], Tracer(trace, values[1])
@@ -96,8 +96,8 @@ _DIVIDE = ("divide", "floor_divide", "remainder")
 
 
 def _python_operator(trace: Trace, ufunc: str, operands: tuple[Any, ...], values: list[Any]) -> Any:
-    """An operator of Python's own numbers, of which some are traced. A loop may have made some of
-    them NumPy's, which only the program knows."""
+    """An operator on Python's numbers, of which some are traced. A loop may have turned some of
+    them into NumPy's numbers, which only the program knows."""
     divisor = operands[-1]
     may_raise = ufunc in _DIVIDE and type(divisor) is Tracer
     if may_raise and (divisor._storage.leaf is not None or divisor._storage.is_nonzero):
@@ -120,7 +120,7 @@ _OF_PYTHON = {
 
 
 def _python_number(x: Any) -> Any:
-    """The value of a number that is traced in segments."""
+    """Python's number for a number that is traced in segments."""
     return x.item() if type(x) is Tracer else op.index(x) if type(x) is Size else x
 
 
@@ -133,12 +133,13 @@ def _is_python_complex(value: Any) -> bool:
 
 
 def _is_float64(x: Any, value: Any) -> bool:
-    """Whether x is a numpy.float64, which complex takes as the float that it is."""
+    """Whether x is a numpy.float64, which Python's complex numbers accept as a float."""
     return type(x) is np.float64 or (_is_numpy_scalar(x, value) and value.dtype == np.float64)
 
 
 def _power_of_scalar(trace: Trace, base: Tracer, exponent: Any) -> Any:
-    """The operator takes square roots of NumPy's arrays, and calls pow for its scalars."""
+    """base ** exponent for NumPy's scalar. (For arrays the operator uses square roots, but for
+    scalars it calls pow.)"""
     if type(exponent) is float and base.dtype.kind == "f":
         exponent = Tracer(trace, trace.builder.full([], exponent, base.dtype))
     return ufuncs.call(np.power, "__call__", (base, exponent), {})

@@ -18,8 +18,8 @@ from rune_jit.tracing.sizes import mismatch, same_size
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced
 
-# By ufunc: the axes of size 1 that are inserted into its two operands to make them matrices, and
-# the axes that are removed from the result.
+# By ufunc: the axes of size 1 that make its two operands matrices, and the axes that are removed
+# from the result.
 _PRODUCTS: dict[str, tuple[list[int], list[int], list[int]]] = {
     "matmul": ([], [], []),
     "vecdot": ([-2], [-1], [-2, -1]),
@@ -29,13 +29,13 @@ _PRODUCTS: dict[str, tuple[list[int], list[int], list[int]]] = {
 
 
 def generalized(name: str, a: Any, b: Any) -> Tracer:
-    """The ufuncs of matrices and vectors, by matmul."""
+    """A ufunc of matrices and vectors, computed by matmul."""
     refuse_unless(name in _PRODUCTS, name)
     trace = require_trace()
     left, right, dropped = _PRODUCTS[name]
     least = 1 + (name == "matvec"), 1 + (name == "vecmat")
     is_vector = name != "matmul" and (np.ndim(a) < least[0] or np.ndim(b) < least[1])
-    refuse_unless(not is_vector, f"{name} of arrays of so few dimensions")
+    refuse_unless(not is_vector, f"{name} of vectors")
     if name in ("vecdot", "vecmat") and np.iscomplexobj(a):
         a = np.conjugate(a)
     x, y = trace.operand(a), trace.operand(b)
@@ -48,7 +48,7 @@ def generalized(name: str, a: Any, b: Any) -> Tracer:
 
 
 def _dot_product(a: Any, b: Any, axis_of_b: int) -> Tracer:
-    """The products of a and b, summed over a's last axis and this one of b's."""
+    """The products of a and b, summed over a's last axis and b's axis `axis_of_b`."""
     trace = require_trace()
     x, y = trace.array(a), trace.array(b)
     if x.ndim and y.ndim:
@@ -101,7 +101,7 @@ def _text(shape: tuple[Any, ...]) -> str:
 
 
 def _contracted(trace: Trace, x: Any, y: Any, axes_x: list[int], axes_y: list[int]) -> Any:
-    """The value of the products of x and y, summed over pairs of axes."""
+    """The products of x and y, summed over pairs of axes, as a value."""
     if len(axes_x) != len(axes_y):
         raise ValueError(f"tensordot: cannot pair {len(axes_x)} axes with {len(axes_y)}")
     refuse_unless(x.ndim + y.ndim <= len(string.ascii_letters), "tensordot of more than 52 axes")
@@ -124,7 +124,7 @@ def _contracted(trace: Trace, x: Any, y: Any, axes_x: list[int], axes_y: list[in
 
 
 def _without_repeated(labels: str, a: Any) -> tuple[str, Any]:
-    """The diagonals that repeated labels of an operand of einsum stand for, and their labels."""
+    """The operand of einsum with diagonals in place of repeated labels, and its labels."""
     for label in sorted(set(labels)):
         while labels.count(label) > 1:
             first = labels.index(label)
@@ -144,7 +144,7 @@ def _without_repeated(labels: str, a: Any) -> tuple[str, Any]:
 
 
 def _with_letters(subscripts: str, operands: tuple[Any, ...]) -> str:
-    """The subscripts with letters instead of ellipses; as they are if that is an error."""
+    """The subscripts with letters in place of ellipses. Unchanged if the ellipses are wrong."""
 
     left, arrow, out = subscripts.partition("->")
     terms = left.split(",")
@@ -189,7 +189,7 @@ def _einsum(subscripts: Any, *operands: Any, optimize: Any = False, **kwargs: An
     refuse_unless(isinstance(subscripts, str), "einsum with lists of subscripts")
     refuse_unless(not kwargs, "einsum with dtype=, order= or casting=")
     is_named = optimize in (True, False, "greedy", "optimal")
-    refuse_unless(is_named, "einsum with a path")  # which may be none
+    refuse_unless(is_named, "einsum with a path")  # the path may be invalid
     subscripts = "".join(subscripts.split())
     if "..." in subscripts:
         subscripts = _with_letters(subscripts, operands)
@@ -210,11 +210,11 @@ def _einsum(subscripts: Any, *operands: Any, optimize: Any = False, **kwargs: An
     builder = trace.builder
     values = [trace.array(x) for _, x in pairs]
     dtype = builder.result_type("einsum", values)
-    # 16-bit floats are summed in 32 bits; bool is "any of the products", wide enough to count.
+    # Floats of 16 bits are summed in 32 bits. For bools, the products are counted.
     wide = {"float16": np.float32, "bfloat16": np.float32, "bool": np.int32}.get(dtype.name, dtype)
     if any(v.dtype != wide for v in values):
         values = [builder.astype(builder.astype(v, dtype), np.dtype(wide)) for v in values]
-    # Left to right; a label stays while the output or a later operand has it.
+    # From left to right. A label stays as long as the output or a later operand has it.
     labels, result = pairs[0][0], values[0]
     for i in range(1, len(values)):
         later = out + "".join(term for term, _ in pairs[i + 1 :])
@@ -228,9 +228,9 @@ def _einsum(subscripts: Any, *operands: Any, optimize: Any = False, **kwargs: An
 
 
 def _is_array(subscripts: str, terms: list[str], operands: Any, optimize: Any) -> bool:
-    """Whether NumPy's result, which has no axes, is an array and no number: it may be a product of
-    matrices that is reshaped."""
-    # Small arrays, of which one is as long as another where the arrays are.
+    """Whether NumPy's result without axes is an array and not a number. (It may be a product of
+    matrices that is reshaped.)"""
+    # Small arrays with the same relations between sizes as the operands.
     shapes = [[min(n, 3) if type(n) is int else 3 for n in np.shape(x)] for x in operands]
     pairs = list(zip("".join(terms), itertools.chain(*shapes), strict=True))
     sizes = dict(pairs) | {label: n for label, n in pairs if n != 1}
@@ -243,7 +243,7 @@ def _is_array(subscripts: str, terms: list[str], operands: Any, optimize: Any) -
 
 
 def _einsum_of_one(labels: str, a: Any, out: str) -> Any:
-    """einsum of one operand: a view if nothing is summed."""
+    """einsum of one operand. The result is a view if nothing is summed."""
     labels, a = _without_repeated(labels, _as_tracer(a))
     summed = [i for i, label in enumerate(labels) if label not in out]
     if summed:

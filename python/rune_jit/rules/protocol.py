@@ -1,5 +1,5 @@
-"""Installs NumPy's protocols and Python's operators on traced arrays. Each calls its rule in
-another module of this package. The core has the rules of shapes and dtypes (cpp/graph/numpy)."""
+"""Installs NumPy's protocols and Python's operators on traced arrays. Each calls a rule in another
+module of this package. The core finds the shapes and dtypes of results (cpp/graph/numpy)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from rune_jit.tracing.tracer import Tracer, contains_traced
 
 
 def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-    """numpy.ufunc calls and methods."""
+    """`__array_ufunc__`: calls and methods of ufuncs."""
     if not contains_traced(inputs) and not contains_traced(kwargs):
         function = ufunc if method == "__call__" else getattr(ufunc, method)
         return run_known(function, inputs, kwargs)
@@ -106,7 +106,7 @@ def _ufunc_into(ufunc: np.ufunc, inputs: Any, out: Any, kwargs: dict[str, Any]) 
 def _array_function(
     self: Tracer, func: Callable[..., Any], types: Any, args: Any, kwargs: Any
 ) -> Any:
-    """numpy functions that are not ufuncs."""
+    """`__array_function__`: NumPy's functions that are not ufuncs."""
     handler = FUNCTIONS.get(func)
     is_long = args and type(args[0]) in (list, tuple) and len(args[0]) > host.MOST_PARTS
     if is_long and contains_traced(args[0]):
@@ -121,10 +121,10 @@ def _array_function(
             f"{_name_of(func)}: cannot trace this function\n"
             "hint: call it outside of the jitted function"
         )
-    kwargs = {**kwargs}  # NumPy gets them all if this raises
+    kwargs = {**kwargs}  # if this raises, NumPy gets all keywords
     out = kwargs.pop("out", None)
     given, position = args, _position_of_out(func)
-    if position < len(args):  # the traced forms have no such parameter
+    if position < len(args):  # rules have no such parameter
         out = args[position]
         args = (*given[:position], None, *given[position + 1 :])
         given = (*given[:position], *given[position + 1 :])
@@ -174,7 +174,7 @@ _CASTING_OF_OUT = {
 
 _BROADCAST_TO_OUT = tuple(by_rows.QUANTILES)
 
-# Functions that NumPy computes in the dtype of `out`, the array for the result.
+# Functions that NumPy computes in the dtype of `out`.
 _IN_DTYPE_OF_OUT = named(
     np,
     "sum prod cumsum cumprod nansum nanprod nancumsum nancumprod nanmean cumulative_sum"
@@ -187,7 +187,7 @@ def _position_of_out(func: Callable[..., Any]) -> int:
     """The position of `out` among a function's parameters, if it may be given by position."""
     try:
         parameters = inspect.signature(func).parameters.values()
-    except ValueError:  # a function in C without one
+    except ValueError:  # a function in C without a signature
         return sys.maxsize
     for position, parameter in enumerate(parameters):
         if parameter.name == "out" and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
@@ -197,11 +197,11 @@ def _position_of_out(func: Callable[..., Any]) -> int:
     return sys.maxsize
 
 
-# What Tracer has of a numpy.ndarray beyond ArrayMethods.
+# Attributes of numpy.ndarray that ArrayMethods lacks.
 
 
 def _operation(name: str) -> Callable[[tuple[Any, ...]], Any]:
-    """The function that computes a Python operator of its operands."""
+    """A function that computes a Python operator on its operands."""
     if name == "matmul":
         return lambda operands: np.matmul(*operands)
     if name == "divmod":
@@ -287,7 +287,7 @@ def _view(self: Tracer, dtype: Any = None, type: Any = None) -> Tracer:
     for kind in ("parts", "pairs"):
         is_known = self.dtype.kind == ("c" if kind == "parts" else "f")
         if is_known and Step(kind, None).dtype(self.dtype) == np.dtype(dtype):
-            layout_of(self).view(dtype)  # NumPy's errors
+            layout_of(self).view(dtype)  # raises NumPy's errors
             return make_view(kind, None, self)
     raise UnsupportedOpError(
         f"ndarray.view: cannot trace a view of {self.dtype} as {dtype}\nhint: x.astype(dtype)"
@@ -303,12 +303,13 @@ def _conjugate(self: Tracer, *given: Any) -> Any:
     if given:  # an array for the result
         return np.conjugate(self, *given)
     if self.dtype.kind != "c":
-        return self  # as NumPy's arrays
+        return self  # like NumPy's arrays
     return operator("conjugate", (self,))
 
 
 def _with_object(self: Tracer, name: str, other: Any, reflected: bool) -> Any:
-    """NumPy computes with each element of an array, unless the object asks to decide itself."""
+    """An operator with an arbitrary object. NumPy applies it to each element, unless the object's
+    class asks to decide itself."""
     if _asks_to_decide(other):
         return NotImplemented
     trace = self._trace
@@ -322,7 +323,7 @@ def _with_object(self: Tracer, name: str, other: Any, reflected: bool) -> Any:
 
 
 def _decides_itself(kind: type) -> bool:
-    """Whether a class says itself what ufuncs do that write to its objects."""
+    """Whether a class decides itself what ufuncs do that write to its objects."""
     if kind is Tracer or kind.__module__.partition(".")[0] in ("numpy", "rune_jit"):
         return False
     found = getattr(kind, "__array_ufunc__", None)
@@ -336,7 +337,7 @@ def _asks_to_decide(x: Any) -> bool:
     return getattr(x, "__array_priority__", 0) > 0
 
 
-# Where a trace knows values, NumPy does what has no traced form.
+# In segments, NumPy runs functions without a rule.
 
 
 def _ufunc_of(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -348,7 +349,7 @@ def _function_of(self: Tracer, func: Any, types: Any, args: Any, kwargs: Any) ->
 
 
 def _by_name(name: str) -> Callable[..., Any]:
-    """The method of arrays and of NumPy's scalars."""
+    """A method of arrays and of NumPy's scalars."""
 
     def call(x: Any, *args: Any, **kwargs: Any) -> Any:
         return getattr(x, name)(*args, **kwargs)
@@ -369,7 +370,7 @@ _set_item_or_numpy = host.or_numpy(setitem, host.given(op.setitem))
 
 
 def _set_item(self: Tracer, index: Any, value: Any) -> None:
-    if self._storage.scalar:  # NumPy would get an array
+    if self._storage.scalar:  # NumPy's function would return an array
         writes.refuse_number(self)
     _set_item_or_numpy(self, index, value)
 

@@ -1,6 +1,6 @@
-"""Operations of Python's numbers that raise where arrays would give NaN, an infinity, wrapped
-integers or another array. A trace assumes that they do not raise, and the program checks it. If
-the assumption is wrong, the call runs in another way."""
+"""Operations on Python's numbers that raise, where arrays would give NaN, an infinity, wrapped
+integers or another array. A trace assumes that they do not raise, and the program checks it. If the
+assumption is wrong, the call runs in another way."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from rune_jit.tracing.tracer import Tracer, tracers_in
 
 
 def assume_nonzero(trace: Trace, divisor: Any) -> None:
-    """That a Python number is not 0, which Python does not divide by. Raises UnsupportedOpError."""
+    """Assumes that a Python number, a divisor, is not 0. Raises UnsupportedOpError if the trace
+    must not assume anything."""
     if trace.builder.may_be_zero(divisor):
         _guess(trace, "it divides by a Python number that may be 0")
         trace.builder.assume_nonzero(divisor)
 
 
 def assume_defined(trace: Trace, result: Any, given: list[Any]) -> None:
-    """That Python computes a float, too. It raises where the result is NaN and no operand is, and
-    where it is infinite and all operands are finite (CPython's Modules/mathmodule.c, math_1 and
-    math_2; powers overflow, and those of negative numbers are complex). Raises
-    UnsupportedOpError."""
+    """Assumes that Python computes a float, too. Python raises if the result is NaN and no operand
+    is, or if it is infinite and all operands are finite (CPython's Modules/mathmodule.c, math_1 and
+    math_2; powers overflow, and those of negative numbers are complex). Raises UnsupportedOpError
+    if the trace must not assume anything."""
     _guess(trace, "it computes a power of Python numbers")
     ufunc = trace.builder.ufunc
 
@@ -43,10 +44,12 @@ def assume_defined(trace: Trace, result: Any, given: list[Any]) -> None:
 
 
 def assume_fits(trace: Trace, assigned: Any, dtype: np.dtype[Any]) -> None:
-    """That this dtype holds the numbers that are assigned to its elements, one or those of a list:
-    NumPy converts a number by int(), and raises where int() does and where the result is out of
-    bounds. NumPy's numbers wrap in unsigned integers, as do elements of arrays. Raises
-    UnsupportedOpError; TypeError for a complex number of Python's."""
+    """Assumes that a number, or the numbers of a list, fit the dtype of the elements to which they
+    are assigned. NumPy converts a number by int(). It raises if int() raises or if the result is
+    out of bounds. NumPy's numbers wrap in unsigned integers, like elements of arrays.
+
+    Raises UnsupportedOpError if the trace must not assume anything, and TypeError for Python's
+    complex numbers."""
     for x in tracers_in(assigned) if dtype.kind in "iuf" else ():
         if not x._storage.scalar:
             continue
@@ -60,8 +63,8 @@ def assume_fits(trace: Trace, assigned: Any, dtype: np.dtype[Any]) -> None:
 
 
 def fitting(trace: Trace, assigned: Any, dtype: np.dtype[Any]) -> Any:
-    """What is assigned to elements of this dtype: of known numbers, the array that NumPy makes.
-    Raises what assume_fits and NumPy raise."""
+    """The values that are assigned to elements of this dtype. If the numbers are known, this is the
+    array that NumPy makes. Raises what assume_fits and NumPy raise."""
     assume_fits(trace, assigned, dtype)
     is_list = isinstance(assigned, (list, tuple))
     if type(assigned) in _NUMBERS or (is_list and _OF_LISTS.issuperset(map(type, assigned))):
@@ -87,12 +90,12 @@ def _assume_number_fits(
     bounds: list[tuple[str, float]] = [("less", limits.max + 1), ("greater", limits.min - 1)]
     if given.kind == "f":
         number = trace.builder.astype(number, np.dtype(np.float64))
-        if dtype == np.int64:  # float64 does not have the number below
+        if dtype == np.int64:  # float64 cannot represent the limit - 1
             bounds[1] = "greater_equal", limits.min
         bounds = [(name, float(bound)) for name, bound in bounds]
     elif given.kind == "u":
         bounds.pop()
-    elif dtype == np.uint64:  # int64 does not have the limit
+    elif dtype == np.uint64:  # int64 cannot represent the limit
         bounds.pop(0)
     ufunc = trace.builder.ufunc
     for name, bound in bounds:
@@ -112,13 +115,13 @@ def _guess(trace: Trace, otherwise: str) -> None:
 
 
 def with_sequence(trace: Trace, ufunc: str, number: Tracer, operands: tuple[Any, ...]) -> Any:
-    """An operator of a number and a list or tuple; None if NumPy makes an array of that."""
+    """An operator on a number and a list or tuple. None if NumPy makes an array of the list."""
     if ufunc == "multiply":
         if number.dtype.kind not in "iu":
             raise TypeError("can't multiply sequence by non-int")
         return operator.mul(
             *(operator.index(x) if x is number else x for x in operands)
-        )  # repeats it
+        )  # repeats the sequence
     value = trace.operand(number)
     if trace.builder.unsure_kind(value):
         raise UnsupportedOpError(f"{ufunc}: cannot trace it with a list and this number")

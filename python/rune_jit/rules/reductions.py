@@ -27,7 +27,7 @@ from rune_jit.tracing.sizes import Size, mismatch
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
-# By reduction, the ufunc whose `reduce` it is.
+# By reduction: the ufunc of which it is the method `reduce`.
 UFUNCS = {
     "sum": "add",
     "prod": "multiply",
@@ -61,7 +61,7 @@ def reduce_array(
         a = _with_elements(trace, name, a, axes)
     value = trace.builder.reduce(name, trace.operand(a), axes, as_flag(keepdims), dtype)
     if name == "sum" and is_inexact(value.dtype) and not given and _is_of_ones(a, axes):
-        # Of one element each: NumPy adds it to 0.0, which makes -0.0 positive.
+        # Each sum has one element. NumPy adds it to 0.0, so that -0.0 becomes 0.0.
         value = trace.builder.ufunc("add", [value, 0.0], value.dtype)[0]
     result = Tracer(trace, value)
     if initial is NO_VALUE or initial is None:
@@ -76,7 +76,8 @@ def reduce_array(
 
 
 def _from_negative_zero(result: Any, a: Any, initial: Any, axis: Any, keepdims: bool) -> Any:
-    """The sum, which is -0.0 where all that is added is: the program adds it to 0.0."""
+    """A sum that is -0.0 if all its terms are. (The program's sums begin with 0.0, which gives
+    0.0.)"""
     if result.dtype.kind == "c":
         if not any(map(_may_be_negative_zero, (np.real(initial), np.imag(initial)))):
             return result
@@ -92,8 +93,9 @@ def _from_negative_zero(result: Any, a: Any, initial: Any, axis: Any, keepdims: 
 
 
 def _with_elements(trace: Trace, name: str, a: Any, axes: Any) -> Any:
-    """The array, with an element that is no extreme behind those along an axis of which data decide
-    in a loop whether it has any. A call raises where it has none."""
+    """The array, if all axes are known to have elements. In a loop, data may decide whether an axis
+    has elements. Then an element that is never the extreme is appended, and a check raises if the
+    axis has no elements."""
     if not trace.is_in_loop or type(a) is not Tracer or a.dtype.kind not in "biuf":
         return a
     for axis in range(a.ndim) if axes is None else axes:
@@ -113,7 +115,7 @@ def _with_elements(trace: Trace, name: str, a: Any, axes: Any) -> Any:
 
 
 def _is_of_ones(a: Any, axes: Any) -> bool:
-    """Whether each sum over these axes is of one element."""
+    """Whether each sum over these axes has one element."""
     shape = a._shape if type(a) is Tracer else np.shape(a)
     summed = shape if axes is None else [shape[axis] for axis in axes]
     return all([type(n) is int and n == 1 for n in summed])
@@ -124,7 +126,7 @@ def _may_be_negative_zero(x: Any) -> bool:
 
 
 def _where_else_neutral(name: str, a: Any, initial: Any, where: Any) -> Any:
-    """a, and what does not change the reduction where `where` is false."""
+    """a, with the neutral element of the reduction where `where` is false."""
     neutral = {"sum": 0, "prod": 1, "any": 0, "all": 1}.get(name, initial)
     if neutral is NO_VALUE:
         raise ValueError(
@@ -191,7 +193,7 @@ def _ptp(a: Any, axis: Any = None, keepdims: Any = False) -> Tracer:
 def _arg_reduce(name: str, a: Any, axis: Any = None, *, keepdims: Any = NO_VALUE) -> Tracer:
     trace = require_trace()
     along = None if is_axis_of_scalar(a, axis) else as_axis(axis)
-    if np.ndim(a) == 1:  # of more axes the position would be another one
+    if np.ndim(a) == 1:  # with more axes the position would differ
         a = _with_elements(trace, name, a, None)
     value = trace.array(a)
     if along is None and value.ndim == 0:
@@ -212,7 +214,7 @@ def _arg_reduce(name: str, a: Any, axis: Any = None, *, keepdims: Any = NO_VALUE
             parts = Tracer(trace, builder.reshape(trace.array(parts), kept))
         return parts
     hit = builder.ufunc("equal", [value, builder.reduce(name, value, axes, True)])[0]
-    if is_float(value.dtype):  # the first NaN wins: it equals nothing, and makes the extremum NaN
+    if is_float(value.dtype):  # the first NaN counts: it makes the extremum NaN, and equals nothing
         hit = builder.ufunc("logical_or", [hit, *builder.ufunc("isnan", [value])])[0]
     positions = _positions(trace, value.shape, along)
     candidates = builder.where(hit, positions, int(np.iinfo(positions.dtype).max))
@@ -220,13 +222,13 @@ def _arg_reduce(name: str, a: Any, axis: Any = None, *, keepdims: Any = NO_VALUE
     return Tracer(trace, builder.astype(first, np.dtype(np.int64)))
 
 
-_ARG_BLOCK = 1024  # elements: of rows of so many, the first with the extremum is read twice
-_NARROW = 32  # columns: of fewer, several elements of a column lie in a cache line
+_ARG_BLOCK = 1024  # elements of a block; only the first block with the extremum is read twice
+_NARROW = 32  # with fewer columns, a cache line has several elements of a column
 
 
 def _arg_by_parts(name: str, a: Any, value: Any, along: int | None) -> Tracer | None:
-    """numpy.argmax of long vectors, of which only a part is read twice. None if the axis is short
-    or cut into chunks, or its neighbours may lie in more than one way."""
+    """numpy.argmax of long vectors, which reads only a part of them twice. None if the axis is
+    short or cut into chunks, or if the layout is not known."""
     if any(isinstance(n, Size) for n in value.shape) or value.dtype.kind not in "fiu":
         return None
     trace, builder = require_trace(), require_trace().builder
@@ -252,8 +254,9 @@ def _arg_by_parts(name: str, a: Any, value: Any, along: int | None) -> Tracer | 
 
 
 def _arg_by_blocks(name: str, x: Tracer) -> Tracer:
-    """numpy.argmax along the last of one or two axes: where it is in the first block whose extremum
-    is that of all. If there is a NaN, the extrema of its block and of all are NaN."""
+    """numpy.argmax along the last of one or two axes. The position is in the first block whose
+    extremum is the extremum of all. If there is a NaN, the extrema of its block and of all are
+    NaN."""
     trace = require_trace()
     lead, size = x.shape[:-1], x.shape[-1]
     count = size // _ARG_BLOCK
@@ -277,12 +280,12 @@ def _arg_by_blocks(name: str, x: Tracer) -> Tracer:
     if is_float(x.dtype):
         in_rest = in_rest | np.isnan(of_rest) & ~np.isnan(of_blocks)
     chosen = np.where(in_rest, main + _arg_reduce(name, rest, -1), position)
-    return Tracer(trace, trace.array(chosen))  # a scalar, which NumPy's where is not
+    return Tracer(trace, trace.array(chosen))  # makes a scalar; np.where gives an array
 
 
 def _arg_by_rows(name: str, x: Tracer) -> Tracer:
-    """numpy.argmax of all elements of a matrix that lies by columns: where it is in the first row
-    whose extremum is that of all."""
+    """numpy.argmax of all elements of a matrix in column order. The position is in the first row
+    whose extremum is the extremum of all."""
     trace = require_trace()
     rows, columns = x.shape
     best = _arg_reduce(name, reduce_array(name, x, 1))
@@ -293,8 +296,8 @@ def _arg_by_rows(name: str, x: Tracer) -> Tracer:
 
 
 def _positions(trace: Trace, shape: tuple[Any, ...], axis: int | None) -> Any:
-    """The index of each element along an axis, or flattened, as a value that broadcasts. Of int32,
-    for twice the lanes, where that holds them all, else int64."""
+    """The index of each element along an axis, or its flat index, as a value that broadcasts. Its
+    dtype is int32, for twice the lanes, if all indices fit, and int64 otherwise."""
     builder, rank = trace.builder, len(shape)
     is_static = not any(isinstance(n, Size) for n in shape)
     dtype = np.int32 if is_static and math.prod(shape) <= np.iinfo(np.int32).max else np.int64

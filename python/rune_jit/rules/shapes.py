@@ -1,4 +1,4 @@
-"""NumPy's functions that change shapes and rearrange elements, for traced arrays."""
+"""NumPy's functions that change shapes and rearrange elements, on traced arrays."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ from rune_jit.tracing.storage import (
     permutation,
 )
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer, is_data_integer
+from rune_jit.tracing.tracer import Tracer, is_data_integer, is_traced_array
 
 
 def _permuted(function: Any, a: Any, *arguments: Any) -> Tracer:
-    """A view with the axes in the order of NumPy's function."""
+    """A view whose axes have the order of NumPy's function."""
     axes = permutation(function, rank(a), *arguments)
     return a if is_numpys_number(a) else make_view("transpose", axes, a)
 
 
 def _reshaped(a: Any, shape: list[int]) -> Any:
-    """a.reshape(shape): a view where NumPy makes one."""
+    """a.reshape(shape). It is a view where NumPy makes one."""
     if not isinstance(a, Tracer):
         return call_builder("reshape", a, shape)
     base, value = a._storage, None
@@ -76,7 +76,7 @@ def _reshaped(a: Any, shape: list[int]) -> Any:
             a = a.copy()
         return make_view("reshape", wanted, a)
     base.note_reshaped()
-    if base.array is not None:  # in an order of its own
+    if base.array is not None:  # it has its own order
         views = is_viewed(plain(a), wanted)
     else:
         views = can_view(base.shape, a._dtype, a._steps, wanted)
@@ -169,7 +169,7 @@ def _broadcast_to(array: Any, shape: Any, subok: bool = False) -> Tracer:
 @implements(np.broadcast_arrays)
 def _broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
     shape = broadcast_shapes(*(np.shape(x) for x in args))
-    is_same = [type(x) is Tracer and not x._storage.scalar and x.shape == shape for x in args]
+    is_same = [is_traced_array(x) and x.shape == shape for x in args]
     pairs = zip(args, is_same, strict=True)
     return tuple(x if same else np.broadcast_to(x, shape) for x, same in pairs)
 
@@ -230,7 +230,7 @@ def _rolled(trace: Trace, value: Any, by: Any, axis: int) -> Any:
 
 
 def _part(builder: Any, value: Any, axis: int, part: slice) -> Any:
-    """The value of a slice along an axis."""
+    """A slice along an axis, as a value."""
     return builder.index(value, [slice(None)] * axis + [part])
 
 
@@ -311,10 +311,10 @@ def _padded(a: Any, pairs: list[tuple[int, int]], fill: Any) -> Tracer:
 
 
 def _extended(builder: Any, value: Any, axis: int, before: int, after: int, mode: str) -> Any:
-    """numpy.pad along one axis in the modes that repeat elements."""
+    """numpy.pad along one axis, in the modes that repeat elements."""
     size = value.shape[axis]
     least = size.low if isinstance(size, Size) else size
-    at_edge = int(mode == "reflect")  # elements at the edges that are not repeated
+    at_edge = int(mode == "reflect")  # the element at the edge is not repeated
     if mode != "edge" and max(before, after) > least - at_edge:
         refuse(f"pad in mode {mode} by {before} and {after} beyond {size} elements")
     if least <= 0:
@@ -373,9 +373,10 @@ def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tracer
     along = None if is_axis_of_scalar(a, axis) else as_axis(axis)
     shape = with_bounds(np.shape(a))
     if along is not None and -len(shape) <= along < len(shape) and 0 in shape[: along % len(shape)]:
-        along %= len(shape)  # NumPy does not look at the indices
+        along %= len(shape)  # NumPy does not check the indices
         return call_builder("reshape", a, [*shape[:along], *np.shape(indices), *shape[along + 1 :]])
-    if isinstance(indices, (list, tuple)) and len(indices) == 0:  # no floats to NumPy
+    # An empty list has no dtype; NumPy takes it for positions.
+    if isinstance(indices, (list, tuple)) and len(indices) == 0:
         indices = np.empty(0, np.intp)
     indices = traced(indices)
     if indices.dtype == bool:

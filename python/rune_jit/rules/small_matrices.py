@@ -1,7 +1,7 @@
-"""Linear algebra of small matrices in the bodies of loops, where a call on the host would keep the
-loop from being one of the program. The trace goes through functions written in NumPy
-(matrix_algorithms.py), whose results agree with LAPACK's up to rounding. If NumPy refuses a matrix,
-the call runs in another way, and NumPy raises."""
+"""Linear algebra of small matrices in the bodies of loops. With a call on the host, the loop could
+not be a loop of the program. So functions written in NumPy are traced (matrix_algorithms.py), whose
+results agree with LAPACK's up to rounding. If NumPy refuses a matrix, Python runs the call, and
+NumPy raises."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def _require_loop(name: str) -> None:
 
 
 def _in_loop(name: str, function: Callable[..., Any], a: Any, *others: Any) -> Any:
-    """function(a, *others) as a part of the loop that is being traced, for a square matrix `a` and
-    others of as many rows. Raises UnsupportedOpError for another call."""
+    """Traces function(a, *others) in the body of a loop. `a` must be a small square matrix, and the
+    others must have as many rows. Raises UnsupportedOpError for other calls."""
     _require_loop(name)
     matrices = [traced(x) for x in (a, *others)]
     sizes = [n for x in matrices for n in x.shape]

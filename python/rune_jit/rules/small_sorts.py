@@ -1,5 +1,5 @@
-"""np.sort, np.argsort and np.median of a few elements in the bodies of loops. Comparing all
-elements with each other is faster there than a call on the host."""
+"""np.sort, np.argsort and np.median of a few elements in the bodies of loops. There, comparing all
+elements with each other is faster than a call on the host."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rune_jit.rules.table import implements
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.tracer import Tracer
 
-# At most this many elements are sorted by comparing each with each other.
+# The most elements that are sorted by comparing all of them with each other.
 _MOST = 32
 
 
 def _elements(name: str, a: Any, axis: Any) -> Tracer:
-    """The elements to be sorted, if kernels sort them. Raises UnsupportedOpError."""
+    """The elements to sort. Raises UnsupportedOpError if kernels cannot sort them."""
     refuse_unless(require_trace().is_in_loop, name)
     x = traced(a)
     is_whole = axis is None or (x.ndim == 1 and type(axis) is int and axis in (0, -1))
@@ -29,8 +29,8 @@ def _elements(name: str, a: Any, axis: Any) -> Tracer:
 
 
 def _positions(x: Tracer) -> tuple[Any, Any]:
-    """Where each element is in order, NaN last: the number of those before it, equal ones in the
-    order in which they are. And whether each one equals another one, or both are NaN."""
+    """The position of each element in sorted order: stable, with NaN last. Also whether each
+    element is equal to another one (or both are NaN)."""
     at = np.arange(x.size)
     own, other = x[:, None], x[None, :]
     is_earlier = at[None, :] < at[:, None]
@@ -42,8 +42,7 @@ def _positions(x: Tracer) -> tuple[Any, Any]:
 
 
 def _sorted(x: Tracer) -> Any:
-    """The elements in order. (Of 0.0 and -0.0 the first one stays first; NumPy's sorts are not
-    stable.)"""
+    """The sorted elements. (The order of 0.0 and -0.0 is kept; NumPy's sorts need not keep it.)"""
     at = np.arange(x.size)
     lowest: Any = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
     position, _ = _positions(x)

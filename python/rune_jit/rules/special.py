@@ -1,5 +1,5 @@
-"""scipy.special's ufuncs that are compositions of NumPy's. Each takes arrays of the dtypes of one
-of the ufunc's loops. The others run on the host (ufuncs.py)."""
+"""scipy.special's ufuncs that are compositions of NumPy's. Each function takes arrays with the
+dtypes of one of the ufunc's loops. Other ufuncs run on the host (ufuncs.py)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _expit(x: Any) -> Any:
 
 def _logit(x: Any) -> Any:
     ends = np.log(x / (_number(x, 1) - x))
-    distance = (x - _number(x, 0.5)) * _number(x, 2)  # from the middle, where log loses digits
+    distance = (x - _number(x, 0.5)) * _number(x, 2)  # from the middle, near which log loses digits
     middle = np.log1p(distance) - np.log1p(-distance)
     return np.where((x < 0.3) | (x > 0.65), ends, middle)
 
@@ -47,7 +47,7 @@ def _entr(x: Any) -> Any:
 def _rel_entr(x: Any, y: Any) -> Any:
     inside, missing = (x > 0) & (y > 0), np.isnan(x) | np.isnan(y)
     at_zero = np.where((x == 0) & (y >= 0), _number(x, 0), _number(x, np.inf))
-    # Of a quotient beyond the floats the logarithm is a difference.
+    # If the quotient overflows or underflows, use the difference of logarithms.
     quotient = x / y
     is_normal = (quotient > np.finfo(x.dtype).tiny) & np.isfinite(quotient)
     logarithm = np.where(is_normal, np.log(quotient), np.log(x) - np.log(y))
@@ -100,7 +100,7 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
 
 
 def rule_of(ufunc: np.ufunc) -> Callable[..., Any] | None:
-    """The composition that is this ufunc of scipy.special, if it is one."""
+    """The composition for a ufunc of scipy.special, or None."""
     rule = _BY_NAME.get(ufunc.__name__)
     if rule is None or getattr(np, ufunc.__name__, None) is ufunc:
         return None

@@ -26,7 +26,7 @@ from rune_jit.tracing.tracer import Tracer
 
 
 def _given(**options: Any) -> dict[str, Any]:
-    """The options that the caller gave."""
+    """The options that the caller passed."""
     return {name: value for name, value in options.items() if value is not NO_VALUE}
 
 
@@ -44,8 +44,8 @@ def _quotient(total: Any, count: Any) -> Any:
 
 
 def degrees_removed(ddof: Any, correction: Any) -> Any:
-    """What numpy.var and its kind subtract from the number of elements: `correction` is the array
-    API's name of `ddof`. ValueError if both are given."""
+    """The number that numpy.var and similar functions subtract from the number of elements.
+    `correction` is the array API's name of `ddof`. Raises ValueError if both are given."""
     if correction is NO_VALUE:
         return ddof
     if ddof != 0:
@@ -60,14 +60,14 @@ def _mean(x: Any, mask: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
 
 
 def _count_along(shape: tuple[Any, ...], axes: list[int] | None) -> Any:
-    """How many elements these axes have together: an int, a Size or a traced int."""
+    """The product of the sizes of these axes: an int, a Size or a traced int."""
     if axes is not None:
         shape = tuple(shape[normalize_axis_index(i, len(shape))] for i in axes)
     return math.prod(shape)
 
 
 def _refuse_few(x: Any, axis: Any, removed: Any = 0) -> None:
-    """Leaves means and variances of too few elements to NumPy, which warns."""
+    """Lets NumPy compute means and variances of too few elements, because it warns."""
     is_scalar = not x.shape and axis in (0, -1)
     count = _count_along(x.shape, None if is_scalar else as_axes(axis))
     is_known = type(count) is int and isinstance(removed, (int, float))
@@ -75,14 +75,14 @@ def _refuse_few(x: Any, axis: Any, removed: Any = 0) -> None:
 
 
 def _ratio(trace: Trace, total: Any, count: Any) -> Any:
-    """The value of total / count in the dtype of the total."""
+    """total / count in the dtype of the total, as a value."""
     dtype = total.dtype if is_inexact(total.dtype) else np.dtype(np.float64)
     count = trace.builder.astype(trace.operand(count), dtype)
     return trace.builder.astype(trace.builder.ufunc("divide", [total, count])[0], total.dtype)
 
 
 def _compute_dtype(a: Any, dtype: Any) -> tuple[Any, Any]:
-    """The dtype of a mean, and the one to compute it in: 16-bit floats accumulate in 32 bits."""
+    """The dtype of a mean, and the dtype for its sum (float32 for floats of 16 bits)."""
     result = np.dtype(dtype or (a.dtype if is_inexact(a.dtype) else np.float64))
     is_half = is_float(result) and result.itemsize == 2
     return result, np.dtype(np.float32) if is_half else result
@@ -109,7 +109,7 @@ def _mean_of(
 
 
 def variance_of(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, root: bool) -> Tracer:
-    """numpy.var of all elements, or its root."""
+    """numpy.var without where= and mean=, or its square root."""
     if np.dtype(dtype).kind == "c" if dtype is not None else np.iscomplexobj(a):
         refuse_unless(np.iscomplexobj(a), "var of real numbers as complex ones")
         x = traced(a) if dtype is None else traced(a).astype(dtype)
@@ -133,8 +133,8 @@ def variance_of(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, root: b
     mean = _ratio(trace, builder.reduce("sum", x, axes, True), count)
     deviation = call("subtract", x, mean)
     total = builder.reduce("sum", call("multiply", deviation, deviation), axes, keepdims)
-    # The mean is rounded, so that the deviations do not add up to 0. Their sum corrects the sum of
-    # the squares (Chan, Golub and LeVeque 1983), unless the sum of the squares is infinite.
+    # The mean is rounded, so the deviations do not add up to 0. Their sum corrects the sum of
+    # squares (Chan, Golub and LeVeque 1983), unless the sum of squares is infinite.
     rest = builder.reduce("sum", deviation, axes, keepdims)
     taken = call("multiply", rest, _ratio(trace, rest, count))
     exact = call("maximum", call("subtract", total, taken), 0)
@@ -163,11 +163,11 @@ def masked_variance(
     return _quotient(total, np.maximum(_count(where, a, axis, keepdims) - ddof, 0))
 
 
-# Functions that ignore NaN. NumPy takes bfloat16 for a dtype without NaN.
+# Functions that ignore NaN. NumPy treats bfloat16 as a dtype without NaN.
 
 
 def without_nan(x: Any, other: float, where: Any = True) -> tuple[Any, Any]:
-    """x with another value where it is NaN or `where` is false, and where that is."""
+    """x with `other` where it is NaN or `where` is false, and the mask of these elements."""
     missing = np.isnan(x)
     if where is not True:
         missing = np.logical_or(missing, np.logical_not(where))
@@ -205,8 +205,8 @@ implements(np.nanargmax)(functools.partial(_nan_arg, np.argmax, -np.inf))
 
 
 def _present(a: Any, dtype: Any, where: Any) -> Any:
-    """Which elements `where` selects that are not NaN; None if their dtype has no NaN. Raises
-    NumPy's TypeError if they cannot be added up as `dtype`."""
+    """The mask of elements that `where` selects and that are not NaN. None if their dtype has no
+    NaN. Raises NumPy's TypeError if they cannot be summed as `dtype`."""
     if a.dtype.kind not in "fc":
         return None
     if dtype is not None and not issubclass(np.dtype(dtype).type, np.inexact):

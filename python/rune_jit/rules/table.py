@@ -1,4 +1,4 @@
-"""The table of NumPy's functions that can be traced."""
+"""The table of rules for NumPy's functions."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from typing import Any
 import numpy as np
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
-# Functions that run on the host where no traced form takes the call. Each has a function that makes
-# the arrays with which host.py asks NumPy about the results.
+# Functions that run on the host if no rule accepts the call. Each has a probe for host.py.
 ON_HOST: dict[Any, Callable[..., Any]] = {}
 
 
 def named(module: Any, names: str) -> list[Any]:
-    """The functions of these names that this version of NumPy has in the module."""
+    """The functions with these names that the module has in this version of NumPy."""
     return [getattr(module, name) for name in names.split() if hasattr(module, name)]
 
 
 def implements(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Registers the traced form of NumPy functions."""
+    """Registers the rule of NumPy functions."""
 
     def register(handler: Callable[..., Any]) -> Callable[..., Any]:
         for function in functions:
@@ -29,7 +28,7 @@ def implements(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., 
     return register
 
 
-# Functions that return views of their arguments, or one of them as it is.
+# Functions that return views of their arguments, or an argument itself.
 VIEWS = frozenset(
     [
         *named(

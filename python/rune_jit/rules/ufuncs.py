@@ -1,4 +1,4 @@
-"""Calls and methods of NumPy's ufuncs for traced arrays. Ufuncs that no kernel computes run on the
+"""Calls and methods of NumPy's ufuncs on traced arrays. Ufuncs that no kernel computes run on the
 host (host.py)."""
 
 from __future__ import annotations
@@ -38,20 +38,21 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
             warnings.warn_explicit(warning.message, warning.category, *user_site())
     try:
         if method == "__call__" and ufunc.signature is None:
-            return _elementwise(ufunc, *inputs, **kwargs)  # laid out already
+            return _elementwise(ufunc, *inputs, **kwargs)  # its layout is noted already
         native: Callable[..., Any] = _METHODS.get(method, _no_method)
         result = native(ufunc, *inputs, **kwargs)
     except UnsupportedOpError as error:
         forgive(error)
         result = run_on_host(ufunc, method, inputs, kwargs)
-    if ufunc.signature is not None:  # products of matrices are in C order, batches as operands
+    # NumPy stores matrices of products in C order, and batches like the operands.
+    if ufunc.signature is not None:
         inputs = tuple([x for x in inputs if rank(x) >= 3])
     return as_laid_out(ufunc, result, inputs)
 
 
 @functools.cache
 def _of_masks() -> list[warnings.WarningMessage]:
-    """What this version of NumPy warns of if a call has where= and no out=."""
+    """The warnings of this version of NumPy about calls with where= and without out=."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         np.add(1, 1, where=np.ones((), bool))
@@ -59,7 +60,7 @@ def _of_masks() -> list[warnings.WarningMessage]:
 
 
 def is_traced(ufunc: np.ufunc) -> bool:
-    """Whether kernels compute this ufunc of scalars; if not, NumPy computes it on the host."""
+    """Whether kernels compute this elementwise ufunc. If not, NumPy computes it on the host."""
     return ufunc in COMPOSED or _core.has_ufunc(ufunc.__name__)
 
 
@@ -73,7 +74,7 @@ def run_on_host(
         name, function = ufunc.__name__, ufunc
     else:
         name, function = f"{ufunc.__name__}.{method}", getattr(ufunc, method)
-    may_raise = ufunc is np.power  # of integers to negative ones
+    may_raise = ufunc is np.power  # with negative integers as exponents
     result = host.call_on_host(
         function,
         inputs,
@@ -86,17 +87,17 @@ def run_on_host(
 
 
 def is_generalized(ufunc: np.ufunc) -> bool:
-    """Whether code that is not NumPy's computes this ufunc from more than an element of each."""
+    """Whether this is another library's ufunc that is not elementwise."""
     return ufunc.signature is not None and getattr(np, ufunc.__name__, None) is not ufunc
 
 
 def check_core(
     ufunc: np.ufunc, inputs: tuple[Any, ...], shape: tuple[Any, ...], out: tuple[Any, ...]
 ) -> None:
-    """Raises ValueError if the core dimensions of a generalized ufunc's result are others than
-    those of the array to which it is written: only the loop dimensions are broadcast."""
+    """Raises ValueError if the core dimensions of a generalized ufunc's result differ from those of
+    `out`. (Only loop dimensions are broadcast.)"""
     assert ufunc.signature is not None
-    if ufunc is np.matmul:  # two, of which either may be missing
+    if ufunc is np.matmul:  # two core dimensions, either of which may be missing
         count = sum(np.ndim(x) > 1 for x in inputs)
     else:
         names = ufunc.signature.partition("->")[2].strip("()").split(",")
@@ -113,8 +114,8 @@ def check_core(
 def run_with_out(
     ufunc: np.ufunc, inputs: tuple[Any, ...], out: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """The results of a generalized ufunc that writes to copies of `out`. It may read their
-    elements, and leave some as they are."""
+    """The results of a generalized ufunc that writes to copies of `out`. (It may read their
+    elements, and keep some.)"""
     are_given = [x is not None for x in out]
 
     def run(*operands: Any, **options: Any) -> Any:
@@ -183,7 +184,7 @@ def _product(
 def _in_loop(
     trace: Trace, ufunc: np.ufunc, operands: list[Any], dtype: Any, casting: str
 ) -> list[Any]:
-    """The results of the loop that NumPy chooses."""
+    """The results, computed in the dtypes of the loop that NumPy chooses."""
     kinds = [_kind(value) for value in operands]
     options: dict[str, Any] = {"casting": casting}
     if dtype is not None:
@@ -236,7 +237,7 @@ def _reduce(
     return reductions.reduce_array(name, a, axis, dtype, keepdims, initial, where)
 
 
-# By ufunc: the one that does not ignore NaN, and what changes nothing in its reductions.
+# By ufunc: the ufunc that does not ignore NaN, and the neutral element of its reductions.
 _IGNORING_NAN: dict[Any, tuple[np.ufunc, float]] = {
     np.fmax: (np.maximum, -np.inf),
     np.fmin: (np.minimum, np.inf),
@@ -261,7 +262,7 @@ def _reduce_ignoring_nan(
         return of_numbers.reduce(x, axis=axis, keepdims=keepdims, initial=initial, where=where)
     kept, missing = without_nan(x, neutral, where)
     no_initial = initial is NO_VALUE or initial is None
-    start = {} if no_initial else {"initial": neutral}  # of an empty array, too
+    start = {} if no_initial else {"initial": neutral}  # for an empty array, too
     best = of_numbers.reduce(kept, axis=axis, keepdims=keepdims, **start)
     none = np.all(missing, axis=axis, keepdims=keepdims)
     best = np.where(none, x.dtype.type(np.nan), best)[()]
@@ -294,7 +295,7 @@ def _accumulate(ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None) -> Tr
     if 0 in value.shape:
         return Tracer(trace, value)
     kind = _SCANS[ufunc]
-    if wanted.kind == "b":  # addition is or, multiplication is and
+    if wanted.kind == "b":  # for bools, addition is `or` and multiplication is `and`
         kind = {"add": "max", "prod": "min"}.get(kind, kind)
     return Tracer(trace, trace.builder.scan(kind, value, axis), scalar=False)
 
@@ -313,7 +314,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "outer": _outer,
 }
 
-# The ufuncs that kernels compute as they are, and matmul, by name.
+# The ufuncs that the builder has as operations, and matmul, by name.
 NATIVE = {np.matmul: "matmul"} | {
     ufunc: name
     for name, ufunc in vars(np).items()

@@ -38,16 +38,16 @@ def converted(
     dtype: np.dtype[Any],
     message: str = "could not broadcast input array from shape {} into shape {}",
 ) -> Any:
-    """The value that an assignment writes to an array of this type: cast and broadcast as NumPy's
-    assignments do, which drop leading dimensions of size 1. Raises ValueError with the message,
-    formatted with both shapes, if it cannot be broadcast."""
+    """The value that an assignment writes to an array with this dtype and shape. It is cast and
+    broadcast as in NumPy's assignments, which drop leading axes of size 1. Raises ValueError if it
+    cannot be broadcast. Its message is `message`, formatted with both shapes."""
     if issubclass(type(value), np.generic) and dtype.kind in "iu" and value.dtype.kind in "iuf":
         fits = np.iinfo(dtype).min <= np.trunc(value).item() <= np.iinfo(dtype).max
         if not fits:  # NumPy raises or warns
             raise UnsupportedOpError(f"assignment: cannot trace {value!r} for an array of {dtype}")
     if type(value) in (bool, int, float, complex):
         one = np.zeros((), dtype)
-        one[()] = value  # NumPy's errors for what does not fit
+        one[()] = value  # raises NumPy's errors for values that do not fit
         return trace.builder.broadcast_to(trace.builder.constant(one[()]), list(shape))
     operand = trace.array(fitting(trace, value, dtype))
     given = operand.shape
@@ -69,18 +69,18 @@ def converted(
 
 
 def write(x: Tracer, value: Any) -> None:
-    """Makes a value of x's type the content of x."""
+    """Replaces the elements of x by a value with x's dtype and shape."""
     x._storage.write(require_trace(), x._steps, value)
 
 
 def refuse_number(x: Tracer) -> None:
-    """Raises what NumPy raises for an assignment to an item of one of its numbers."""
+    """Raises NumPy's error for an assignment to an item of a number, if x is one."""
     if x._storage.scalar:
         raise TypeError(f"'numpy.{x.dtype.name}' object does not support item assignment")
 
 
 def check_writeable(x: Tracer) -> None:
-    """Raises what NumPy raises for an assignment to items of what is read-only."""
+    """Raises NumPy's error for an assignment to items of a read-only array, if x is one."""
     refuse_number(x)
     _refuse_read_only(x, "assignment destination is read-only")
 
@@ -100,7 +100,7 @@ def _refuse_read_only(x: Tracer, message: str) -> None:
 
 
 def target(x: Any, name: str) -> Tracer:
-    """The array that the function `name` writes to."""
+    """The array to which the function `name` writes. Raises an error if x is none."""
     if not isinstance(x, Tracer):
         refuse_write_to_numpy(name)
     check_writeable(x)
@@ -108,7 +108,8 @@ def target(x: Any, name: str) -> Tracer:
 
 
 def _kind(trace: Trace, operand: Any) -> tuple[Any, Any]:
-    """What an operand is for NumPy's own checks: a dtype, or a Python type and a number of it."""
+    """An operand for NumPy's own checks: its dtype, or its Python type and a number of that
+    type."""
     value = trace.operand(operand)
     if type(value) in (bool, int, float, complex):
         return type(value), value
@@ -125,11 +126,11 @@ def check_cast(
     targets: Sequence[Any],
     **kwargs: Any,
 ) -> None:
-    """Raises NumPy's own errors if it would not cast the results, which are values, to the dtypes
-    of the targets (None: it is not written)."""
+    """Raises NumPy's errors if it would not cast results to the dtypes of the targets. (A target
+    may be None.)"""
     dtypes = [None if target is None else target.dtype for target in targets]
     if not kwargs and dtypes == [value.dtype for value in results]:
-        return  # none is cast
+        return  # nothing is cast
     kinds = tuple([_kind(trace, x) for x in inputs])
     _check_cast(ufunc, kinds, tuple(dtypes), tuple(kwargs.items()))
 
@@ -143,14 +144,14 @@ def _check_cast(ufunc: np.ufunc, inputs: Any, outputs: Any, options: Any) -> Non
 
 
 def warn_of_lost_part(given: np.dtype[Any], wanted: np.dtype[Any]) -> None:
-    """NumPy's ComplexWarning if a cast drops the imaginary part."""
+    """Gives NumPy's ComplexWarning if a cast drops the imaginary part."""
     if given.kind == "c" and wanted.kind not in "cb":
         text = "Casting complex values to real discards the imaginary part"
         warnings.warn_explicit(text, np.exceptions.ComplexWarning, *user_site())
 
 
 def check_casting(given: np.dtype[Any], wanted: np.dtype[Any], casting: Any) -> None:
-    """Raises NumPy's TypeError if the rule does not allow the cast."""
+    """Raises NumPy's TypeError if the casting rule does not allow the cast."""
     if not np.can_cast(given, wanted, casting):
         raise TypeError(
             f"Cannot cast array data from {given!r} to {wanted!r} according to the rule '{casting}'"
@@ -175,8 +176,8 @@ def _not_broadcastable(out: Any, common: Any, given: Any) -> Exception:
 
 
 def refuse_shapes(ufunc: np.ufunc, inputs: Any, out: Any) -> None:
-    """Raises NumPy's ValueError if the operands of a ufunc, among them those of `out=`, have no
-    common shape."""
+    """Raises NumPy's ValueError if the operands of a ufunc, including those of `out=`, cannot be
+    broadcast."""
     shapes = [np.shape(x) for x in (*inputs, *out) if x is not None]
     if ufunc.signature is not None or any(isinstance(n, Size) for shape in shapes for n in shape):
         return
@@ -188,10 +189,10 @@ def refuse_shapes(ufunc: np.ufunc, inputs: Any, out: Any) -> None:
 
 
 def ufunc_write(trace: Trace, out: Any, value: Any, where: Any = True) -> None:
-    """Writes a result of the ufunc to out."""
+    """Writes a ufunc's result to `out`."""
     if type(out) is not Tracer or not out._writeable:
         _output(out, "out")
-    # NumPy does not tell __array_ufunc__ of out=..., which makes arrays: a result may be one.
+    # With out=..., results are arrays and not numbers. NumPy does not pass it to __array_ufunc__.
     out._storage.scalar = False
     new = value if value.dtype == out._dtype else trace.builder.astype(value, out._dtype)
     if not same_shape(value.shape, out._shape):
@@ -207,8 +208,8 @@ def ufunc_write(trace: Trace, out: Any, value: Any, where: Any = True) -> None:
 
 
 def into(name: str, out: Any, result: Any, casting: str = "same_kind") -> Any:
-    """Writes the result of a function to its out= argument, which it returns. (numpy.dot returns
-    NumPy's number in the place of a 0-d array.)"""
+    """Writes the result of a function to its out= argument, and returns that. (numpy.dot returns a
+    number in place of a 0-d array.)"""
     trace = require_trace()
     if isinstance(out, tuple) and len(out) == 1:
         out = out[0]
@@ -229,7 +230,7 @@ def into(name: str, out: Any, result: Any, casting: str = "same_kind") -> Any:
 
 
 def refuse_itself(what: str, x: Tracer, value: Any) -> None:
-    """Raises UnsupportedOpError where NumPy reads elements that it has just written."""
+    """Raises UnsupportedOpError if NumPy would read elements that it has just written."""
     if isinstance(value, Tracer) and value._storage is x._storage:
         raise UnsupportedOpError(
             f"{what}: cannot trace a write of an array to itself (NumPy reads what it has written)"
@@ -238,8 +239,8 @@ def refuse_itself(what: str, x: Tracer, value: Any) -> None:
 
 
 def refuse_other_view(what: str, x: Tracer, mask: Any) -> None:
-    """The same for a mask, of which NumPy reads an element just before it writes that of x: it may
-    be x itself."""
+    """Like `refuse_itself`, for a mask. The mask may be x itself, because NumPy reads each element
+    of the mask just before it writes the same element of x."""
     if isinstance(mask, Tracer) and not same_steps(mask._steps, x._steps):
         refuse_itself(what, x, mask)
 

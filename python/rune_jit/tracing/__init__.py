@@ -1,1 +1,1 @@
-"""What a traced function computes with: the trace, its arrays, their storages and sizes."""
+"""Traces, and the objects with which a traced function computes: arrays, storages and sizes."""

@@ -1,5 +1,5 @@
-"""Conditions on values of arrays. A trace takes them as they are at its call; the program checks
-that they are the same at the call that it runs."""
+"""Conditions on values of arrays. A trace assumes the outcomes of the traced call. Its program
+checks that later calls have the same outcomes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # How many conditions one program may take.
 MOST = 8
 
-# The name of what runs over the sides of an `if` in the code that is traced.
+# The loop variable in rewritten code that runs both sides of an `if`.
 SIDE = ".side"
 _CONTROL = os.path.join("rune_jit", "control.py")
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
@@ -28,11 +28,10 @@ _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 def decide(
     trace: Trace, value: Any, frame: types.FrameType | None, is_flag: bool = False
 ) -> bool | None:
-    """What a condition of one element, which `frame` asks for, is at this call. None if the trace
-    must not take it for that of later calls, or cannot know it. `is_flag`: it tells how a loop has
-    ended, and has that loop's place in the source.
-
-    Raises what the program so far raises."""
+    """The outcome, at this call, of a condition that `frame` asks for (one element). None if the
+    trace must not assume it for later calls, or cannot know it. `is_flag`: the condition tells how
+    a loop has ended, and has that loop's place in the source. Raises what the program so far
+    raises."""
     is_within = trace.loops is not None and bool(trace.loops.within)
     if not trace.decides or is_within or _is_in_loop(frame, not is_flag):
         return None
@@ -49,8 +48,8 @@ def decide(
 
 
 def _is_in_loop(frame: types.FrameType | None, by_place: bool) -> bool:
-    """Whether a frame, or one of those that called it in this trace, runs a loop. `by_place`: also
-    if its place in the source is that of a part of a loop."""
+    """Whether a frame, or one of its callers in this trace, is in a loop. `by_place`: also if its
+    place in the source belongs to a loop."""
     while frame is not None and frame.f_code.co_name != "_trace_once":
         filename = frame.f_code.co_filename
         if not is_own(filename) or filename.endswith(_CONTROL):
@@ -72,8 +71,8 @@ _GENERATOR = 0x20  # inspect.CO_GENERATOR
 
 @functools.cache
 def _loops(code: types.CodeType) -> tuple[list[tuple[int, int]], frozenset[Any]]:
-    """The loops of code: offsets, and places in the source. (The condition of a `while` is in the
-    code twice, once before the loop.)"""
+    """The loops of code: first and last offset of each, and all their places in the source. (The
+    condition of a `while` is in the code twice. Only its second copy is in the loop.)"""
     instructions = [i for i in dis.get_instructions(code) if i.opname not in _SKIPPED]
     loops = [
         (i.argval, i.offset)
@@ -88,7 +87,7 @@ _SKIPPED = ("EXTENDED_ARG", "CACHE")
 
 
 def _is_branch(instructions: list[dis.Instruction], target: int) -> bool:
-    """Whether a jump goes back to one of the loops over the sides of an `if` (capture/loops)."""
+    """Whether a jump goes back to a loop over the sides of an `if` (capture/loops)."""
     behind = [i for i in instructions if i.offset >= target][:2]
     return behind[0].opname == "FOR_ITER" and behind[1].argval == SIDE
 
@@ -100,7 +99,7 @@ def _place(code: types.CodeType, offset: int) -> Any:
 
 @functools.cache
 def _places(code: types.CodeType) -> list[Any]:
-    """The places in the source of all instructions of code, two bytes each."""
+    """The places in the source of all instructions of code, which have two bytes each."""
     if hasattr(code, "co_positions"):
         return list(code.co_positions())
     lines = code.co_lines()

@@ -56,8 +56,8 @@ def may_handle_errors(code: types.CodeType) -> bool:
     """Whether code has a `try` or `with` statement."""
     if not getattr(code, "co_exceptiontable", True):
         return False
-    # What else has handlers raises the error again: comprehensions (Python 3.12), generators.
-    # SETUP_...: Python 3.10.
+    # The handlers of comprehensions (Python 3.12) and generators do not count, because they raise
+    # the error again. SETUP_...: Python 3.10.
     return any(
         i.opname == "PUSH_EXC_INFO" or i.opname.startswith("SETUP_")
         for i in dis.get_instructions(code)
@@ -65,8 +65,8 @@ def may_handle_errors(code: types.CodeType) -> bool:
 
 
 class ValuesNeeded(BaseException):
-    """The trace needs the values of numbers among the arguments: it begins again with them as
-    constants. (No Exception: the traced function must not handle it.)"""
+    """The trace needs the values of numbers among the arguments. It begins again with these numbers
+    as constants. (This is no Exception, because the traced function must not handle it.)"""
 
     def __init__(self, leaves: frozenset[int]) -> None:
         self.leaves = leaves

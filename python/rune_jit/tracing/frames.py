@@ -17,7 +17,8 @@ from rune_jit.tracing.context import is_own, may_handle_errors
 
 
 def callers(end: types.CodeType) -> Iterator[types.FrameType]:
-    """The frames between here and that of `end`, without those of rune_jit and NumPy."""
+    """The frames from here up to the frame of the code `end`, without frames of rune_jit and
+    NumPy."""
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code is not end:
         if not is_own(frame.f_code.co_filename):
@@ -30,24 +31,25 @@ user_frame: Callable[[], types.FrameType | None] = _core.user_frame
 
 
 def is_of_xarray(frame: types.FrameType) -> bool:
-    """Whether a frame is one of xarray, which holds traced arrays. It takes 0-d ones out of a trace
-    if they are numbers, and calls functions of NumPy that the array API standard has not."""
+    """Whether a frame belongs to xarray. Its objects hold traced arrays. It asks 0-d arrays that
+    are numbers for their values, and calls functions of NumPy that the array API standard lacks."""
     return "/xarray/" in frame.f_code.co_filename
 
 
 def namespace_for(frame: types.FrameType, api_version: Any) -> Any:
-    """The namespace of the array API that a frame gets for NumPy's arrays: NumPy, or what the
-    array_api_compat of the frame, perhaps a library's own one, has for it."""
+    """The array API's namespace for NumPy's arrays that a frame gets. If the frame belongs to
+    array_api_compat, or to a library's copy of it, this is that package's module for NumPy.
+    Otherwise it is NumPy."""
     name: str = frame.f_globals.get("__name__", "")
     above, found, _ = name.partition("array_api_compat")
     if found:
-        with contextlib.suppress(ModuleNotFoundError):  # a module of another kind, as xarray's
+        with contextlib.suppress(ModuleNotFoundError):  # xarray's module has this name, too
             return importlib.import_module(f"{above}{found}.numpy")
     return np.empty(0).__array_namespace__(api_version=api_version)
 
 
 def is_shuffling(frame: types.FrameType | None) -> bool:
-    """Whether compiled code called `shuffle` may be what runs for a frame of the user's."""
+    """Whether the user's frame may be calling a compiled function named `shuffle`."""
     if frame is None or "shuffle" not in frame.f_code.co_names:
         return False
     operation = dis.opname[frame.f_code.co_code[frame.f_lasti]]
@@ -55,7 +57,7 @@ def is_shuffling(frame: types.FrameType | None) -> bool:
 
 
 def replace_locals(frame: types.FrameType, replace: Callable[[Any], Any]) -> None:
-    """Gives each local variable the value that `replace` returns for its present one."""
+    """Replaces the value of each local variable by the result of `replace`."""
     if not frame.f_code.co_flags & _HAS_FAST_LOCALS:
         return
     held = frame.f_locals
@@ -63,7 +65,7 @@ def replace_locals(frame: types.FrameType, replace: Callable[[Any], Any]) -> Non
     if not changed:
         return
     held.update(changed)
-    if sys.version_info < (3, 13):  # later versions write through
+    if sys.version_info < (3, 13):  # later versions write to the variables
         import ctypes
 
         ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
@@ -73,7 +75,8 @@ _HAS_FAST_LOCALS = 1  # inspect.CO_OPTIMIZED
 
 
 def is_handler_active() -> bool:
-    """Whether a function between here and the call in segments handles exceptions."""
+    """Whether a function of the user, called in the current call in segments, handles
+    exceptions."""
     frame = user_frame()
     while frame is not None and not is_own(frame.f_code.co_filename):
         if may_handle_errors(frame.f_code):

@@ -1,13 +1,13 @@
-"""Lists, dicts and objects that may or may not be the same one, as data decide: one that a
-condition selects, or one that a loop leaves if it does not run. A trace stands in an object for
-each, and refuses what would tell the difference."""
+"""Lists, dicts and objects for which data decide whether they are one object. For example, a
+condition selects one of two objects, or a loop that may not run replaces an object. The trace has
+an object for each. It refuses functions that could tell the difference."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-_MOST_VISIBLE = 10_000  # objects that are looked through
+_MOST_VISIBLE = 10_000  # objects among which results are searched
 
 
 def _content(x: Any) -> list[Any]:
@@ -19,8 +19,8 @@ def _content(x: Any) -> list[Any]:
 
 
 class _Group(NamedTuple):
-    loop: int  # of the program, without which they would be known
-    members: list[tuple[Any, list[Any]]]  # with what they held
+    loop: int  # that makes them unsure: if it is unrolled, the objects are known
+    members: list[tuple[Any, list[Any]]]  # each with its contents when it was noted
 
 
 class Identities:
@@ -30,7 +30,8 @@ class Identities:
         self.groups: list[_Group] = []
 
     def note(self, loop: int, objects: Iterable[Any]) -> None:
-        """Notes that some of these may be the same: none of them may change any more."""
+        """Notes that some of these objects may be one object. From now on, none of them may
+        change."""
         self.groups.append(_Group(loop, [(x, _content(x)) for x in objects]))
 
     def has(self, x: Any) -> bool:
@@ -38,8 +39,9 @@ class Identities:
         return any(x is member for group in self.groups for member, _ in group.members)
 
     def broken(self, results: Any, is_outside: Callable[[Any], bool]) -> tuple[int, str] | None:
-        """The loop because of which somebody can tell, and how; None if nobody can. `results` are
-        what leaves the trace, `is_outside` says what was there before it."""
+        """A loop whose objects the caller or the function could tell apart, and how. None if there
+        is none. `results` are the objects that leave the trace. `is_outside` tells whether an
+        object is older than the trace."""
         if not self.groups:
             return None
         visible = _reachable(results)
@@ -58,7 +60,7 @@ class Identities:
 
 
 def _reachable(x: Any) -> set[int]:
-    """The ids of what x holds."""
+    """The ids of x and of all objects that it holds."""
     seen: set[int] = set()
     open_ = [x]
     while open_ and len(seen) < _MOST_VISIBLE:

@@ -1,4 +1,4 @@
-"""The findings of the attempts at one trace about its loops, and how a trace begins again."""
+"""What the attempts at one trace have found out about its loops, and how a trace begins again."""
 
 from __future__ import annotations
 
@@ -6,57 +6,58 @@ from typing import Any, NamedTuple
 
 
 class LoopRefused(BaseException):
-    """Ends a trace inside of a loop. The trace begins again, without this loop or with what it has
-    found out about it. (No Exception: the traced function must not handle it.)"""
+    """Ends a trace inside of a loop. The trace begins again, and unrolls this loop or uses what it
+    has found out about it. (This is no Exception, because the traced function must not handle
+    it.)"""
 
 
 class LoopPeeled(LoopRefused):
-    """The trace begins again with an iteration of a loop apart."""
+    """The trace begins again with one more iteration of a loop peeled."""
 
 
 class Peeled(NamedTuple):
-    """How many iterations run before and behind the loop of the program."""
+    """How many iterations run before and after the loop of the program."""
 
     first: int = 0
     last: int = 0
 
 
-# What is tried for a loop whose body needs to know whether an iteration is the first or last one.
+# Tried in this order for a body that must know whether an iteration is the first or the last.
 _PEELS = (Peeled(0, 0), Peeled(1, 0), Peeled(1, 1))
-# How often a trace begins again before it takes all loops for refused.
+# After so many attempts a trace unrolls all loops.
 _MOST_ATTEMPTS = 40
 
 
 class LoopPlans:
-    """The findings of the attempts at one trace about its loops, by the loops' numbers."""
+    """What the attempts at one trace have found out about its loops, by the loops' numbers."""
 
     def __init__(self) -> None:
         self._refused: dict[int, str] = {}  # why
         self._peels: dict[int, int] = {}  # positions in _PEELS
         self._attempts = 0
-        # Python integers that loops carry and that are assumed to be small: loops and names.
+        # Carried Python integers that are assumed to be small: (loop, name).
         self.small: set[tuple[int, str]] = set()
-        # Lines where the program checks that Python integers of loops keep within 64 bits.
+        # Lines where the program checks that Python integers of loops fit 64 bits.
         self.checked: set[str] = set()
-        # Branches on how a loop has ended of whose sides each has a program.
+        # Branches on how a loop has ended whose two sides have a program each.
         self.decided: set[int] = set()
-        # Of lists whose items are assigned, by loops and names: which kinds of numbers they hold.
+        # The kinds of numbers in lists whose items are assigned, by (loop, name).
         self.kinds: dict[tuple[int, str], tuple[Any, Any]] = {}
-        # Lists whose length data decide, by name: what is known of them.
+        # What is known of lists whose length data decide, by name.
         self.growing: dict[str, Any] = {}
-        # Generators of whose words the program makes numbers, with how many, and those of which it
-        # cannot.
+        # Generators that give the program random words, with the number of words; and generators
+        # for which this is not possible.
         self.words: dict[int, int] = {}
         self.no_words: set[int] = set()
-        # Why one program has a loop's iterations one by one where segments have a program of it.
+        # Why one program must unroll a loop that would be a program of its own in segments.
         self.apart: str | None = None
-        # Whether the program leaves to Python what data decide and what is no error: that a loop
-        # reports something, or that it does not assign a variable (left_to_python.py).
+        # Whether Python runs some calls that raise no error: those in which data decide that a loop
+        # reports something, or leaves a variable unassigned (left_to_python.py).
         self.leaves_usual = False
         self._all_refused: str | None = None
-        # Why a trace failed behind its loops, which the next one unrolls.
+        # The error of a trace that failed after loops. The next trace unrolls them.
         self.with_loops: Any = None
-        self.report: dict[int, tuple[str, str]] = {}  # where a loop stands, and how it runs
+        self.report: dict[int, tuple[str, str]] = {}  # a loop's place, and how it runs
 
     def refusal(self, loop: int) -> str | None:
         return self._refused.get(loop) or self._all_refused
@@ -79,7 +80,7 @@ class LoopPlans:
         return self._peels.get(loop, 0) + 1 < len(_PEELS)
 
     def peel_more(self, loop: int) -> bool:
-        """Whether there is another way to peel iterations, which is tried next."""
+        """Goes on to the next way to peel iterations. Returns whether there is one."""
         if not self.can_peel(loop):
             return False
         self._peels[loop] = self._peels.get(loop, 0) + 1

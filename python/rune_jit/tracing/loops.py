@@ -1,5 +1,5 @@
-"""The loops that are traced now, and the decisions about loops that a trace has made. It knows what
-the bodies of open loops have written. (capture/loops/rolling.py traces the bodies.)"""
+"""The loops whose bodies are being traced, what these bodies have written, and when a trace begins
+again because of a loop. (capture/loops/rolling.py traces the bodies.)"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rune_jit.tracing.trace import Trace
 
 
-# (The versions go on, because views have cached values of them.)
+# (Versions are not restored, because views have cached values by version.)
 _RESTORED = [name for name in Storage.__annotations__ if name not in ("version", "serial")]
 
 
@@ -41,31 +41,32 @@ class HostCall(NamedTuple):
 
 
 class Body:
-    """The body of a loop that is being traced: what it has written to arrays that are older than
-    the loop."""
+    """The body of a loop that is being traced, with the arrays, lists and host calls that it has
+    used so far."""
 
     def __init__(self, loop: int, counter: Any, bounds: tuple[Any, Any]) -> None:
         self.loop = loop
         self.counter = counter
-        self.bounds = bounds  # the counter's least and greatest value, of outer counters
+        self.bounds = bounds  # of the counter; they may contain outer counters
         self.oldest = next_serial()  # storages that were made later are the body's own
-        self._began = self.oldest  # when the body was traced before
-        self.given: list[Storage] = []  # of names that the body carries, at its start
-        self.decides = False  # whether it has an `if` whose condition is not known
+        self._began = self.oldest  # `oldest` of the body's first trace
+        self.given: list[Storage] = []  # the carried arrays at the start of an iteration
+        self.decides = False  # whether it has an `if` whose condition data decide
         self.raises = False  # whether it has a `raise` under such a condition
         self._written: dict[int, _Saved] = {}
-        self.lists: dict[int, list[Any]] = {}  # by id: from outside, which it may append to
-        # Of these: what it has appended, whether the list is a comprehension's, and the conditions.
+        self.lists: dict[int, list[Any]] = {}  # outside lists to which it may append, by id
+        # By id: the list, what was appended, whether the list is a comprehension's, the conditions.
         self.appended: dict[int, tuple[list[Any], list[Any], bool, list[Any]]] = {}
-        self.conditions = 0  # how many it runs under
+        self.conditions = 0  # around the loop
         self.calls: list[HostCall] = []  # in order
-        # What the first ones return, as values that have a row for each iteration, and which row.
+        # The results of the first of these calls, with a row for each iteration; and the row of
+        # this iteration.
         self.returned: list[list[Any]] = []
         self.row: Any = None
 
     def is_older(self, storage: Storage) -> bool:
-        """Whether the storage is not made by the body. (One that stands for a captured array may be
-        met here for the first time.)"""
+        """Whether the storage was made before the loop. (The storage of a captured array counts as
+        older even if the body is the first to use the array.)"""
         return storage.serial <= self.oldest or storage.captured is not None
 
     def before_write(self, storage: Storage) -> None:
@@ -84,12 +85,12 @@ class Body:
         return id(storage) in self._written
 
     def forget_own(self, hints: dict[int, list[Storage]]) -> None:
-        """Takes storages that this trace of the body has made out of the hints."""
+        """Removes storages that the body has made from the hints."""
         for loop, storages in hints.items():
             hints[loop] = [s for s in storages if s.serial <= self._began]
 
     def restore(self) -> None:
-        """Makes the storages what they were."""
+        """Restores the storages to their state before the body."""
         for storage, fields in self._written.values():
             for name, field in fields.items():
                 setattr(storage, name, field)
@@ -111,31 +112,31 @@ class Loops:
     def __init__(self, plans: LoopPlans) -> None:
         self.plans = plans
         self.open: list[Body] = []  # bodies that are being traced, outer ones first
-        # The numbers of their loops, and of those of which an iteration runs apart.
+        # The numbers of their loops, and of loops around code for which `part_of` is called.
         self.within: list[int] = []
-        self._conditions: list[tuple[Any, int]] = []  # with the last storage made before
-        self._decided_by_counters = 0  # how many of them
-        # Operands of `and` and `or` that are being traced: what each may change, and whether
-        # counters alone decide that it matters.
+        self._conditions: list[tuple[Any, int]] = []  # and the last serial before
+        self._decided_by_counters = 0  # how many of the conditions
+        # Operands of `and` and `or` that are being traced: an object that `end_operand` returns,
+        # and whether counters alone decide if the operand matters.
         self._operands: list[tuple[Any, bool]] = []
         self.rolled = 0  # loops that have become loops of the program
-        self.lists: dict[int, Any] = {}  # by id: what stands for lists of numbers in bodies
+        self.lists: dict[int, Any] = {}  # by id: arrays for lists of numbers
         self.growing: dict[int, Any] = {}  # by id: lists whose length data may decide
         self.data_sizes: set[str] = set()  # names of Sizes that bodies compute
-        self.integers: list[Integer] = []  # of loops in the outermost one that has not ended
-        # How often a loop has changed a list by now: loops and names.
+        self.integers: list[Integer] = []  # of the outermost loop and its inner loops
+        # How often a loop has changed a list so far, by (loop, name).
         self.written_back: dict[tuple[int, str], int] = {}
-        self.hints: dict[int, list[Storage]] = {}  # by loop: what it wrote to when traced before
-        # By id: what may be the same memory as a storage, where that depends on data, and the
-        # loops or branches that made it.
+        self.hints: dict[int, list[Storage]] = {}  # by loop: what its last trace wrote to
+        # By id of a storage: storages that may be the same memory, depending on data; and these
+        # storages themselves, to keep them alive.
         self._sharing: dict[int, list[Storage]] = {}
         self._may_share: dict[int, Storage] = {}
-        self._shared_by: dict[int, int] = {}  # by id of a storage: the loop that made it share
+        self._shared_by: dict[int, int] = {}  # by id of a storage: the loop that is the reason
         self.identities = Identities()
 
     def bounds(self, size: Any) -> tuple[int, int]:
-        """The least and the greatest value of a Size. Those of a counter may depend on the counters
-        of outer loops."""
+        """The least and the greatest value of a Size, whose counters may depend on outer
+        counters."""
         return self._least(size, 1), -self._least(size, -1)
 
     def _least(self, size: Any, sign: int) -> int:
@@ -152,9 +153,9 @@ class Loops:
         return max(least, size if type(size) is int else size.low)
 
     def share(self, made: Storage, *others: Storage, loop: int | None = None) -> None:
-        """Notes that a storage may be the same memory as others, which depends on data: none of
-        them may be written to any more. `loop`: it is so because of one that the program need not
-        have."""
+        """Notes that data decide whether a storage is the same memory as others. From now on, none
+        of them may be written to. `loop`: a loop that is the reason. It is unrolled if one of them
+        is written to."""
         group = {id(x): x for x in (made, *others)}
         if len(group) == 1:
             return
@@ -182,8 +183,9 @@ class Loops:
 
     @contextmanager
     def where(self, builder: Any, condition: Any, is_of_counters: bool = False) -> Iterator[None]:
-        """What is written to older arrays meanwhile is written if the condition holds, and indices
-        must be in bounds if it does. `is_of_counters`: whether counters alone decide it."""
+        """Traces the code of the context under a condition. Its writes to older arrays, and its
+        checks of indices, have an effect only if the condition holds. `is_of_counters`: whether
+        counters alone decide the condition."""
         self._begin_condition(builder, condition)
         self._decided_by_counters += is_of_counters
         yield
@@ -198,8 +200,8 @@ class Loops:
         builder.end_condition(self._conditions.pop()[0])
 
     def begin_operand(self, builder: Any, condition: Any, held: Any, is_of_counters: bool) -> None:
-        """The operand of `and` or `or` that is traced now matters if a condition holds, as `where`
-        says. `held` is given back."""
+        """Called before an operand of `and` or `or` is traced. Like `where`, with the condition
+        that the operand matters. `end_operand` returns `held`."""
         self._begin_condition(builder, condition)
         self._operands.append((held, is_of_counters))
 
@@ -209,22 +211,23 @@ class Loops:
 
     @property
     def data_decide(self) -> bool:
-        """Whether what is traced now runs under a condition that data decide."""
+        """Whether the operations that are traced now depend on a condition that data decide."""
         return len(self._conditions) > self._decided_by_counters
 
     @property
     def num_conditions(self) -> int:
-        """How many conditions what is traced now runs under."""
+        """The number of conditions around the operations that are traced now."""
         return len(self._conditions)
 
     def runs(self, builder: Any, test: Any) -> Any:
-        """Whether a loop runs that does so if a test holds: where a condition does not hold, what
-        ends the loop need not come true."""
+        """The test of a loop, joined with the conditions around it. Where one of these does not
+        hold, the loop must not run: its test might never become false."""
         return _all(builder, [condition for condition, _ in self._conditions] + [test])
 
     def append(self, items: list[Any], values: list[Any], is_new: bool) -> bool:
-        """Called before values are appended to a list, which is_new under the conditions that hold.
-        Returns whether the iterations of the innermost loop do so instead."""
+        """Called before values are appended to a list. `is_new`: whether the list was made under
+        the conditions that hold now. Returns whether each iteration of the innermost loop appends
+        the values, so that the caller must not."""
         body = self.open[-1] if self.open else None
         if body is None or id(items) not in body.lists:
             if self._conditions and not is_new:
@@ -240,30 +243,31 @@ class Loops:
         return True
 
     def is_decided_by_counter(self, builder: Any) -> bool:
-        """Whether the innermost loop's counter decides whether what is traced now runs in an
-        iteration."""
+        """Whether the innermost loop's counter alone decides in which of its iterations the
+        operations that are traced now run."""
         return self._decides(builder, self.open[-1], len(self._conditions))
 
     def are_counters_alone(self, builder: Any) -> bool:
-        """Whether each loop's counter decides whether what is traced now runs in its iteration."""
+        """Whether, for each open loop, its counter alone decides this."""
         ends = [*(body.conditions for body in self.open), len(self._conditions)]
         pairs = zip(self.open, ends[1:], strict=True)
         return not ends[0] and all(self._decides(builder, *pair) for pair in pairs)
 
     def _decides(self, builder: Any, body: Body, end: int) -> bool:
-        """Whether the counter of a body decides the conditions in it that came before the `end`."""
+        """Whether a body's counter alone decides the conditions in the body with numbers below
+        `end`."""
         conditions = (condition for condition, _ in self._conditions[body.conditions : end])
         return all(builder.holds_at(body.counter, x, 0, 0, 1) is not None for x in conditions)
 
     def grow(self, items: list[Any]) -> None:
-        """Makes arrays stand for a list whose length data may decide, if that can be: then the
-        trace begins again. Raises LoopRefused."""
+        """Called where data decide the length of a list. Raises LoopRefused if arrays can represent
+        the list when the trace begins again."""
         if (found := self.growing.get(id(items))) is not None:
             found.want()
 
     def call_host(self, builder: Any, call: HostCall) -> list[Any]:
-        """The values that a call in the innermost body returns: zeros, as long as the loop has not
-        been traced with what it returns."""
+        """The results of a host call in the innermost body. In the first trace of the loop they are
+        zeros; in the second, rows of the results of all iterations."""
         body = self.open[-1]
         if len(self._conditions) > body.conditions or self.within[-1] != body.loop:
             self.fail(f"it calls {call.name} on the host")
@@ -280,13 +284,13 @@ class Loops:
 
     @property
     def minds_writes(self) -> bool:
-        """Whether a write may be more than a new version of a storage: see `before_write`."""
+        """Whether writes need a call of `before_write`."""
         return bool(self.open or self._conditions or self._may_share)
 
     def before_write(
         self, trace: Trace, storage: Storage, steps: tuple[Step, ...], part: Any
     ) -> Any:
-        """Called before `part` is written to a view of a storage. Returns what is to be written."""
+        """Called before `part` is written to a view of a storage. Returns the value to write."""
         self._check_write(storage)
         for body in self.open:
             body.before_write(storage)
@@ -300,8 +304,8 @@ class Loops:
         return trace.builder.where(holds, part, old)
 
     def before_known_write(self, trace: Trace, storage: Storage) -> None:
-        """Called before NumPy writes to an array that is known: if a body does that to an older
-        array, it is a value from now on."""
+        """Called before NumPy writes to an array whose elements are known. If a body writes to an
+        older array, the array becomes a traced value."""
         self._check_write(storage)
         if self._is_conditional(storage) or any(body.is_older(storage) for body in self.open):
             for body in self.open:
@@ -311,15 +315,14 @@ class Loops:
             storage.version += 1
 
     def after_known_write(self, storage: Storage) -> None:
-        """Called when NumPy may have written to an array that is known."""
+        """Called after NumPy may have written to an array whose elements are known."""
         if self._is_conditional(storage) or any(body.is_older(storage) for body in self.open):
             self.fail("its body writes known numbers to an array")
 
     def check_integers(self, builder: Any, loop: int, may_guess: bool) -> None:
-        """Called when a loop has ended. If it is an outermost one, and carries
-        or computes a Python integer which may exceed 64 bits, the trace begins again: the program
-        checks the operations that exceed them, or it assumes that what is carried is small, or the
-        loop is refused. Raises LoopRefused."""
+        """Called when a loop has ended. If the outermost loop carries or computes a Python integer
+        that may exceed 64 bits, raises LoopRefused. The next trace checks the operations that may
+        exceed 64 bits, or assumes that carried integers are small, or refuses the loop."""
         if self.open:
             return
         found = builder.find_unbounded([integer.value for integer in self.integers])
@@ -331,7 +334,7 @@ class Loops:
             if position < len(self.integers):
                 integer = self.integers[position]
                 small = (integer.loop, integer.name)
-                # (One that is assumed to be small may be computed from others.)
+                # (An integer that is assumed to be small may be computed from others that are not.)
                 others = {(x.loop, x.name) for x in self.integers} - self.plans.small
                 if may_guess and others:
                     self.plans.small |= {small} if small in others else others
@@ -348,13 +351,13 @@ class Loops:
             )
 
     def check_memory(self, a: Storage, b: Storage) -> None:
-        """Called where it matters whether two storages are the same memory."""
+        """Called where the function asks whether two storages share memory."""
         if any(x is b for x in self.sharing(a)):
-            self._refuse_shared(a, "it asks whether arrays share memory that may be the same one")
+            self._refuse_shared(a, "it asks whether arrays share memory, which data decide")
 
     def check_layout(self, storage: Storage) -> None:
-        """Called where it matters where the elements lie, which differs from iteration to iteration
-        for what a loop carries."""
+        """Called where the function asks how a storage lies in memory. This may differ from
+        iteration to iteration for carried arrays."""
         for body in self.open:
             if any(storage is given for given in body.given):
                 self.plans.refuse(body.loop, "it asks how an array that it carries lies in memory")
@@ -386,23 +389,24 @@ class Loops:
             self.fail(why)
 
     @contextmanager
-    def apart(self, loop: int) -> Iterator[None]:
-        """One iteration of a loop runs apart."""
+    def part_of(self, loop: int) -> Iterator[None]:
+        """In the context, code is traced that belongs to a loop but not to its body: a peeled
+        iteration, or a branch on how the loop has ended. Refusals concern this loop."""
         self.within.append(loop)
         yield
         self.within.pop()
 
     def peel_outer(self) -> None:
-        """Begins the trace again with the first iteration of a loop around this place apart, if
-        there is one of which none is. Raises LoopPeeled."""
+        """Raises LoopPeeled if a loop around this place has no peeled first iteration and can get
+        one."""
         for body in reversed(self.open):
             if not self.plans.peeled(body.loop).first and self.plans.peel_more(body.loop):
                 raise LoopPeeled
 
     def can_peel(self, size: Any) -> bool:
-        """Whether a trace with the first or last iteration of a loop apart may find a size to have
-        other bounds: one of one counter, whose iterations all run what is traced, unless counters
-        decide."""
+        """Whether the bounds of a size may become narrower if the first or last iteration of a loop
+        is peeled. The size must contain one counter only, and no condition that data decide may
+        hold here."""
         unknown = len(self._conditions) - sum(of_counters for _, of_counters in self._operands)
         if unknown or len(size.names) > 1:
             return False
@@ -410,28 +414,32 @@ class Loops:
         return any(self.plans.can_peel(body.loop) for body in bodies)
 
     def _peel_more(self, why: str) -> bool:
-        """Whether one of the loops whose counters an error names can be tried in another way."""
+        """Peels more iterations of a loop whose counter an error names. Returns whether there is
+        one."""
         names = set(re.findall(r"\w+", why))
         found = [body for body in reversed(self.open) if body.counter.names[0] in names]
         return any(self.plans.peel_more(body.loop) for body in found)
 
     def begin_again(self, error: BaseException) -> bool:
-        """Whether the trace, which has raised an error, begins again because of its loops."""
+        """Called when the trace has raised an error. Returns whether it begins again because of its
+        loops."""
         plans = self.plans
         if isinstance(error, LoopRefused):
-            pass  # what is done about it is known
+            pass  # who raised it has noted what to do
         elif isinstance(error, ValuesNeeded) or getattr(error, "slots", None):
-            return False  # of arguments, which no loop has changed; of places that become arguments
+            return False  # their remedies are arguments, not loops
         elif self.within:
             loop, why = self.within[-1], str(error) or type(error).__name__
             if plans.refusal(loop) is None and not self._peel_more(why):
                 is_key = isinstance(error, KeyError)
-                plans.refuse(loop, "it looks up a key that its counter decides" if is_key else why)
+                plans.refuse(
+                    loop, "it looks up a key that depends on its counter" if is_key else why
+                )
         elif isinstance(error, StateChangedError):
-            return False  # of places that become arguments
+            return False  # its remedy is state as arguments
         elif self.rolled:
-            plans.with_loops = error  # which may be that what they compute is not known
-            plans.refuse_all(f"what follows needs to know it: {error}")
+            plans.with_loops = error  # perhaps because the values that loops compute are not known
+            plans.refuse_all(f"the code after the loop needs a value: {error}")
         else:
             return False
         plans.next_attempt()

@@ -1,4 +1,4 @@
-"""In which order NumPy lays out what a trace computes from arrays in Fortran order."""
+"""Which results of a trace NumPy would store in Fortran order."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from rune_jit.tracing.tracer import Tracer
 
 
 class Orders:
-    """Which arrays of a trace NumPy lays out in Fortran order. `turned` are the arguments that
-    are."""
+    """The memory orders of a trace's arrays. `turned` are the arguments in Fortran order, by
+    leaf."""
 
     def __init__(self, turned: set[int]) -> None:
         self._turned = turned
@@ -33,7 +33,7 @@ class Orders:
         return sides > 1 and stride > 0
 
     def _strides(self, x: Tracer) -> Sequence[int] | None:
-        """In elements; None if not known."""
+        """NumPy's strides of an array, in elements. None if not known."""
         storage = x._storage
         shape = storage.shape
         if any(not isinstance(n, int) for n in shape) or storage.array is not None:
@@ -56,9 +56,8 @@ class Orders:
         return [stride // dummy.itemsize for stride in dummy.strides]
 
     def _is_whole_fortran(self, storage: Storage) -> bool:
-        """Whether NumPy lays out all of an array in Fortran order. What is written to keeps the
-        order in which it is computed here, which is C's; so does what is reshaped, as a view of an
-        array in C order."""
+        """Whether NumPy stores a whole array in Fortran order. An array that the trace has written
+        to or reshaped counts as C order, in which the program computes it."""
         known, open_ = self._known, [storage]
         while open_:
             last = open_[-1]
@@ -84,8 +83,8 @@ class Orders:
         return known[storage]
 
     def _follows(self, storage: Storage, operands: tuple[Tracer, ...]) -> bool:
-        """Whether the order "K" of operands is Fortran's: no operand's strides shrink from an axis
-        to a later one, and for each pair of neighbours one operand's grow."""
+        """Whether the order "K" of operands is Fortran order: all strides of each operand grow from
+        axis to axis, and each pair of neighbouring axes occurs in some operand."""
         ndim = len(storage.shape)
         grows = set()
         for x in operands:

@@ -1,5 +1,5 @@
-"""The programs of a function's segments. A program is found by the pattern of a segment's graph, so
-that the iterations of a loop share one."""
+"""The programs of a function's segments. The pattern of a segment's graph is the key of its
+program, so that the iterations of a loop share one."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ from rune_jit.backends.compilation import Stopwatch
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import user_site
 
-# Compilations pay while they have taken less than so many seconds, or than NumPy takes for so many
-# calls. A program takes so many seconds beside those of its nodes.
+# Compilation pays if its estimated time is at most _SLOW_COMPILATION seconds plus NumPy's time for
+# _MANY_CALLS calls. _PROGRAM is the time for a program without its nodes, in seconds.
 _SLOW_COMPILATION, _MANY_CALLS, _PROGRAM = 0.5, 100, 0.01
-# How much longer than NumPy's time the interpreter takes, and how long for a program of few nodes:
-# to run, and to get ready.
+# The interpreter's time: a factor of NumPy's time, and seconds for each run and to get ready.
 _SLOWDOWN, _INTERPRETED, _READY = 50.0, 20e-6, 0.004
-# How often a program with symbolic sizes is tried in vain for a pattern.
+# After so many failures, a pattern gets no more programs with symbolic sizes.
 _MOST_REFUSALS = 3
 
 
 class _Program:
-    """The program of segments of one pattern: of the sizes of the segment that it was made for or,
-    with `sizes`, of all that these describe. Constants that have had two values are its arguments.
-    """
+    """A program for segments of one pattern: with the sizes of the segment for which it was made
+    or, if `sizes` is given, with all sizes that match these expressions. Constants that have had
+    two values are its arguments."""
 
     def __init__(self, segment: Any, name: str, sizes: Any = None) -> None:
         self.name = name  # in profiles
@@ -34,22 +33,24 @@ class _Program:
         self.interpreted = 0.0  # an estimate of the seconds that its runs by the interpreter took
         self._constants = segment.constants
         self._sizes = sizes
-        # Which constants are arguments, and the program: of one time, for other threads.
+        # Positions of constants that are arguments, and the program. Both change together, for
+        # other threads.
         self._compiled: tuple[list[int], Any] = [], None
 
     def varying(self, constants: bytes) -> list[int]:
-        """Which constants are arguments, or would be if these were the present ones."""
+        """The positions of constants that are arguments, or would be after a segment with these
+        constants."""
         return [*self._compiled[0], *self._changed(constants)]
 
     def takes(self, constants: bytes) -> bool:
-        """Whether the program is right for these constants."""
+        """Whether the program can run a segment with these constants."""
         return constants == self._constants or not self._changed(constants)
 
     def compile(
         self, segment: Any, device: str, constants: Iterable[int] = ()
     ) -> tuple[Stopwatch, Any]:
-        """Compiles the program such that it takes this segment, too; `constants` are further ones
-        that become arguments. Returns the times and the graph."""
+        """Compiles the program so that it can also run this segment. `constants` are positions of
+        further constants that become arguments. Returns the times and the graph."""
         changed = self._changed(segment.constants)
         arguments = sorted({*self._compiled[0], *changed, *constants})
         calibration.ensure()
@@ -64,13 +65,13 @@ class _Program:
         return watch, graph
 
     def note_known(self, known: Any, segment: Any) -> None:
-        """Lets `known` run what is compiled for segments of the sizes of this one."""
+        """Registers the program in `known` for segments with the sizes of this one."""
         if self._sizes is None:
             constants, executable = self._compiled
             known.add(segment, executable, constants)
 
     def values_for(self, sizes: tuple[int, ...]) -> dict[str, int] | None:
-        """The values of the symbolic sizes for a segment of these sizes; None if none fit."""
+        """The values of the symbolic sizes for a segment with these sizes, or None if none fit."""
         return self._sizes.values_for(sizes)  # type: ignore[no-any-return]
 
     def run(self, segment: Any, memory: dict[int, Any], values: dict[str, int]) -> list[Any]:
@@ -80,7 +81,7 @@ class _Program:
         return executable.run(arguments + [segment.constant(i) for i in constants], values)  # type: ignore[no-any-return]
 
     def _changed(self, constants: bytes) -> list[int]:
-        """Which constants are not what they were, and are no arguments yet."""
+        """The positions of constants that have changed and are not arguments yet."""
         return [
             i
             for i in range(len(constants) // 16)
@@ -95,12 +96,12 @@ class _Pattern:
     def __init__(self) -> None:
         self.exact: dict[tuple[int, ...], _Program] = {}  # by sizes
         self.symbolic: list[_Program] = []
-        # The sizes for which programs were made: what differs among them is symbolic.
+        # The sizes for which programs were made. Sizes that differ among them become symbolic.
         self.seen: list[tuple[int, ...]] = []
-        self.refusals: list[str] = []  # why there was none with symbolic sizes
+        self.refusals: list[str] = []  # why symbolic sizes were not possible
 
     def find(self, sizes: tuple[int, ...]) -> tuple[_Program | None, dict[str, int]]:
-        """The program for a segment of these sizes, and what its symbolic sizes are."""
+        """The program for a segment with these sizes, and the values of its symbolic sizes."""
         if program := self.exact.get(sizes):
             return program, {}
         for program in reversed(self.symbolic):
@@ -115,28 +116,27 @@ def _interpretation(segment: Any) -> float:
 
 
 class Programs:
-    """The programs of a function's segments on one device, by pattern. From the second size on
-    that a part of a pattern has, the program takes it as a symbolic size. On the CPU segments of
-    little work are interpreted, until that has taken as long as compiling them."""
+    """The programs of a function's segments on one device, by pattern. Sizes that have had two
+    values become symbolic. On the CPU segments of little work are interpreted until that has taken
+    as long as compiling them would."""
 
     def __init__(self, device: str, name: str = "") -> None:
         self.device, self.name = device, name
-        self.known = _core.KnownSegments()  # those that are compiled and of known sizes
+        self.known = _core.KnownSegments()  # compiled programs without symbolic sizes
         self.compiled = 0  # compilations so far
-        # Seconds of compilations, and of runs by the interpreter; and how many of them this thread
-        # computed.
+        # Seconds of compilations and of interpreted runs: elapsed, and of this thread's CPU time.
         self.compile_time = self.compile_thread_time = 0.0
         # Whether a program is interpreted until that has taken as long as compiling it.
         self.interprets = device == "cpu"
         self.has_met_device = False  # whether an Array from outside lies in a device's memory
-        self.compile_cost = 0.0  # an estimate of that time
-        self._numpy_time = 0.0  # the same of NumPy, for segments that `known` has not run
+        self.compile_cost = 0.0  # an estimate of compile_time
+        self._numpy_time = 0.0  # an estimate of NumPy's, for segments that `known` has not run
         self._patterns: dict[str, _Pattern] = {}
         self.reports: list[str] = []  # of compilations that were slow
-        self._taken = 0  # of the reports
+        self._taken = 0  # reports that take_reports has returned
         self.apart: dict[int, Any] = {}  # loops that are programs of their own, by number
-        self.loops_made = 0  # calls of these that have traced or compiled
-        # By place in the code, the integer that has stood in an index, or that it varies.
+        self.loops_made = 0  # how often these were traced or compiled
+        # By place in the code: the integer in an index there, or a mark that it varies.
         self.positions: dict[Any, Any] = {}
 
     def __len__(self) -> int:
@@ -144,13 +144,13 @@ class Programs:
 
     @property
     def refusals(self) -> list[str]:
-        """Why there are programs of one size each that differ in sizes only."""
+        """Why some segments that differ in sizes only have a program for each size."""
         return [p.refusals[-1] for p in self._patterns.values() if p.refusals and len(p.exact) > 2]
 
     @property
     def pay(self) -> bool:
-        """Whether the programs may save the time that it took to compile them. (The time itself
-        differs from run to run, and estimates do not.)"""
+        """Whether the programs may save the time that their compilation took. Both are estimates,
+        which unlike times do not differ from run to run."""
         return self.compile_cost <= _SLOW_COMPILATION + _MANY_CALLS * self.numpy_time
 
     @property
@@ -164,7 +164,8 @@ class Programs:
         return self.reports[taken:]
 
     def run(self, segment: Any, memory: dict[int, Any]) -> list[Any]:
-        """Computes the outputs of a segment from what is in memory, by id of the value."""
+        """Computes the outputs of a segment. `memory` has the arrays of its inputs, by id of the
+        value."""
         pattern = self._patterns.get(segment.pattern) or _Pattern()
         program, values = pattern.find(segment.sizes)
         start, own = time.perf_counter(), time.thread_time()
@@ -178,7 +179,7 @@ class Programs:
         else:
             is_new = False
         if is_new:
-            self._patterns[segment.pattern] = pattern  # not one that Ctrl-C left without code
+            self._patterns[segment.pattern] = pattern  # after it has code
             self._note_time(start, own)
             start, own = time.perf_counter(), time.thread_time()
         self._numpy_time += segment.numpy_ns * 1e-9
@@ -189,18 +190,18 @@ class Programs:
         return results
 
     def _note_time(self, start: float, own: float) -> None:
-        """Notes a compilation or a run by the interpreter that began at these times, of the clock
-        and of this thread."""
+        """Notes a compilation or an interpreted run that began at these times of the clock and of
+        this thread's CPU time."""
         self.compile_time += time.perf_counter() - start
         self.compile_thread_time += time.thread_time() - own
 
     def _is_interpreted(self, program: _Program, segment: Any) -> bool:
-        """Whether to interpret a program once more."""
+        """Whether the interpreter should run a program at this segment."""
         cost = _PROGRAM + segment.compile_ns * 1e-9
         return self.interprets and program.interpreted + _interpretation(segment) <= cost
 
     def _make(self, segment: Any, pattern: _Pattern) -> tuple[_Program, dict[str, int]]:
-        """A program for a segment of new sizes."""
+        """Makes a program for a segment with new sizes. Returns it with the values of its sizes."""
         first = next(iter(pattern.exact.values()), None)
         seen = [*pattern.seen, segment.sizes]
         name = f"{self.name}, segment {len(self) + 1}"

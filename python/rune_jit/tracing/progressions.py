@@ -1,4 +1,4 @@
-"""Arrays whose elements follow from their indices, as np.arange and np.indices make them."""
+"""Arrays whose elements are linear in their indices, such as those of np.arange and np.indices."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# Smaller arrays cost nothing to read; the elements of larger ones fit int32.
+# Smaller arrays cost nothing to read. Elements must fit int32.
 _FEWEST, _MOST = 64, 2**31
 _MOST_TERMS = 2
 _BLOCK = 1 << 18  # elements that are compared at once
@@ -14,7 +14,7 @@ _MOST_PARTS = 4  # such as the coordinates that np.indices gives
 
 
 class Progression(NamedTuple):
-    """start + the sum of steps[i] * (the index along axis i), as integers of int32, converted."""
+    """start + the sum of steps[i] * (the index along axis i), computed in int32 and converted."""
 
     start: int
     steps: tuple[int, ...]
@@ -41,7 +41,7 @@ class Progression(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """Progressions along the other axes, one after the other along an axis."""
+    """An array whose slices along an axis are progressions."""
 
     parts: tuple[Progression, ...]
     axis: int
@@ -52,13 +52,13 @@ class Parts(NamedTuple):
 
 
 def find(array: np.ndarray) -> Progression | Parts | None:
-    """The progression, or the parts, whose elements are an array's, bit by bit. None if there is
-    none, or if the array is so small that reading it costs as little."""
+    """The progression, or the parts, with exactly the bits of an array. None if there is none, or
+    if the array is so small that reading it costs as little."""
     if array.size < _FEWEST or array.dtype.kind not in "iuf" or max(array.shape) >= _MOST:
         return None
     whole = _progression(array)
     if whole is not None:
-        return whole if any(whole.steps) else None  # others are constants of one number
+        return whole if any(whole.steps) else None  # an array of one number is a constant anyway
     for axis in {0, array.ndim - 1}:
         if array.ndim < 2 or not 1 < array.shape[axis] <= _MOST_PARTS:
             continue
@@ -69,12 +69,12 @@ def find(array: np.ndarray) -> Progression | Parts | None:
 
 
 def _progression(array: np.ndarray) -> Progression | None:
-    """The progression whose elements are an array's, which may all be equal; None if there is none.
-    The array has at least one axis and one element."""
+    """The progression with exactly the bits of an array, or None. (All steps may be 0.) The array
+    must have at least one axis and one element."""
     corner = (0,) * array.ndim
     seconds = [(*corner[:i], min(1, n - 1), *corner[i + 1 :]) for i, n in enumerate(array.shape)]
     known = [float(array[at]) for at in (corner, (-1,) * array.ndim, *seconds)]
-    if not all(abs(x) < _MOST for x in known):  # NaN is not, either
+    if not all(abs(x) < _MOST for x in known):  # NaN fails this test, too
         return None
     start = int(known[0])
     steps = tuple(int(x) - start for x in known[2:])
@@ -92,7 +92,7 @@ def _progression(array: np.ndarray) -> Progression | None:
 
 
 def _numbers(start: int, steps: tuple[int, ...], first: int, like: np.ndarray) -> np.ndarray:
-    """The elements of a progression from the row `first` on, as many as `like` has."""
+    """The rows of a progression from `first` on, with the shape and dtype of `like`."""
     numbers = np.full((), start + first * steps[0], np.int64)
     for axis, (step, size) in enumerate(zip(steps, like.shape, strict=True)):
         along = np.arange(size) * step
@@ -101,6 +101,6 @@ def _numbers(start: int, steps: tuple[int, ...], first: int, like: np.ndarray) -
 
 
 def _same_bits(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether two arrays of one dtype and shape are equal bit by bit: 0.0 differs from -0.0."""
+    """Whether two arrays of one dtype and shape have the same bits. (0.0 and -0.0 differ.)"""
     bits = np.dtype(f"u{a.dtype.itemsize}")
     return np.array_equal(np.ascontiguousarray(a).view(bits), np.ascontiguousarray(b).view(bits))

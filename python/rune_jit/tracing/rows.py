@@ -1,5 +1,5 @@
-"""Arrays and numbers that are rows of one array: the values that a loop of the program has appended
-to a list, one row for each iteration."""
+"""Arrays and numbers that are rows of one array. A loop of the program that appends to a list makes
+such an array, with a row for each iteration."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 
 class Origin(NamedTuple):
-    """What NumPy's row is a view of, if it is one of memory that is older than the loop."""
+    """The view that a row is in NumPy, if its memory is older than the loop."""
 
     like: Tracer  # the view in the loop's body
     counter: Size
-    number: Any  # the counter in the row's iteration, perhaps in terms of others
+    number: Any  # the counter's value in the row's iteration; it may contain outer counters
     loop: int
 
 
 class RowStorage(Storage):
-    """The memory of a row, whose value is computed when somebody asks for it."""
+    """The memory of a row. Its value is computed when it is first read."""
 
     __slots__ = ("origin", "position", "rows")
 
@@ -47,7 +47,7 @@ class RowStorage(Storage):
 def row(
     trace: Trace, rows: Any, position: tuple[int, ...], like: Tracer, origin: Origin | None = None
 ) -> Tracer:
-    """An array or number of its own: rows[position] of a value, of the kind of `like`."""
+    """The row rows[position] of a value, as an array or number of the same kind as `like`."""
     made = Tracer.__new__(Tracer)
     storage = RowStorage(rows, position, origin)
     made._init(trace, storage, (), storage.shape, rows.dtype)
@@ -60,19 +60,19 @@ def row(
 
 
 def origin_of(x: Any) -> Origin | None:
-    """What an array is a view of, if it is a row."""
+    """The origin of an array, if it is a row with an origin."""
     return x._storage.origin if type(x) is Tracer and type(x._storage) is RowStorage else None
 
 
 def storage_viewed(x: Tracer) -> Storage:
-    """The memory that NumPy's array is in: in the place of a row, what that is a view of."""
+    """The memory that an array has in NumPy. For a row with an origin, this is the origin's."""
     origin = origin_of(x)
     return x._storage if origin is None else storage_viewed(origin.like)
 
 
 def viewed(x: Tracer) -> Tracer:
-    """The view that NumPy's array is, in the place of a row. Positions that the counter does not
-    decide remain as they are in the body."""
+    """The view that an array is in NumPy. For a row with an origin, this is the view in the loop's
+    body, with the counter replaced by its value in the row's iteration."""
     origin = origin_of(x)
     if origin is None:
         return x
@@ -95,15 +95,15 @@ def viewed(x: Tracer) -> Tracer:
 
 
 class Run(NamedTuple):
-    """Rows of one value, one after the other. Each is a traced array or number, or a list of
-    all that the row consists of."""
+    """Consecutive rows of one value. Each item is a traced array or number, or a list of the items
+    that the row consists of."""
 
     items: list[Any]
     rows: Any
-    position: tuple[int, ...]  # of the first one
+    position: tuple[int, ...]  # of the first row
 
     def value(self, trace: Trace) -> Any:
-        """Those rows."""
+        """The value of the rows."""
         *outer, start = self.position
         if not outer and self.is_complete:
             return self.rows
@@ -117,7 +117,7 @@ class Run(NamedTuple):
         return trace.builder.transpose(value, order)
 
     def concatenated(self, trace: Trace, axis: int) -> Any:
-        """The rows, one after the other along an axis of theirs."""
+        """The rows, joined along one of their axes."""
         ndim = self.rows.ndim - len(self.position)
         value = self.stacked(trace, axis % ndim)
         shape = list(value.shape)
@@ -127,17 +127,17 @@ class Run(NamedTuple):
 
     @property
     def is_complete(self) -> bool:
-        """Whether there are no rows before and behind them."""
+        """Whether these are all rows."""
         return bool(len(self.items) == self.rows.shape[len(self.position) - 1])
 
     def is_before(self, rows: Any, position: tuple[int, ...]) -> bool:
-        """Whether rows[position] follows them."""
+        """Whether rows[position] is the row after the last one."""
         *outer, start = self.position
         return bool(rows is self.rows and position == (*outer, start + len(self.items)))
 
 
 def runs_of(items: Iterable[Any]) -> list[Any]:
-    """The items, with Runs in the place of those that are rows, as they were made, of one value."""
+    """The items, with Runs in place of consecutive, unchanged rows of one value."""
     found: list[Any] = []
     run: Run | None = None
     for item in items:
@@ -153,13 +153,14 @@ def runs_of(items: Iterable[Any]) -> list[Any]:
     return found
 
 
-# So many rows are results of a program as one array rather than one by one.
+# From so many rows on, a Run is one result of a program.
 _MANY = 8
 
 
 def pack(trace: Trace, items: list[Any]) -> tuple[list[Any], list[Any]]:
-    """The items as results of a program: Runs of many are arrays. With what tells `unpack` about
-    each: "Python's" numbers, "NumPy's" numbers or arrays, or None."""
+    """The items as results of a program, in which long Runs are arrays. Also returns, for each
+    result, how `unpack` makes items of it: "Python's" numbers, "NumPy's" numbers or arrays, or None
+    (it is the item)."""
     leaves: list[Any] = []
     hows: list[Any] = []
     for part in runs_of(items):
@@ -177,7 +178,7 @@ def pack(trace: Trace, items: list[Any]) -> tuple[list[Any], list[Any]]:
 
 
 def unpack(leaves: list[Any], hows: list[Any]) -> list[Any]:
-    """What `pack` has been given, of a program's results."""
+    """The items of which `pack` made the results of a program."""
     made: list[Any] = []
     for leaf, how in zip(leaves, hows, strict=True):
         if how is None:
@@ -188,13 +189,13 @@ def unpack(leaves: list[Any], hows: list[Any]) -> list[Any]:
 
 
 def _alone(x: Any) -> Any:
-    """A row in memory of its own."""
+    """A row with its own memory."""
     return x.copy() if isinstance(x, np.ndarray) else x
 
 
 def runs_along(arrays: Iterable[Any], axis: Any, new: int) -> list[Any]:
-    """The arrays, with Runs in the places of rows of one array, if there are such Runs, and the
-    axis is one of the arrays' with `new` further ones."""
+    """The arrays, with Runs in place of rows of one array, if there are such Runs and `axis` is
+    valid for arrays with `new` more axes."""
     arrays = list(arrays)
     runs = runs_of(arrays)
     ndim = np.ndim(arrays[0]) + new if arrays else 0
@@ -203,7 +204,7 @@ def runs_along(arrays: Iterable[Any], axis: Any, new: int) -> list[Any]:
 
 
 def _place(x: Any) -> tuple[Any, tuple[int, ...]] | None:
-    """Which row of which value x is."""
+    """The value and the position of the row that x is, or None."""
     if type(x) in (list, tuple):
         runs = runs_of(x)
         if len(runs) != 1 or type(runs[0]) is not Run or not runs[0].is_complete:

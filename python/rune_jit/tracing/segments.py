@@ -1,8 +1,6 @@
-"""Traces that run in segments: where the function asks for a value, the graph so far is compiled
-and run, and the trace goes on with what it stored.
-
-A segment is found again by the pattern of its graph, so that the iterations of a loop share one
-program. Python runs at each call; what it sees are values."""
+"""Traces in segments. Where the function asks for a value, the graph so far (a segment) is compiled
+and run, and the trace goes on with the stored values. The pattern of the graph is the key of its
+program, so that the iterations of a loop share one. Python runs the function at each call."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ from rune_jit.tracing.tracer import Tracer
 
 
 class SegmentedTrace(Trace):
-    """A trace of one call whose values are known whenever they are asked for."""
+    """A trace of one call, in which Python may ask for any value."""
 
     is_segmented = True
 
@@ -35,28 +33,28 @@ class SegmentedTrace(Trace):
         super().__init__(name)
         self.builder = _core.GraphBuilder(counts_uses=True)
         self.programs = programs
-        self.until: types.CodeType | None = None  # of the frame that called the function
-        self.error: BaseException | None = None  # the last one that NumPy raises, too
+        self.until: types.CodeType | None = None  # of rune_jit's frame that called the function
+        self.error: BaseException | None = None  # the last one that NumPy would raise, too
         self._began = time.thread_time()
         self._before = programs.compiled, programs.compile_thread_time, programs.numpy_time
-        self._cuts = 0  # how many there have been
-        self._replace_at = 0  # at how many numbers are replaced again after giving up
-        self._cut_at = 0  # how many nodes there were at the last one
-        self._first_site: Any = None  # where the first node after that was made
-        # By integer in an index and size of the axis, its value in this segment.
+        self._cuts = 0  # how many segments have run
+        self._replace_at = 0  # the value of _cuts at which traced numbers are replaced again
+        self._cut_at = 0  # number of nodes at the end of the last segment
+        self._first_site: Any = None  # where this segment's first node was made
+        # Values of integers in indices in this segment, by (integer, size of the axis).
         self._positions: dict[tuple[int, int], Any] = {}
         self._memory: dict[int, Any] = {}  # arrays and scalars, by id of the value
-        self._foreign: dict[int, np.ndarray] = {}  # arrays in it that are not the trace's own
-        self._owners: list[tuple[Storage, Any]] = []  # arrays and Arrays that writes must reach
-        # Finds the arrays that the function may reach through objects: NumPy reads them.
+        self._foreign: dict[int, np.ndarray] = {}  # arrays in _memory from outside
+        self._owners: list[tuple[Storage, Any]] = []  # outside arrays, which get writes
+        # Finds the arrays that the function may reach through objects. NumPy may read them.
         self.held_arrays: Callable[[], list[np.ndarray]] = list
-        # Puts what a dict has by id in the place of traced arrays that objects have.
+        # Replaces traced arrays in objects by the values of a dict, whose keys are ids.
         self.replace_held: Callable[[list[Tracer], dict[int, Any]], None] = lambda held, by_id: None
         self._held: list[np.ndarray] | None = None
-        # By id of a storage: how many owners there were when it shared memory with no other.
+        # By id of a storage that shares memory with no other: the number of owners at that time.
         self._alone: dict[int, int] = {}
-        self._exposed: list[tuple[Any, np.ndarray]] = []  # Arrays, with what others may write to
-        self.functions_inside: list[tuple[Any, Any]] = []  # weak: copies, and of what
+        self._exposed: list[tuple[Any, np.ndarray]] = []  # Arrays, and their memory
+        self.functions_inside: list[tuple[Any, Any]] = []  # weak references: copies, originals
 
     def note_computed(self) -> None:
         self._computed += 1
@@ -68,7 +66,7 @@ class SegmentedTrace(Trace):
         if self.gave_up or not self._takes_longer_than(_SLOW_READING):
             return
         if 0 < max(map(np.size, self._memory.values()), default=0) < _SMALL_ARRAY:
-            self.give_up("its arrays are small, and to read its functions' sources takes long")
+            self.give_up("its arrays are small, and reading its functions' sources takes long")
 
     def _takes_longer_than(self, seconds: float) -> bool:
         """Whether this call has taken longer than NumPy would, by at least so many seconds."""
@@ -76,10 +74,10 @@ class SegmentedTrace(Trace):
         elapsed = time.thread_time() - self._began - (programs.compile_thread_time - compile_time)
         return elapsed > seconds + _SLOWER * (programs.numpy_time - numpy_time)
 
-    # What is in memory.
+    # Values in memory.
 
     def in_memory(self, array: Any, is_own: bool = True) -> Any:
-        """The value of an array that has its elements now and until it is read."""
+        """The value of an array whose elements do not change until the segment has run."""
         value = self.builder.input(array.dtype, list(np.shape(array)))
         self._memory[value.id] = array
         if not is_own:
@@ -87,8 +85,8 @@ class SegmentedTrace(Trace):
         return value
 
     def argument(self, array: Any, elements: np.ndarray) -> Tracer:
-        """The traced array that stands for an argument or a captured array, or an Array with these
-        elements: what is written to it reaches the array."""
+        """The traced array in place of an argument or captured array, which gets the writes.
+        `elements` are the array itself, or the elements of a rune_jit.Array."""
         tracer = Tracer(self, self.in_memory(elements, is_own=False), scalar=False)
         tracer._writeable = elements.flags.writeable
         storage = tracer._storage
@@ -103,15 +101,15 @@ class SegmentedTrace(Trace):
         return tracer
 
     def _sharing(self, array: Any) -> list[Storage]:
-        """Those of arguments and captured arrays that may have memory in common with an array."""
+        """The storages of arguments and captured arrays that may share memory with an array."""
         if not isinstance(array, np.ndarray):
             return []
         owners = [(s, x) for s, x in self._owners if isinstance(x, np.ndarray)]
         return [s for s, x in owners if np.may_share_memory(x, array)]
 
     def _is_held(self, array: Any) -> bool:
-        """Whether an array that the function may find in an object may have memory in common with
-        this one."""
+        """Whether an array that the function may find in an object may share memory with this
+        one."""
         if not isinstance(array, np.ndarray):
             return False
         if self._held is None:
@@ -119,9 +117,8 @@ class SegmentedTrace(Trace):
         return any(np.may_share_memory(x, array) for x in self._held)
 
     def before_write(self, storage: Storage) -> None:
-        """Lets arguments and captured arrays that share memory with one that is about to be
-        written to, and that one, read and write it at once: each shows what the others get. So does
-        one that NumPy may read through an object."""
+        """Called before a write to an argument or captured array. If others share its memory, or
+        NumPy may read it through an object, all of these read and write the memory from now on."""
         if self._alone.get(id(storage)) == len(self._owners):
             return
         sharing = self._sharing(storage.captured)
@@ -136,7 +133,7 @@ class SegmentedTrace(Trace):
                 x.touched()
 
     def result(self, array: Any) -> Any:
-        """Makes a traced array or scalar of what NumPy computed."""
+        """Makes a traced array or scalar of a result of NumPy."""
         if isinstance(array, np.ndarray) and type(array) is not np.ndarray:
             return array
         if not isinstance(array, (np.ndarray, np.generic)):
@@ -151,14 +148,14 @@ class SegmentedTrace(Trace):
         known = self.stand_ins.get(id(array))
         if known is None:
             known = self.stand_ins[id(array)] = self.argument(array, np.asarray(array))
-            # Of a device's memory NumPy has a copy that is not, and NumPy cannot run the function.
+            # NumPy's copy of a device's memory is read-only. And NumPy cannot run the function.
             is_of_device = isinstance(getattr(array, "_memory", None), _core.DeviceMemory)
             known._writeable |= is_of_device
             self.programs.has_met_device |= is_of_device
         return known
 
     def capture(self, array: Any) -> Any:
-        """The present value of an array that may change before the segment runs."""
+        """The present value of a captured array, which may change before the segment runs."""
         if not _core.is_supported_dtype(array.dtype):
             raise UnsupportedOpError(f"operand: cannot trace arrays of {array.dtype}")
         if id(array) in self.stand_ins or not isinstance(array, np.ndarray):
@@ -177,9 +174,10 @@ class SegmentedTrace(Trace):
         return value
 
     def part_in_memory(self, step: Step, value: Any) -> Any:
-        """A part of an array in memory: segments that read another part are alike. It is copied if
-        it is small. Others become values if slices with other bounds have stood at the same place
-        in the code; the array is then computed first. None for other parts."""
+        """A part of an array as an input, so that segments that read other parts share a program.
+        Small parts of arrays in memory are copied. Large parts become inputs if slices at this
+        place in the code have had other bounds; the array is then computed first. None for other
+        parts."""
         varies = self._varies(step.argument)
         array = self.values([value])[0] if varies else self._memory.get(value.id)
         if not isinstance(array, np.ndarray):
@@ -190,8 +188,8 @@ class SegmentedTrace(Trace):
         return self.in_memory(part) if varies else None
 
     def _varies(self, items: Iterable[Any]) -> bool:
-        """Whether the bounds of slices at this place in the code differ. (NumPy's integers tell
-        that data decide them.)"""
+        """Whether the bounds of slices at this place in the code differ between executions. (This
+        is assumed for NumPy's integers, which come from data.)"""
         bounds = [x for s in items if type(s) is slice for x in (s.start, s.stop)]
         if all(x is None for x in bounds):
             return False
@@ -205,9 +203,8 @@ class SegmentedTrace(Trace):
         return known[site] is _VARIES
 
     def position(self, number: int, axis: int, size: int) -> Any:
-        """The value of an integer in an index, for an axis of this size. None if it is part of the
-        program, as integers are until another one has stood at the same place in the code: segments
-        that read or write another position then are alike."""
+        """The value of an integer in an index, for an axis of this size. None if the integer is
+        part of the program: it is, until the same place in the code has used another integer."""
         frame = user_frame()
         site = frame and (frame.f_code, frame.f_lasti, axis)
         known = self.programs.positions
@@ -225,10 +222,9 @@ class SegmentedTrace(Trace):
     # Cuts.
 
     def values(self, wanted: list[Any]) -> list[Any]:
-        """The elements of values, as arrays and NumPy's scalars that must not be written to. Runs
-        the segment, which stores whatever later ones may read.
-
-        Raises what the checks of the segment find: IndexError, ValueError."""
+        """The elements of values, as arrays and NumPy's scalars that must not be written to. If
+        they are not in memory, runs the segment, which stores all values that later segments may
+        read. Raises the errors that its checks find: IndexError, ValueError."""
         has_checks = self.has_checks
         if not has_checks and (wanted or len(self.builder) == self._cut_at):
             found = [self._memory.get(value.id, _ABSENT) for value in wanted]
@@ -242,7 +238,7 @@ class SegmentedTrace(Trace):
             self._equal.clear()
         every = [*wanted, *(value for value, _ in checks)]
         found = self.programs.known.run(self.builder, every, self._memory)
-        if type(found) is not list:  # a segment whose program is not known
+        if type(found) is not list:  # a segment, if its program is not known
             segment = found
             results = self.programs.run(segment, self._memory)
             self._memory.update(zip(segment.outputs, results, strict=True))
@@ -268,8 +264,9 @@ class SegmentedTrace(Trace):
         return found[: len(wanted)]
 
     def after_operation(self) -> None:
-        """Cuts where a check waits whose error the function may handle, and in long loops: at the
-        place where the segment began, so that the segments of a loop are alike."""
+        """Called after each operation. Ends the segment if it has a check and the function may
+        handle the check's error. Also ends it in long loops, at the place where it began, so that
+        the segments of a loop are equal."""
         has_checks = self.has_checks
         if has_checks and is_handler_active():
             self.values([])
@@ -312,9 +309,9 @@ class SegmentedTrace(Trace):
         self._replace([x for x in gc.get_referrers(self) if type(x) is Tracer])
 
     def _replace(self, traced: list[Tracer]) -> None:
-        """Gives variables of functions that run NumPy's arrays and numbers, and objects numbers.
-        Traced arrays elsewhere give NumPy's at the next operation, but traced numbers give traced
-        ones, which takes long: those that are operands now do so until the next time."""
+        """Puts NumPy's arrays and numbers into the variables of running functions, and numbers into
+        objects. Operations on traced arrays elsewhere give NumPy's arrays. Those on traced numbers
+        give traced numbers, which are slow. So this is called again from time to time."""
         self._replace_at = sys.maxsize
         by_id = dict(zip(map(id, traced), self.finish(traced), strict=True))
         for frame in () if self.until is None else callers(self.until):
@@ -323,15 +320,15 @@ class SegmentedTrace(Trace):
         self._replace_at = 2 * self._cuts
 
     def note_apart(self, seconds: float) -> None:
-        """Notes how long a loop has run that is a program of its own."""
+        """Notes the time of a loop that is a program of its own. It is not this trace's time."""
         self._began += seconds
 
     def take_back(self, storage: Storage) -> None:
-        """Lets segments read again the array that `expose` has given a storage."""
+        """Undoes `expose`: segments read the storage's array again."""
         memory: Any = storage.array
         owner = self._owned(storage)
         if owner is not None and not isinstance(owner, np.ndarray):
-            storage.touched()  # an Array of a device
+            storage.touched()  # an Array in a device's memory
             return
         storage.value = self.in_memory(memory, is_own=owner is None)
         storage.original = storage.value
@@ -355,7 +352,7 @@ class SegmentedTrace(Trace):
         return np.asarray(self._read(tracer._value_in(self)))
 
     def _read(self, value: Any, what: str = "") -> Any:
-        """The elements of a value that Python asks for; `what` it is for profiles."""
+        """The elements of a value that Python asks for. `what` is its name in profiles."""
         if (recorder := recording.active) is None:
             return self.values([value])[0]
         what = f"{what or value.dtype.name + str(list(value.shape))} at {_user_line()}"
@@ -363,7 +360,7 @@ class SegmentedTrace(Trace):
         return recorder.timed("read", self.name, what, run)[0]
 
     def flush(self) -> None:
-        """Runs what waits, and writes to arguments and captured arrays what has been written."""
+        """Runs the pending operations, and copies new contents to arguments and captured arrays."""
         written = [(storage, array) for storage, array in self._owners if _is_written(storage)]
         for (storage, array), new in zip(
             written, self.values([storage.value for storage, _ in written]), strict=True
@@ -379,17 +376,17 @@ class SegmentedTrace(Trace):
             array[...] = new
 
         for owner, memory in self._exposed:
-            if owner._memory is not memory:  # a copy of a device's
+            if owner._memory is not memory:  # a copy of a device's memory
                 _core.write_array(owner, memory)
 
     def _keep(self, array: np.ndarray) -> None:
-        """Copies what has been read from an array that is about to change."""
+        """Copies all parts of an array in _memory, because the array is about to change."""
         for i, held in self._memory.items():
             if isinstance(held, np.ndarray) and np.may_share_memory(held, array):
                 self._memory[i] = held.copy()
 
     def expose(self, tracer: Tracer) -> None:
-        """Gives a traced array memory that others may read and write from now on."""
+        """Gives a traced array memory that NumPy may read and write from now on."""
         storage = tracer._storage
         if storage.array is not None:
             storage.is_exposed = True
@@ -405,14 +402,14 @@ class SegmentedTrace(Trace):
             if lies is not None and not lies.flags.c_contiguous:
                 memory, elements = np.empty_like(lies, subok=False), memory
                 memory[...] = elements
-        if storage.array is not None:  # NumPy has taken over meanwhile
+        if storage.array is not None:  # `values` has let NumPy take over
             return
         if owner is not None and isinstance(owner, _core.ArrayBase):
             self._exposed.append((owner, memory))
         storage.array, storage.is_exposed = memory, True
         storage.touched()
 
-    # What a trace of a whole program does otherwise.
+    # Methods with another meaning than in a trace of a whole program.
 
     def need_numbers(self, values: Any) -> None:
         pass
@@ -427,14 +424,15 @@ class SegmentedTrace(Trace):
     # The end.
 
     def forget_names(self) -> None:
-        """Forgets the traced arrays that stand for others, and what an error's traceback holds."""
+        """Forgets the traced arrays in place of captured ones, and the last error with its
+        traceback."""
         self.error = None
         self.stand_ins.clear()
         self._iotas.clear()
         self.rebind = None
 
     def finish(self, leaves: list[Any]) -> list[Any]:
-        """The leaves of a result, with arrays and numbers instead of traced ones."""
+        """The leaves of a result, with arrays and numbers in place of traced ones."""
         self.flush()
         traced = [x for x in leaves if isinstance(x, Tracer)]
         scalars = [x for x in traced if x._storage.scalar and x._storage.array is None]
@@ -455,13 +453,13 @@ class SegmentedTrace(Trace):
         return [self._outside(x, numbers) if isinstance(x, Tracer) else x for x in leaves]
 
     def _owned(self, storage: Storage) -> Any:
-        """The argument or captured array that a storage is."""
+        """The argument or captured array that a storage represents, or None."""
         return next((array for known, array in self._owners if known is storage), None)
 
     def _outside(self, x: Tracer, numbers: dict[int, Any]) -> Any:
         if id(x) in numbers:
             return numbers[id(x)]
-        if x._storage.scalar:  # of a loop's trace that has ended
+        if x._storage.scalar:  # a result of a loop that is a program of its own
             number: Any = x._array()
             return number[()] if x._value is None else as_number(x._value, number)
         owner = self._owned(x._storage)
@@ -473,21 +471,21 @@ class SegmentedTrace(Trace):
             x._storage.array, x._storage.is_exposed = owner, True
         try:
             return x._array()
-        except ValueError:  # reshaped, and laid out otherwise than the trace has assumed
+        except ValueError:  # a reshape that copies, because of the array's layout
             return np.array(self.values([x._value_in(self)])[0])
 
 
-# When a call goes on with NumPy: after so many compilations, or after so many seconds (more while
-# it reads sources, which later calls do not) and times NumPy's estimated time.
+# A call goes on with NumPy after so many compilations, or if it has taken _SLOWER times NumPy's
+# estimated time and so many seconds more (_SLOW_READING after reading sources).
 _MOST_COMPILED = 24
 _SLOW, _SLOW_READING, _SLOWER = 0.2, 0.5, 2.0
-_SMALL_ARRAY = 10_000  # elements: larger ones may take NumPy long before a segment has told
-# After so many cuts a call asks the clock, whose answer may take as long as an operation.
+_SMALL_ARRAY = 10_000  # elements; larger arrays may take NumPy long
+# A call reads the clock once in so many segments, because that may take as long as an operation.
 _FEW_CUTS = 8
-# How many nodes a segment of a loop without reads has at least, and any segment at most.
+# The fewest nodes of a segment that ends in a loop without reads, and the most of any segment.
 _SHORTEST_LOOP, _LONGEST_SEGMENT = 100, 1000
 _VARIES, _ABSENT = object(), object()
-# How many elements are copied rather than read by a segment.
+# Parts of up to so many elements are copied.
 _SMALL_PART = 64
 
 
@@ -496,5 +494,5 @@ def _user_line() -> str:
 
 
 def _is_written(storage: Storage) -> bool:
-    """Whether an argument or captured array has other elements than its memory."""
+    """Whether the trace has written to an argument or captured array, and not yet to its memory."""
     return storage.value is not None and storage.value.id != storage.original.id

@@ -24,18 +24,16 @@ class AxisSize(NamedTuple):
     name: str
     low: int  # of the program that takes the call
     high: int
-    least: int  # for which this program is taken, not one for smaller sizes
+    least: int  # smaller sizes have another program
 
 
 Size: Any = _core.Size
-"""A dynamic size in a traced function: what x.shape has for its axis, or that times and plus ints
-and other sizes.
+"""A dynamic size in a traced function: an item of x.shape, or a sum of such items and ints, with
+int factors.
 
-It can be the size of an axis of new arrays, and a number in computations with traced arrays (as a
-Python int that is known when the program runs). Comparisons are answered where the least and the
-greatest value of the sizes, `low` and `high`, decide them. Raises DynamicSizeError where its value
-is needed.
-"""
+It can be the size of an axis of new arrays. In computations with traced arrays it acts like a
+Python int. Comparisons give a result if the bounds of the sizes, `low` and `high`, decide them.
+Other uses of the value raise DynamicSizeError. """
 
 
 def _refuse(size: Any, what: str) -> NoReturn:
@@ -57,20 +55,20 @@ def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
 
 
 def _traced(x: Any) -> Any:
-    """A Size as the traced array of its value; anything else as it is."""
+    """The traced array of a Size's value. Returns anything else unchanged."""
     if not isinstance(x, Size):
         return x
     return require_trace().traced(x)
 
 
 def _affine(name: str, a: Any, b: Any) -> Any:
-    """The Size or int that the operator gives, or None if that is neither."""
+    """The result of an operator if it is a Size or an int, otherwise None."""
     both_are_sizes = isinstance(a, Size) and isinstance(b, Size)
     if not both_are_sizes and not (type(a) is int or type(b) is int):
         return None
     size = a if isinstance(a, Size) else b
     if size.is_traced:
-        require_trace()  # raises after the end of its trace
+        require_trace()  # raises if its trace has ended
     if name in ("add", "sub"):
         factor = 1 if name == "add" else -1
         return a.plus(b, factor) if isinstance(a, Size) else b.times(factor).plus(a)
@@ -80,7 +78,7 @@ def _affine(name: str, a: Any, b: Any) -> Any:
 
 
 def check_fits(size: Any, dtype: np.dtype[Any]) -> None:
-    """Raises DynamicSizeError if a size may be no number of an integer dtype."""
+    """Raises DynamicSizeError if a size may not fit an integer dtype."""
     if dtype.kind in "iu" and dtype.itemsize < 8:
         info = np.iinfo(dtype)
         if size.low < info.min or size.high > info.max:
@@ -112,7 +110,7 @@ def _compare(name: str, size: Any, other: Any) -> Any:
 
 
 def _signs(low: Any, high: Any) -> list[int]:
-    """Which signs the numbers from low to high have."""
+    """The signs of the numbers from low to high."""
     found = {-1: low < 0, 0: low <= 0 <= high, 1: high > 0}
     return [sign for sign, is_there in found.items() if is_there]
 
@@ -151,7 +149,7 @@ def _bool(self: Any) -> bool:
 
 
 def _with_object(self: Any, name: str, other: Any, reflected: bool) -> Any:
-    return NotImplemented  # as an int: Python asks the other operand, then compares or raises
+    return NotImplemented  # like an int: Python asks the other operand, then compares or raises
 
 
 Size._with_object = _with_object
@@ -178,29 +176,28 @@ def same_shape(a: Sequence[Any], b: Sequence[Any]) -> bool:
 def mismatch(
     message: str, *shapes: Sequence[Any], error: type[Exception] = ValueError
 ) -> Exception:
-    """The error that says that these shapes do not fit each other: NumPy's, or UnsupportedOpError
-    if there are Sizes among them, which may fit when the program runs."""
+    """The error for shapes that do not fit: `error`, or UnsupportedOpError if they contain Sizes,
+    because these may fit when the program runs."""
     sizes = [n for shape in shapes for n in shape if isinstance(n, Size)]
     names = dict.fromkeys(name for size in sizes for name in size.names)
     if not names:
         return error(message)
     bounds = ", ".join(f'Dim("{name}", min=..., max=...)' for name in names)
     return UnsupportedOpError(
-        f"{message}\nhint: closer bounds may allow it, {bounds}, or an axis less in"
-        " jit(dynamic=...)"
+        f"{message}\nhint: give closer bounds, {bounds}, or leave an axis out of jit(dynamic=...)"
     )
 
 
 def with_bounds(shape: Any) -> Any:
-    """A shape with numbers in the place of Sizes: for asking NumPy about layouts."""
+    """A shape with upper bounds in place of Sizes, for questions to NumPy about layouts."""
     if not any(isinstance(n, Size) for n in shape):
         return shape
     return type(shape)(n.high if isinstance(n, Size) else n for n in shape)
 
 
 def broadcast_shapes(*shapes: Sequence[Any]) -> tuple[Any, ...]:
-    """numpy.broadcast_shapes. Raises UnsupportedOpError if a Size is not the same as another size
-    beside it, unless that is 1; ValueError for ints that differ."""
+    """numpy.broadcast_shapes, for shapes that may contain Sizes. A Size fits only the same Size and
+    1. Raises UnsupportedOpError if a Size does not fit, and ValueError if ints do not fit."""
     if not any(isinstance(n, Size) for shape in shapes for n in shape):
         return np.broadcast_shapes(*shapes)
     rank = max(map(len, shapes))
@@ -219,7 +216,7 @@ def broadcast_shapes(*shapes: Sequence[Any]) -> tuple[Any, ...]:
 
 
 class TracedSizes:
-    """The dynamic sizes of one trace: `axes` are those of the call."""
+    """The dynamic sizes of one trace. `axes` are the dynamic axes of the call's arguments."""
 
     def __init__(self, builder: Any, axes: Sequence[AxisSize]) -> None:
         by_name: dict[str, Any] = {}

@@ -19,33 +19,36 @@ if TYPE_CHECKING:
     from rune_jit.tracing.tracer import Tracer
 
 
-# Elements of an array that is copied whole where a slice is written whose end is not known to lie
-# within it. Copying more takes longer than NumPy's write.
+# A write to a slice that may reach beyond the array copies the whole array, if it has at most so
+# many elements. Copying more takes longer than NumPy's write.
 _MOST_COPIED = 4096
 
 
 class Step(NamedTuple):
     """One view of an array.
 
-    kind and argument: "index", basic index items; "transpose", axes; "reshape", a shape;
-    "broadcast_to", a shape; "diagonal", (offset, axis1, axis2); "windows", (size, axis): sliding
-    ones, along a new last axis; "element", (axis, traced index);
-    "pad", how many zeros follow along each axis, of which a slice takes none;
-    "real", "imag", of a complex array, None; "parts", the numbers of a complex array, of which the
-    last axis has twice as many, None; "pairs", the complex numbers of such an array, None.
+    Kinds and arguments:
+
+    - "index": basic index items; "element": (axis, traced index)
+    - "transpose": axes; "reshape", "broadcast_to": a shape; "diagonal": (offset, axis1, axis2)
+    - "windows": (size, axis), sliding windows along a new last axis
+    - "pad": the number of zeros after each axis
+    - "real", "imag": None, of a complex array
+    - "parts": None, a complex array as real numbers, with a last axis of twice the size
+    - "pairs": None, the inverse of "parts"
     """
 
     kind: str
     argument: Any
 
     def dtype(self, of: np.dtype[Any]) -> np.dtype[Any]:
-        """The view's dtype, where this is the array's."""
+        """The view's dtype, given the array's."""
         if self.kind == "pairs":
             return np.result_type(of, np.complex64)
         return np.zeros(0, of).real.dtype if self.kind in ("real", "imag", "parts") else of
 
     def dtype_before(self, of: np.dtype[Any]) -> np.dtype[Any]:
-        """The array's dtype, where this is the view's."""
+        """The array's dtype, given the view's."""
         if self.kind == "pairs":
             return np.zeros(0, of).real.dtype
         return np.result_type(of, np.complex64) if self.kind in ("real", "imag", "parts") else of
@@ -145,7 +148,7 @@ class Step(NamedTuple):
 
 
 def same_steps(a: tuple[Step, ...], b: tuple[Step, ...]) -> bool:
-    """Whether two series of views certainly are of the same elements."""
+    """Whether two chains of views certainly select the same elements."""
     return _is_same(a, b)
 
 
@@ -173,8 +176,8 @@ def _along(trace: Trace, x: Any, axis: int) -> Any:
 
 
 def reshaped_view(array: np.ndarray, shape: Any) -> np.ndarray:
-    """array.reshape(shape) where it is a view; raises ValueError or AttributeError if it is a
-    copy."""
+    """array.reshape(shape), which must be a view. Raises ValueError or AttributeError if it would
+    be a copy."""
     try:
         return np.reshape(array, shape, copy=False)
     except TypeError:  # NumPy 2.0 has no copy=
@@ -183,40 +186,39 @@ def reshaped_view(array: np.ndarray, shape: Any) -> np.ndarray:
         return view
 
 
-# A number that is greater than those of all storages so far.
+# Returns a number that is greater than the serial numbers of all storages so far.
 next_serial: Callable[[], int] = _core.next_serial
 
 
 class Storage(_core.StorageBase):
     """The memory behind a traced array and its views.
 
-    It holds the value of its current version, or an array that is known while tracing (made by
-    numpy.zeros ... inside the traced function) and has met no traced value yet, or, as long as
-    nobody asks for its value, only a captured array.
-    """
+    It holds one of three things: the value of its current version; an array whose elements are
+    known while tracing (made by numpy.zeros ... inside the traced function), until a traced value
+    is written to it; or a captured array, until its value is needed."""
 
     __slots__ = ()
     value: Any
-    original: Any  # of an input: its value at the start
+    original: Any  # the value of an input at the start
     array: np.ndarray | None
-    captured: Any  # the caller's array, which is no argument
-    fill: Any  # what all elements of `array` are, where known
+    captured: Any  # the captured array, if it is one
+    fill: Any  # the value of all elements of `array`, if known
     serial: int  # a later storage has a greater one
     version: int
     leaf: int | None  # which argument this is
     scalar: bool  # a NumPy scalar or a Python number: in-place operators rebind
-    layout_used: bool  # whether the trace is right for a C-contiguous array only
-    # NumPy lays the array out as these ones are (empty: in C order), if that is known.
+    layout_used: bool  # whether the trace requires a C-contiguous array
+    # The arrays whose layout NumPy gives to this one, if `order_known`. Empty: C order.
     order_from: tuple[Tracer, ...]
     order_known: bool
-    # Whether that order is the one that NumPy calls "K".
+    # Whether that layout is NumPy's order "K".
     in_order_of_operands: bool
-    # Whose layouts decided whether a reshaped array is a view of this one or a copy.
+    # Storages whose layouts decided whether a reshape was a view of this one or a copy.
     reshaped: tuple[Storage, ...]
     is_nonzero: bool  # whether it is a number that is known not to be 0
-    of_counters: bool  # whether it is a comparison of counters of loops
-    flag_of: int | None  # the loop that has set it, if it tells how that has ended
-    is_exposed: bool  # whether others may write to `array`
+    of_counters: bool  # whether it is a comparison of loop counters
+    flag_of: int | None  # the loop of which this flag tells how it has ended
+    is_exposed: bool  # whether NumPy may write to `array`
 
     if TYPE_CHECKING:
 
@@ -254,7 +256,7 @@ class Storage(_core.StorageBase):
         return trace.builder.broadcast_to(trace.builder.constant(fill), list(array.shape))
 
     def embed(self, trace: Trace) -> None:
-        """Makes an array that is known a value."""
+        """Turns an array whose elements are known into a traced value."""
         if not self.is_exposed:
             self.current(trace)
             self.array = None
@@ -270,7 +272,7 @@ class Storage(_core.StorageBase):
 
     @_core.shorten_write
     def write(self, trace: Trace, steps: tuple[Step, ...], part: Any) -> None:
-        """A new version, in which the view through `steps` is `part`."""
+        """Makes a new version, in which the view through `steps` is `part`."""
         if trace.loops is not None:
             part = trace.loops.before_write(trace, self, steps, part)
         for storage in self.reshaped:
@@ -280,7 +282,9 @@ class Storage(_core.StorageBase):
             trace.before_write(self)
         if self.is_exposed:
             if not trace.is_segmented:
-                raise UnsupportedOpError("setitem: cannot trace a write to memory that NumPy has")
+                raise UnsupportedOpError(
+                    "setitem: cannot trace a write to an array that NumPy may also write to"
+                )
             array: Any = self.array
             for step in steps:
                 array = step.of_array(array, trace)
@@ -292,24 +296,24 @@ class Storage(_core.StorageBase):
         self.version += 1
 
     def is_c_ordered(self, steps: tuple[Step, ...]) -> bool:
-        """Whether NumPy surely lays out in C order what it computes element by element of the view
+        """Whether NumPy surely gives C order to the result of an elementwise operation on the view
         through `steps`."""
         if self.leaf is not None or self.order_from or not self.order_known:
             return False
         for step in steps:
-            if step.kind not in ("index", "element"):  # these keep the order of what is left
+            if step.kind not in ("index", "element"):  # these keep the order of the remaining axes
                 return False
         known = self.captured if self.array is None else self.array
         return known is None or (isinstance(known, np.ndarray) and known.flags.c_contiguous)
 
     def note_reshaped(self) -> None:
-        """Notes that whether a reshaped array is a view of this one depends on its own layout."""
+        """Notes that the layout of this array decided whether a reshape of it was a view."""
         if self not in self.reshaped:
             self.reshaped += (self,)
 
     def require_c_order(self) -> None:
-        """Notes that the trace is right only if the array is C-contiguous; raises
-        UnsupportedOpError if NumPy lays it out otherwise."""
+        """Notes that the trace requires the array to be C-contiguous. Raises UnsupportedOpError if
+        NumPy gives it another layout."""
         seen: set[int] = set()
         open_ = [self]
         while open_:
@@ -333,7 +337,7 @@ class Storage(_core.StorageBase):
 
     @property
     def is_outside(self) -> bool:
-        """Whether it is the memory of an argument or of a captured array."""
+        """Whether this is the memory of an argument or captured array."""
         return self.leaf is not None or self.captured is not None
 
     @property
@@ -344,7 +348,7 @@ class Storage(_core.StorageBase):
 
 
 def _with_bounds(item: Any) -> Any:
-    """A basic index item with numbers in the place of Sizes."""
+    """A basic index item with numbers in place of Sizes."""
     if isinstance(item, Size):
         return item.high
     if not isinstance(item, slice):
@@ -360,8 +364,8 @@ def _put(trace: Trace, old: Any, steps: tuple[Step, ...], part: Any) -> Any:
 
 
 def viewed(array: np.ndarray, steps: tuple[Step, ...]) -> np.ndarray:
-    """The view through `steps`, of which only the layout counts: an element at a traced index is
-    that at 0."""
+    """An array with the layout of the view through `steps`. (It takes element 0 for a traced
+    index.)"""
     for step in steps:
         if step.kind == "element":
             axis = step.argument[0]
@@ -377,8 +381,9 @@ def layout(
     steps: tuple[Step, ...],
     memory: np.ndarray | None = None,
 ) -> np.ndarray:
-    """The view through `steps` of a C-contiguous array that begins where `memory` does, with memory
-    that must not be touched: only for asking NumPy what is a view of it. `dtype` is the view's."""
+    """An array with the layout of the view through `steps` of a C-contiguous array. `dtype` is the
+    view's. It begins where `memory` does. Its elements must not be read or written: it serves only
+    to ask NumPy about layouts."""
     for step in reversed(steps):
         dtype = step.dtype_before(dtype)
     memory = np.empty(1, dtype) if memory is None else memory
@@ -392,12 +397,12 @@ def layout(
 
 
 def is_contiguous(shape: tuple[int, ...], dtype: np.dtype[Any], steps: tuple[Step, ...]) -> bool:
-    """Whether the view through `steps` of a C-contiguous array is one, too."""
+    """Whether the view through `steps` of a C-contiguous array is C-contiguous, too."""
     return not steps or bool(layout(shape, dtype, steps).flags.c_contiguous)
 
 
 def is_in_c_order(shape: tuple[int, ...], dtype: np.dtype[Any], steps: tuple[Step, ...]) -> bool:
-    """Whether NumPy lays out in C order what it computes element by element from the view through
+    """Whether NumPy gives C order to the result of an elementwise operation on the view through
     `steps` of a C-contiguous array."""
     return not steps or _has_c_order(layout(shape, dtype, steps))
 
@@ -408,14 +413,14 @@ def _has_c_order(array: np.ndarray) -> bool:
 
 
 def laid_out_now(tracer: Tracer) -> np.ndarray | None:
-    """An array that lies in memory as this one does at the call that is traced in segments, and
-    that must not be touched. None if that is not known."""
+    """An array with the layout that this one has with NumPy, in a trace in segments. Its elements
+    must not be read or written. None if the layout is not known."""
     base = base_laid_out_now(tracer)
     return None if base is None else viewed(base, tracer._steps)
 
 
 def base_laid_out_now(tracer: Tracer) -> np.ndarray | None:
-    """The same of the array of which this one is a view."""
+    """Like `laid_out_now`, for the array of which this one is a view."""
     storage = tracer._storage
     known: Any = storage.captured if storage.array is None else storage.array
     if known is not None:
@@ -433,7 +438,7 @@ def base_laid_out_now(tracer: Tracer) -> np.ndarray | None:
         return None
     if all(map(_has_c_order, laid_out)):
         return in_c_order
-    if any(x.shape != shape for x in laid_out):  # more than a function of each element
+    if any(x.shape != shape for x in laid_out):  # not an elementwise operation
         return None
     roles: list[Any] = [["readonly"]] * len(laid_out) + [["writeonly", "allocate"]]
     arrays: list[Any] = [*laid_out, None]
@@ -442,9 +447,8 @@ def base_laid_out_now(tracer: Tracer) -> np.ndarray | None:
 
 
 def note_copy(copy: Tracer, original: Tracer) -> None:
-    """Notes that a function of NumPy copies the array, or makes a view of others, because of how it
-    lies in memory. If one of its sizes may be 1, that differs between calls: what is written
-    later to one of the two is refused."""
+    """Notes that NumPy copied an array because of its layout. If one of its sizes may be 1 in
+    another call, that call gets a view. So later writes to the copy or the original are refused."""
     behind = original._storage
     if any(isinstance(n, Size) and n.low <= 1 for n in original.shape):
         behind = Storage()
@@ -470,7 +474,7 @@ def is_viewed(array: np.ndarray, wanted: Any) -> bool:
 
 
 def permutation(function: Any, ndim: int, *arguments: Any) -> tuple[int, ...]:
-    """The axes that a NumPy function such as moveaxis gives to transpose."""
+    """The axes for `transpose` that have the effect of a NumPy function such as moveaxis."""
     return function(np.empty(tuple(range(ndim))), *arguments).shape  # type: ignore[no-any-return]
 
 
@@ -482,12 +486,12 @@ def refuse_write_to_numpy(what: str) -> None:
 
 
 def is_empty_mask(array: Any) -> bool:
-    """Whether an array is a mask without elements. As an index of an array that is not traced NumPy
-    takes one for a list of positions, unless it is an array of NumPy's own."""
+    """Whether an array is a mask without elements and with several axes. (As an index, NumPy takes
+    it for a list of positions unless it is NumPy's own array.)"""
     return bool(array.dtype == bool and array.ndim > 1 and array.size == 0)
 
 
 def as_number(value: Any, found: Any) -> Any:
-    """The number that was found for a value: Python's or NumPy's, as the value says."""
+    """The number that was found for a value, as Python's or NumPy's number."""
     number = np.asarray(found)[()]
     return number if value.weak is None else number.item()

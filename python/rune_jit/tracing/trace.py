@@ -23,24 +23,24 @@ from rune_jit.tracing.tracer import Tracer, contains_tracer
 _Value: Any = _core.Value
 
 
-# How many nodes one program may have: beyond, compiling it takes minutes.
+# The most nodes of one program. Compiling more takes minutes.
 _MOST_NODES = 30_000
-# Up to so many integers are a constant where arrays are in chunks.
+# Where arrays are in chunks, up to so many consecutive integers are a constant.
 _MOST_COUNTED = 1 << 12
-# How many sizes that data have one program may assume: to find each runs the program so far.
-# One place in the code that asks for a third one is in a loop, most often of more iterations.
+# How many sizes that depend on data one program may assume. To find each, the program so far runs.
+# A place in the code that asks for a third size is probably in a loop of many iterations.
 _MOST_SIZES, _MOST_AT_ONE_PLACE = 8, 2
 
 
 class Trace:
     """A graph under construction for one call signature of one function.
 
-    `captured_are_traced`: arrays that the function names are traced arrays inside of it; otherwise
-    it sees the arrays themselves. `sizes` are the dynamic axes of the arguments.
-    `guesses`: no assumption about the data of calls like this one has proved wrong so far.
+    `captured_are_traced`: whether the function gets traced arrays in place of the arrays that it
+    captures. `sizes` are the dynamic axes of the arguments. `guesses`: whether the trace may assume
+    something about data, because no assumption has failed for calls like this one.
     """
 
-    is_segmented = False  # whether values are known while tracing: segments.py
+    is_segmented = False  # whether Python may ask for values: segments.py
     gave_up: str | None = None  # why NumPy computes the rest of a call in segments
 
     def __init__(
@@ -52,49 +52,49 @@ class Trace:
         loops: Loops | None = None,
     ) -> None:
         self.name = name
-        self.loops = loops  # None: the trace has no loops, and runs all iterations
-        # Finds a traced number for the call that is traced.
+        self.loops = loops  # None: all loops are unrolled
+        # Computes a traced number at this call, by running the program so far.
         self.evaluate: Callable[[Any], int] | None = None
         self._guesses = guesses
         self._has_guessed = False
         self.in_chunks = False  # whether arrays may be larger than memory
         self.takes_arrays = False  # whether an argument is a rune_jit.Array
         self.may_repeat = False  # whether two arguments may be one array
-        self.decides = False  # whether it takes conditions for those of later calls: conditions.py
-        self.conditions = 0  # how many it has taken
-        self.decided: dict[int, bool] = {}  # what these were, by the ids of values
+        self.decides = False  # whether it assumes outcomes of conditions: conditions.py
+        self.conditions = 0  # how many outcomes it has assumed
+        self.decided: dict[int, bool] = {}  # these outcomes, by id of the value
         self.captured_are_traced = captured_are_traced
         self.builder = _core.GraphBuilder(most=_MOST_NODES)
         if self.may_guess:
             self.builder.check_integers(loops.plans.checked if loops is not None else set())
-        self.line = _core.user_line()  # where the last operation stands: "file.py:12"
+        self.line = _core.user_line()  # of the last operation: "file.py:12"
         self.done = False
-        # NumPy's arrays, rune_jit's and Iotas that are no arguments, in order of their inputs; the
-        # snapshots tell whether NumPy changes one afterwards.
+        # Captured arrays, Arrays and Iotas, in the order of their inputs. By the snapshots the
+        # trace finds out whether NumPy has changed an array.
         self.captured: list[Any] = []
-        self.constants: set[int] = set()  # of these, by id, those that nobody else can change
+        self.constants: set[int] = set()  # ids of the captured arrays that nobody else can change
         self._snapshots: list[Any] = []
-        self.stand_ins: dict[int, Tracer] = {}  # of arrays, by id
+        self.stand_ins: dict[int, Tracer] = {}  # traced arrays in place of captured ones, by id
         self._iotas: dict[Any, Any] = {}  # by size and dtype
-        self.functions: list[tuple[str, Any]] = []  # that the program calls: (name, callable)
-        self.rebind: Any = None  # gives functions as they run in this trace: capture.rebinder
-        self.draws: Any = None  # of generators from outside: capture.drawn. None in segments
-        self.room = 0  # for how many items there is room where data decide how many there are
-        self.prints: Any = None  # what it prints: capture.printed; None if it may not
-        self.callees: dict[int, tuple[Any, Any]] = {}  # by id: what is called, and in its place
-        self.choices: dict[Any, int] = {}  # by place, how often it has gone on without a value
+        self.functions: list[tuple[str, Any]] = []  # host functions: (name, callable)
+        self.rebind: Any = None  # copies functions: capture.rebinder
+        self.draws: Any = None  # from outside generators: capture.drawn. None in segments
+        self.room = 0  # the most items of a list whose length data decide
+        self.prints: Any = None  # capture.printed; None if it may not print
+        self.callees: dict[int, tuple[Any, Any]] = {}  # by id: a callee, and its replacement
+        self.choices: dict[Any, int] = {}  # by place: how often it chose without a value
         self._equal: list[tuple[Any, str]] = []  # (two numbers, error message)
-        self._may_raise = False  # whether a call on the host may
-        self._computed = 0  # operations on arrays whose values are known
-        self._assumed: list[Any] = []  # pairs of numbers that are equal
-        # By place in the code, how often it has asked for a number that the program so far finds.
+        self._may_raise = False  # whether a host function may raise
+        self._computed = 0  # number of operations that NumPy computed
+        self._assumed: list[Any] = []  # pairs (number, assumed number)
+        # By place in the code: how often it has asked for a number.
         self._asked_at: collections.Counter[Any] = collections.Counter()
         self.leaves: list[Storage] = []  # of the arguments that are arrays
         self.turned: set[int] = set()  # leaves that lie in Fortran order
-        self.numbers: dict[int, int] = {}  # arguments that are numbers: leaves by input
-        self.needed: frozenset[int] = frozenset()  # of these leaves: whose values were asked for
-        # Leaves that are functions, by code: calls whose functions have the same code share the
-        # trace, which must not depend on which of them it was made for.
+        self.numbers: dict[int, int] = {}  # leaves that are numbers, by input
+        self.needed: frozenset[int] = frozenset()  # those whose values were asked for
+        # Leaves that are functions, by code. Calls whose functions have the same code share the
+        # trace, so it must not depend on the function's identity.
         self.definitions: dict[types.CodeType, frozenset[int]] = {}
         self.sizes = TracedSizes(self.builder, sizes)
 
@@ -109,8 +109,7 @@ class Trace:
 
     def note_computed(self) -> None:
         """Counts an operation that NumPy has computed because its operands are known. Raises
-        UnsupportedOpError if there are as many as a program may have: tracing takes longer than
-        they do."""
+        UnsupportedOpError if there are more than a program may have."""
         self._computed += 1
         if self._computed > _MOST_NODES:
             raise UnsupportedOpError(
@@ -120,15 +119,15 @@ class Trace:
             )
 
     def stand_in(self, array: Any) -> Tracer:
-        """The traced array that stands for an array that is no argument: a further input, read
-        again at each call."""
+        """The traced array in place of a captured array, which is an input that each call reads
+        again."""
         known = self.stand_ins.get(id(array))
         if known is None:
             known = self.stand_ins[id(array)] = Tracer.captured(self, array)
         return known
 
     def capture(self, array: Any) -> Any:
-        """The present value of an array that is no argument."""
+        """The present value of a captured array."""
         if not _core.is_supported_dtype(array.dtype):
             raise UnsupportedOpError(f"operand: cannot trace arrays of {array.dtype}")
         return self.stand_in(array)._value_in(self)
@@ -139,9 +138,9 @@ class Trace:
         self._snapshots[at] = array
 
     def add_captured(self, array: Any) -> Any:
-        """A new input that is this array."""
+        """Makes a new input of an array, and returns its value."""
         self.captured.append(array)
-        # Writes to an Array reach it after the run only, and need no comparison.
+        # An Array needs no comparison: writes reach it only after the run.
         self._snapshots.append(array.copy() if isinstance(array, np.ndarray) else array)
         value = self.builder.input(array.dtype, list(array.shape))
         if self.in_chunks and isinstance(array, np.ndarray):  # each call is traced
@@ -149,16 +148,16 @@ class Trace:
         return value
 
     def _assume_range(self, value: Any, array: np.ndarray) -> None:
-        """States the range of the integers that an array has now."""
+        """Tells the builder the range of an array's integers."""
         if array.dtype.kind in "iu" and array.size:
             low, high = int(array.min()), int(array.max())
-            if low >= -(2**62) and high < 2**62:  # with a size added, it is an int64 yet
+            if low >= -(2**62) and high < 2**62:  # it fits int64 when a size is added
                 self.builder.assume_range(value, low, high)
 
     def constant(self, array: np.ndarray) -> Any:
         """The value of an array that nobody else can change."""
-        # In segments it is an input, since the next one of its shape may have other elements; in
-        # chunks it is an input, since blocks that differ in its elements are one program.
+        # In segments the array is an input, since the next segment may have other elements. In
+        # chunks it is an input, since blocks with other elements share the program.
         reads = self.is_segmented or self.in_chunks
         if not reads and (progression := progressions.find(array)) is not None:
             return progression.value(self.builder)
@@ -168,18 +167,18 @@ class Trace:
         return value
 
     def snapshot(self, array: np.ndarray) -> Any:
-        """The value of the elements that an array has now: NumPy may write to it."""
+        """The value of an array's present elements. NumPy may write to the array afterwards."""
         return self.constant(array.copy())
 
     def before_write(self, storage: Storage) -> None:
-        """Called, if `is_segmented`, before a captured array gets other elements."""
+        """Called before a write to a captured array. (SegmentedTrace overrides this.)"""
 
     def position(self, number: int, axis: int, size: int) -> Any:
-        """The value of an integer in an index, if it is no part of the program."""
+        """The value of an integer in an index, if the integer is an argument of the program."""
         return None
 
     def part_in_memory(self, step: Step, value: Any) -> Any:
-        """The view of a value whose elements are known now, as a value of its own; or None."""
+        """The view of a value in memory as a value of its own, or None."""
         return None
 
     def call_host(
@@ -192,11 +191,12 @@ class Trace:
         rows: int | None = None,
         side_by_side: bool = False,
     ) -> list[Any]:
-        """The values of a call to `function` when the program runs: of the arrays that the operands
-        are then, it returns a sequence of arrays of these (dtype, shape). If it may raise, it is
-        called even if nobody uses the results. With `rows` it may be called for a part of that many
-        first axes, which operand 0 and the results have in common. `side_by_side`: whether calls
-        may run at the same time."""
+        """The results of a call of `function` when the program runs. It gets the operands' arrays,
+        and returns a sequence of arrays with the given (dtype, shape). If it may raise, it is
+        called even if nobody uses the results.
+
+        `rows`: operand 0 and the results share so many first axes, and a call may get a part of
+        them. `side_by_side`: whether several calls may run at the same time."""
         if self.loops is not None and self.loops.open:
             call = HostCall(name, function, operands, types, may_raise, side_by_side)
             return self.loops.call_host(self.builder, call)
@@ -206,7 +206,7 @@ class Trace:
         return self.builder.host_callback(name, number, operands, types, may_raise, rows)
 
     def iota(self, size: Any, dtype: type[np.integer[Any]] = np.int64) -> Any:
-        """The integers 0 .. size - 1; of a symbolic size, int64."""
+        """The integers 0 .. size - 1. For a symbolic size, dtype must be int64."""
         key = size, dtype
         if key not in self._iotas:
             if not self.in_chunks:
@@ -223,9 +223,9 @@ class Trace:
         return self._iotas[key]
 
     def checks(self, are_handled: bool) -> Iterator[tuple[Any, ...]]:
-        """What must hold of the program's values, or the call raises: (value, kind, ...). First
-        what must hold for the program to be the right one. `are_handled`: whether the function may
-        handle what is raised, so Python must run the call."""
+        """The checks of the program's values: (value, kind, ...). The first ones check the trace's
+        assumptions, the others raise errors. `are_handled`: whether the function may handle
+        exceptions, so that Python must run a call that raises."""
         checks = self.builder.checks
 
         def of(number: int | None) -> Iterator[Any]:
@@ -233,7 +233,7 @@ class Trace:
                 if axis is None and of_raise == number:
                     yield self._pair(self.builder.astype(value, np.dtype(np.int64)), 0)
 
-        # What follows a `raise` may rely on it: it comes before.
+        # The flag of a `raise` comes before the assumptions that follow it, which may rely on it.
         for number, pair in enumerate(self._assumed):
             for raises in of(number):
                 yield raises, "raise"
@@ -262,24 +262,24 @@ class Trace:
 
     @property
     def has_checks(self) -> bool:
-        """Whether the data may be such that the call raises an error."""
+        """Whether a call may raise an error that depends on data."""
         return self._may_raise or bool(self._equal) or self.builder.has_checks
 
     @property
     def num_checks(self) -> int:
-        """How many checks there are whether the call raises an error."""
+        """The number of checks that may raise an error."""
         return len(self._equal) + len(self.builder.checks)
 
     def must_be_equal(self, a: Any, b: Any, message: str) -> None:
-        """A call raises ValueError unless these integers are equal; they replace each {} in the
-        message."""
+        """Makes calls raise ValueError if two traced integers differ. The integers replace the {}
+        in the message."""
         self._equal.append((self._pair(a, b), message))
 
     def _pair(self, a: Any, b: Any) -> Any:
         both = [self.builder.full([], x, np.dtype(np.int64)) for x in (a, b)]
         return self.builder.stack(both, 0)
 
-    # What only a trace in segments can do: segments.py.
+    # Only a trace in segments can do these: segments.py.
 
     def values(self, wanted: list[Any]) -> list[Any]:
         raise AssertionError("a trace of a whole program")
@@ -297,37 +297,37 @@ class Trace:
 
     @property
     def is_within_loop(self) -> bool:
-        """The same, or an iteration of such a loop that runs apart."""
+        """Whether such a body, or a peeled iteration of such a loop, is being traced."""
         return self.loops is not None and bool(self.loops.within)
 
     @property
     def may_guess(self) -> bool:
-        """Whether the trace may assume something of the data."""
+        """Whether the trace may assume something about data."""
         return self._guesses and not self.is_segmented
 
     def guess(self) -> None:
-        """Notes that the trace assumes something of the data, which the program checks. Raises
-        UnsupportedOpError if that has proved wrong at calls like this one."""
+        """Notes that the trace assumes something about data, which the program checks. Raises
+        UnsupportedOpError if an assumption has failed for calls like this one."""
         if not self._guesses:
-            raise UnsupportedOpError("what a trace assumed of the data does not hold")
+            raise UnsupportedOpError("the data do not have what the trace assumed")
         self._has_guessed = True
 
     @property
     def has_guessed(self) -> bool:
-        """Whether the trace has assumed something of the data."""
+        """Whether the trace has assumed something about data."""
         return self._has_guessed or self.builder.has_checked_integers
 
     def raise_if(self, raises: Any) -> None:
-        """Notes that the function raises an exception where a 0-d bool is true."""
+        """Notes that the function raises an exception if a traced 0-d bool is true."""
         for body in self.loops.open if self.loops is not None else ():
             body.raises = True
         self.builder.raise_if(self.builder.value(raises), len(self._assumed))
 
     def assume_size(self, value: Any, guess: int | None = None) -> int:
-        """As `assume`, of a number that becomes a size. If there is a guess and none has been wrong
-        yet, the program so far need not find it.
+        """Like `assume`, for a number that becomes a size. If there is a guess, and no guess has
+        been wrong yet, returns the guess without running the program so far.
 
-        Raises as `assume`, and DataDependentShapeError if there are too many such numbers.
+        Raises what `assume` raises, and DataDependentShapeError if there are too many such sizes.
         """
         if guess is not None and self._guesses:
             self._refuse_in_loops()
@@ -340,18 +340,17 @@ class Trace:
         is_repeated = self._asked_at[place] > _MOST_AT_ONE_PLACE
         if is_repeated or len(self._assumed) - self.conditions >= _MOST_SIZES:
             raise DataDependentShapeError(
-                f"{self.name}: cannot make a program for each of more than {_MOST_SIZES} sizes that"
-                f" data have, or {_MOST_AT_ONE_PLACE} at one place in the code\n"
+                f"{self.name}: cannot trace more than {_MOST_SIZES} sizes that depend on data, or"
+                f" {_MOST_AT_ONE_PLACE} at one place in the code\n"
                 "hint: give np.bincount a minlength that is large enough"
             )
         return self.assume(value)
 
     def assume(self, value: Any) -> int:
-        """The number that a traced int64 is at this call, which the program so far finds: the trace
-        is right for calls at which it is the same, and others are traced anew.
+        """The number that a traced int64 is at this call. The program so far computes it. Later
+        calls check that it is the same, and are traced again if it is not.
 
-        Raises what the program raises, DataDependentShapeError if it cannot run.
-        """
+        Raises what the program raises, and DataDependentShapeError if it cannot run."""
         self._refuse_in_loops()
         assert self.evaluate is not None
         number = self.evaluate(value)
@@ -377,14 +376,15 @@ class Trace:
             raise ValuesNeeded(self.needed)
 
     def need_identity(self, function: types.FunctionType) -> None:
-        """Raises ValuesNeeded if a function is an argument, or has the code of one: the trace
-        depends on which function the argument is."""
+        """Raises ValuesNeeded if a function is an argument, or has the code of one. Called where
+        the trace depends on the function's identity."""
         if function.__code__ in self.definitions:
             self.needed |= self.definitions[function.__code__]
             raise ValuesNeeded(self.needed)
 
     def inputs(self, input_leaves: list[int]) -> Iterator[tuple[int, Storage]]:
-        """Storages of the inputs that are arrays and were read or written, with their positions."""
+        """The storages of array inputs that were read or written, with the positions of the
+        inputs."""
         for storage in self.leaves:
             assert storage.leaf is not None
             yield input_leaves.index(storage.leaf), storage
@@ -395,9 +395,8 @@ class Trace:
                 yield len(input_leaves) + by_id[id(storage.captured)], storage
 
     def check_captured(self) -> None:
-        """Raises UnsupportedOpError, and takes it back, if NumPy wrote to an array that the traced
-        function also used together with traced ones: the program reads such arrays once, before it
-        starts."""
+        """Raises UnsupportedOpError if NumPy wrote to a captured array, after undoing the write.
+        The program reads captured arrays only once, before it starts."""
         for array, snapshot in zip(self.captured, self._snapshots, strict=True):
             if array is not snapshot and _core.broken_guards([("content", array, None, snapshot)]):
                 array[...] = snapshot
@@ -449,7 +448,7 @@ class Trace:
         return Tracer(self, self.operand(x))
 
     def array(self, x: Any) -> Any:
-        """As operand, but a Value always, which stands for no Python number."""
+        """Like `operand`, but always returns a Value, which is not a Python number."""
         value = self.operand(x)
         if type(value) is _Value and value.weak is None:
             return value

@@ -1,4 +1,4 @@
-"""Tracebacks of exceptions that leave a jitted function: the user's lines, not rune_jit's."""
+"""Tracebacks of exceptions that leave a jitted function, without rune_jit's lines."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from collections.abc import Iterator
 from rune_jit.errors import InternalError
 from rune_jit.tracing.context import is_library_file, is_own_file
 
-# Raised by rune_jit's own code, these are its bugs: the traceback stays as it is.
+# If rune_jit's own code raises one of these, it is a bug, and the traceback stays complete.
 _BUGS = (InternalError, AssertionError, AttributeError, NameError, KeyError, RecursionError)
 
 
 def shorten(error: BaseException) -> None:
-    """Takes rune_jit's frames out of the tracebacks of an exception and of those that led to it.
-
-    Frames of NumPy that rune_jit called go, too. cpp/bindings/bind_dispatch.cpp calls this for what
-    leaves a jitted function, unless RUNE_JIT_TRACEBACKS is set.
-    """
+    """Removes rune_jit's frames from the tracebacks of an exception and of its causes. Frames of
+    NumPy that rune_jit called are removed, too. cpp/bindings/bind_dispatch.cpp calls this for each
+    exception that leaves a jitted function, unless RUNE_JIT_TRACEBACKS is set."""
     seen: set[int] = set()
     open_: list[BaseException | None] = [error]
     while open_:
@@ -35,7 +33,7 @@ def shorten(error: BaseException) -> None:
 
 
 def _is_internal(error: BaseException) -> bool:
-    """Whether rune_jit raised an exception in order to handle it itself."""
+    """Whether an exception is one of rune_jit's, which it may raise and handle itself."""
     return type(error).__module__.partition(".")[0] == "rune_jit"
 
 
@@ -54,7 +52,7 @@ def _is_bug(error: BaseException) -> bool:
 
 def _without_own(traceback: types.TracebackType | None) -> types.TracebackType | None:
     kept = []
-    within = False  # what rune_jit has called
+    within = False  # whether rune_jit called this frame
     for entry in _entries(traceback):
         filename = entry.tb_frame.f_code.co_filename
         if is_own_file(filename):

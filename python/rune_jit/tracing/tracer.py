@@ -1,4 +1,4 @@
-"""Tracer: the array that a traced function computes with. It has shape and dtype but no values."""
+"""Tracer: the array that a traced function gets. It has a shape and a dtype, but no elements."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 class Tracer(ArrayMethods, _core.TracerBase):
     """Stands for an array (or a Python number) in a traced function.
 
-    Operators, methods and NumPy's functions on it build the graph; results have the shapes and
-    dtypes that NumPy gives. Writes act as NumPy's, through views too (storage.py). Asking for
-    values (``bool``, ``float``, ``numpy.asarray`` ...) raises ConcretizationError.
+    Operators, methods and NumPy's functions on it build the graph. Their results have NumPy's
+    shapes and dtypes. Writes act like NumPy's, also through views (storage.py). Asking for values
+    (``bool``, ``float``, ``numpy.asarray`` ...) raises ConcretizationError.
     """
 
     __slots__ = ("__weakref__",)
@@ -40,8 +40,8 @@ class Tracer(ArrayMethods, _core.TracerBase):
     _steps: tuple[Step, ...]
     _shape: tuple[int, ...]
     _dtype: np.dtype[Any]
-    _value: Any  # of this view, in a version of the storage
-    _version: int  # which one
+    _value: Any  # of this view, in version _version of the storage
+    _version: int
     _writeable: bool
     _made_at: str  # the user's line
 
@@ -50,8 +50,8 @@ class Tracer(ArrayMethods, _core.TracerBase):
         def __new__(cls, *args: Any, **kwargs: Any) -> Tracer: ...
 
         def __init__(self, trace: Trace, value: Any, *, scalar: bool | None = None) -> None:
-            """An array of its own with this value; 0-d ones are NumPy scalars unless told
-            otherwise."""
+            """An array with its own memory and this value. A 0-d array is a NumPy scalar unless
+            `scalar` is False."""
 
         def _init(  # type: ignore[override]
             self,
@@ -61,33 +61,33 @@ class Tracer(ArrayMethods, _core.TracerBase):
             shape: tuple[int, ...],
             dtype: np.dtype[Any],
         ) -> None:
-            """Makes this a view of a storage, whose value is not known."""
+            """Makes this a view of a storage, without a cached value."""
 
     @classmethod
     def known(cls, trace: Trace, array: np.ndarray, fill: Any = None) -> Tracer:
-        """An array whose values are known until a traced value is written to it. It is not copied.
-        `fill` is what all elements are, if it is known."""
+        """An array whose elements are known until a traced value is written to it. `array` is not
+        copied. `fill` is the value of all elements, if known."""
         self = cls.__new__(cls)
         self._init(trace, Storage(array=array, fill=fill), (), array.shape, array.dtype)
         return self
 
     @classmethod
     def captured(cls, trace: Trace, array: Any) -> Tracer:
-        """An array that is no argument of the traced function."""
+        """The traced array in place of a captured array."""
         self = cls.__new__(cls)
         self._init(trace, Storage(captured=array), (), array.shape, array.dtype)
         self._writeable = not isinstance(array, np.ndarray) or array.flags.writeable
         return self
 
     def _become(self, array: np.ndarray) -> None:
-        """Makes this an array of its own whose values are known."""
+        """Makes this an array with its own memory and known elements."""
         scalar = self._storage.scalar
         self._storage, self._steps = Storage(array=array), ()
         self._storage.scalar = scalar
         self._value, self._version = None, -1
 
     def _view(self, step: Step, shape: tuple[int, ...], value: Any = None) -> Tracer:
-        """A view of this array; `value` is its value now, if it is known."""
+        """A view of this array. `value` is the view's present value, if known."""
         view = Tracer.__new__(Tracer)
         dtype = self._dtype if step.kind == "index" else step.dtype(self._dtype)
         view._init(self._trace, self._storage, (*self._steps, step), shape, dtype)
@@ -101,13 +101,14 @@ class Tracer(ArrayMethods, _core.TracerBase):
         return view
 
     def _array(self) -> np.ndarray | None:
-        """The array itself while its values are known: writes to it are writes to this one."""
+        """NumPy's array while the elements are known (writes to it are writes to this array), or
+        None."""
         array = self._storage.array
         if array is not None:
             for step in self._steps:
                 array = step.of_array(array, self._trace if self._trace.is_segmented else None)
             if self._steps and not self._writeable:
-                array.flags.writeable = False  # of a view that is new
+                array.flags.writeable = False  # the view is a new object
         return array
 
     def _check_trace(self, trace: Trace) -> None:
@@ -125,7 +126,7 @@ class Tracer(ArrayMethods, _core.TracerBase):
         storage = self._storage
         if self._trace is not trace:
             if self._trace.is_segmented and storage.array is not None:
-                return trace.capture(self._array())  # what an earlier call has kept
+                return trace.capture(self._array())  # an array that an earlier call has kept
             self._check_trace(trace)
         if self._version != storage.version or storage.is_exposed:
             value = storage.value
@@ -136,18 +137,18 @@ class Tracer(ArrayMethods, _core.TracerBase):
             self._value, self._version = value, storage.version
         return self._value
 
-    # What is known without values.
+    # Attributes that need no values.
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
-        """The class of what this stands for, which isinstance asks for: of a number, Python's or
-        NumPy's. (Rules ask for type(x) where a traced number is not what a known one is.)"""
+        """The class that isinstance finds: numpy.ndarray for the user's code, Tracer for rules, and
+        the number's class for numbers of Python and NumPy."""
         frame = sys._getframe(1)
         if not self._storage.scalar or is_of_xarray(frame):
             if is_class_asked(frame):
                 return np.ndarray
             of_abc = frame.f_code.co_name == "__instancecheck__"
-            # NumPy's shuffle warns of what is no Sequence.
+            # NumPy's shuffle warns if its argument is no Sequence.
             return list if is_shuffling(frame.f_back if of_abc else frame) else Tracer
         weak: str | None = getattr(self._value, "weak", None)
         return _CLASSES[weak] if weak else self.dtype.type
@@ -178,7 +179,7 @@ class Tracer(ArrayMethods, _core.TracerBase):
             return
         view: Any = np.reshape(self, value)
         if view._storage is not self._storage and 0 in view._shape:
-            self._storage = view._storage  # without elements nothing can be shared
+            self._storage = view._storage  # an array without elements shares no memory
         if view._storage is not self._storage:
             raise AttributeError(
                 "Incompatible shape for in-place modification. Use `.reshape()` to make a copy with"
@@ -199,34 +200,35 @@ class Tracer(ArrayMethods, _core.TracerBase):
             )
         array: Any = self.__array__() if self._steps else self._on_numpy("dtype")
         array.dtype = value
-        if self._steps:  # a view, which is no object of NumPy's yet
+        if self._steps:  # a view, for which NumPy has no object yet
             self._become(array)
             self._dtype, self._shape = array.dtype, array.shape
 
     def _on_numpy(self, name: str) -> Any:
-        """NumPy's array, an attribute of which changes: NumPy computes the rest of the call."""
+        """NumPy's array, because the function changes an attribute of it. NumPy computes the rest
+        of the call."""
         trace: Any = self._trace
-        trace.give_up(f"ndarray.{name} changes what an array is")
+        trace.give_up(f"ndarray.{name} changes the type or shape of an array in place")
         return self._array()
 
     @property
     def device(self) -> str:
-        """The default device: where a program runs is known when it is compiled."""
+        """The default device. (The device of a program is known only when it is compiled.)"""
         return _core.default_device()
 
     def to_device(self, device: str, /, *, stream: Any = None) -> Tracer:
         if device == self.device and stream is None:
             return self
-        if self._trace.is_segmented:  # NumPy's arrays can be on the CPU alone
+        if self._trace.is_segmented:  # NumPy's arrays can only be on the CPU
             self.__array__().to_device(device, stream=stream)  # type: ignore[arg-type]
         raise UnsupportedOpError(
             "to_device: cannot move an array while tracing\nhint: move arguments before the call"
         )
 
-    # What needs values.
+    # Methods that need values.
 
     def __repr__(self) -> str:
-        """The array's text; after the trace, what this is."""
+        """The text of the array. After its trace has ended, a description of the tracer."""
         if self._trace.done and self._storage.array is None:
             return f"Tracer({self.dtype.name}{list(self.shape)}, made at {self._made_at})"
         return repr(self._element("repr"))
@@ -273,7 +275,7 @@ class Tracer(ArrayMethods, _core.TracerBase):
         )
 
     def _values(self, what: str) -> np.ndarray:
-        """The values; raises ConcretizationError if they are known only when the program runs."""
+        """The elements. Raises ConcretizationError if they are known only when the program runs."""
         array = self._array()
         if array is None and self._trace.is_segmented and not self._trace.done:
             return self._trace.value_of(self)
@@ -311,7 +313,7 @@ class Tracer(ArrayMethods, _core.TracerBase):
         array = self._values("numpy.asarray")
         if copy is not True and (dtype is None or dtype == array.dtype):
             self._storage.touched()
-            self._storage.is_exposed = self._storage.array is not None  # who asks may keep it
+            self._storage.is_exposed = self._storage.array is not None  # the caller may keep it
             return array
         return np.array(array, dtype, copy=copy is not False)
 
@@ -333,7 +335,7 @@ class Tracer(ArrayMethods, _core.TracerBase):
         return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
 
     def _iterate(self) -> Iterator[Any]:
-        """The elements, as each is when Python gets it."""
+        """The elements. Each is read when Python asks for it."""
         version, values = -1, np.empty(0)
         for i in range(self.shape[0]):
             if version != self._storage.version or self._storage.is_exposed:
@@ -368,7 +370,7 @@ class Tracer(ArrayMethods, _core.TracerBase):
 
 
 def _wrapped(array: Any, context: Any = None, return_scalar: bool = False, /) -> Any:
-    """`array.__array_wrap__` of what is an array of NumPy's, not of a subclass."""
+    """`__array_wrap__` of a numpy.ndarray (not of a subclass)."""
     if not (isinstance(array, Tracer) and not array._storage.scalar):
         return np.empty(0).__array_wrap__(array, context, return_scalar)
     return array[()] if return_scalar and array.ndim == 0 else array
@@ -381,8 +383,8 @@ _LOAD = frozenset(dis.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if na
 
 
 def is_class_asked(frame: types.FrameType) -> bool:
-    """Whether a frame of the user's reads x.__class__, or may call isinstance or match a class.
-    (Methods that are not copied name numpy.ndarray itself.)"""
+    """Whether a frame of the user reads x.__class__, or may call isinstance or match a class. (In
+    methods that are not copied, `numpy.ndarray` is NumPy's class and not a stand-in.)"""
     code = frame.f_code
     if is_own(code.co_filename) or "-packages" in code.co_filename:
         return False
@@ -397,7 +399,7 @@ _CLASSES = {"bool": bool, "int": int, "float": float, "complex": complex}
 _STORE = frozenset(dis.opmap[name] for name in ("STORE_SUBSCR", "STORE_SLICE") if name in dis.opmap)
 
 
-# By what asks for the values: what to write instead.
+# Hints for errors, by the operation that asks for values.
 _HINTS = {
     "bool": "write np.where(condition, a, b) or rune_jit.cond instead of if/and/or; if an argument"
     " decides, pass it as static: jit(static_argnums=...)",
@@ -411,7 +413,7 @@ _HINTS = {
     " of np.float32(x), and the traced array itself instead of np.asarray(x)",
 }
 
-# What NumPy calls when a traced array is assigned to an element of its own.
+# Conversions that NumPy calls when a traced array is assigned to an element of NumPy's array.
 _CONVERSIONS = ("bool", "float", "complex", "int", "numpy.asarray")
 
 
@@ -423,18 +425,28 @@ def _refuse_store() -> None:
         refuse_write_to_numpy("setitem")
 
 
+def is_traced_array(x: Any) -> bool:
+    """Whether x is a traced array and not a traced number."""
+    return type(x) is Tracer and not x._storage.scalar
+
+
+def is_array(x: Any) -> bool:
+    """Whether x is an array of NumPy or a traced array, and not a number."""
+    return isinstance(x, np.ndarray) or is_traced_array(x)
+
+
 def is_number(x: Any, *kinds: str) -> bool:
     """Whether x is a traced Python number of one of these kinds."""
     return type(x) is Tracer and x._storage.scalar and x._value_in(x._trace).weak in kinds
 
 
-# Types of what holds nothing and stands for nothing. (Lists may have many of them.)
+# Types of objects that hold no other objects. (Lists may have many of them.)
 _SCALARS: set[Any] = {*np.sctypeDict.values()} - {np.object_, np.void}
 ATOMIC: frozenset[Any] = frozenset((bool, int, float, complex, str, bytes, type(None), *_SCALARS))
 
 
 def are_atomic(items: Iterable[Any]) -> bool:
-    """Whether items are numbers and texts, and tuples of such."""
+    """Whether all items are numbers, texts, None, or tuples of these."""
     others = set(map(type, items)) - ATOMIC
     if others != {tuple}:
         return not others
@@ -444,7 +456,7 @@ def are_atomic(items: Iterable[Any]) -> bool:
 
 def contains_tracer(x: Any) -> bool:
     """Whether x is a tracer or a nested list or tuple that holds one."""
-    kind = type(x)  # asking isinstance about a tracer takes longer
+    kind = type(x)  # isinstance of a tracer takes longer
     if kind is Tracer:
         return True
     return issubclass(kind, (list, tuple)) and any(
@@ -454,16 +466,16 @@ def contains_tracer(x: Any) -> bool:
 
 # The tracers in nested lists, tuples and dicts.
 tracers_in: Callable[[Any], list[Tracer]] = _core.tracers_in
-# The operands that decide the order of a result in memory: none if all lie in C order.
+# The operands that decide the layout of a result. Empty if all are in C order.
 order_of: Callable[[Any], tuple[Tracer, ...]] = _core.order_of
-# Whether x is, or holds in nested lists, tuples, dicts and slices, a tracer or size whose value is
-# not known while tracing.
+# Whether x is a tracer or size whose value is not known while tracing, or holds one in nested
+# lists, tuples, dicts and slices.
 contains_traced: Callable[[Any], bool] = _core.contains_traced
 
 
 def is_data_integer(x: Any) -> bool:
-    """Whether x is an integer that data decide, and not numbers among the arguments, which are
-    constants where their values matter."""
+    """Whether x is a traced integer that depends on data. (An integer that depends only on numbers
+    among the arguments does not count, because it can become a constant.)"""
     return (
         type(x) is Tracer
         and x._storage.scalar

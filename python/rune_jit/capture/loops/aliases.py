@@ -16,7 +16,7 @@ from rune_jit.capture.loops.nodes import SCOPES, walk
 from rune_jit.capture.loops.scopes import DEEPEST, Find, Reads, Scope, are_as_read, body_of
 from rune_jit.capture.loops.unfold import ON_LISTS, is_append
 from rune_jit.capture.shim import original
-from rune_jit.tracing.tracer import Tracer
+from rune_jit.tracing.tracer import is_array
 
 
 class Kind(enum.IntEnum):
@@ -337,11 +337,6 @@ def item_of(x: ast.expr) -> str | None:
     if is_pop and x.func.attr in ("pop", "popleft") and isinstance(x.func.value, ast.Name):  # type: ignore[attr-defined]
         return x.func.value.id  # type: ignore[attr-defined]
     return None
-
-
-def is_array(x: Any) -> bool:
-    """Whether a value is an array, traced or not, and no scalar."""
-    return isinstance(x, np.ndarray) or (type(x) is Tracer and not x._storage.scalar)
 
 
 def appended_only(loop: ast.stmt) -> frozenset[str]:

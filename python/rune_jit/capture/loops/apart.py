@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
-from rune_jit.capture.loops.aliases import Aliases, appended_only, assigned_always, is_array
+from rune_jit.capture.loops.aliases import Aliases, appended_only, assigned_always
 from rune_jit.capture.loops.calls_apart import LEFT, VALUE, results_of
 from rune_jit.capture.loops.dicts import dicts_of, kind, with_calls
 from rune_jit.capture.loops.drawing import Drawing, Drawn, Parts
@@ -53,6 +53,7 @@ from rune_jit.capture.loops.syntax import Loop, uses_of
 from rune_jit.errors import RuneJitError
 from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.segments import SegmentedTrace
+from rune_jit.tracing.tracer import is_array
 
 # Makes a jitted function of a function, a device and a fallback. calls/jit.py sets it.
 compiler: Callable[[types.FunctionType, str, str], Any] | None = None

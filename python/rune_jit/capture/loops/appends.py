@@ -14,7 +14,7 @@ import numpy as np
 from rune_jit.capture.grown import Grown, changes_list, is_list
 from rune_jit.capture.loops.aliases import Aliases, appended_only
 from rune_jit.capture.loops.effects import ALLOWED
-from rune_jit.capture.loops.kinds import UNSET, GivenUp, is_array, kind_of, lay_out_as
+from rune_jit.capture.loops.kinds import UNSET, GivenUp, kind_of, lay_out_as
 from rune_jit.capture.loops.ranges import Range
 from rune_jit.capture.loops.source import LOOPS
 from rune_jit.capture.loops.structures import is_mutable, made_like, parts_of
@@ -24,7 +24,7 @@ from rune_jit.tracing.loops import Body
 from rune_jit.tracing.rows import Origin, Run, row, runs_of, storage_viewed
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer
+from rune_jit.tracing.tracer import Tracer, is_traced_array
 
 # The most values that a loop may append to a list: each becomes an object of the trace.
 _MOST_ITEMS = 100_000
@@ -279,7 +279,7 @@ class Appends:
 
     def _is_from_outside(self, x: Tracer) -> bool:
         """Whether x is an array that existed before the iteration, the same one in all of them."""
-        if not is_array(x) or not self._body.is_older(x._storage):
+        if not is_traced_array(x) or not self._body.is_older(x._storage):
             return False
         return not x._steps or any(x is value for value in self._before.values())
 
@@ -299,7 +299,7 @@ class Appends:
         """Raises GivenUp for a number that may or may not be Python's. Raises it for an array whose
         memory is not the iteration's alone. Returns what the first iteration appends if that is an
         array from before the loop, else None."""
-        if is_array(value):
+        if is_traced_array(value):
             return self._check_array(value)
         kind = kind_of(self._trace, value)
         if kind[0] == "unsure" or kind[-1] in ("bool", "complex"):
@@ -326,7 +326,7 @@ class Appends:
             raise GivenUp("it appends an array twice")
         self._seen.add(id(storage))
         name = self._given.get(id(storage))
-        others = (x._storage for x in self._after.values() if is_array(x))
+        others = (x._storage for x in self._after.values() if is_traced_array(x))
         if self._is_partial and (name is not None or any(x is storage for x in others)):
             raise GivenUp("it appends an array under a condition for which a name stands")
         if name is None:
@@ -401,15 +401,15 @@ class Appends:
         else:
             at = (k * len(array.value) + part[0],) if array.is_flat else (k, *part)
             x = row(self._trace, self._results[number], at, like, self._origin(like, k))
-            if is_array(like):
+            if is_traced_array(like):
                 lay_out_as(x, like)
-        if is_array(like):
+        if is_traced_array(like):
             self._rows.setdefault(id(like._storage), (like, []))[1].append(x)
         return x
 
     def _origin(self, like: Tracer, k: int) -> Origin | None:
-        """What iteration k's array is a view of in NumPy, if that is older than the loop."""
-        if not is_array(like) or not self._body.is_older(storage_viewed(like)):
+        """The view that iteration k's array is in NumPy, if its memory is older than the loop."""
+        if not is_traced_array(like) or not self._body.is_older(storage_viewed(like)):
             return None
         number = self._range.start + k * self._range.step
         return Origin(like, self._body.counter, number, self._body.loop)
@@ -432,7 +432,7 @@ class Appends:
                 others = (x._storage for x in rows)
                 loops.share(like._storage, *others, loop=self._body.loop)
         for name, array in made.items():
-            if not is_array(array) or not is_array(after.get(name)):
+            if not is_traced_array(array) or not is_traced_array(after.get(name)):
                 continue
             # An array that another name has taken over is that of an earlier iteration.
             new, is_whole = after[name], True
@@ -461,7 +461,7 @@ class Appends:
             known = {
                 at: known[id(x._storage)] and not x._steps
                 for at, x in held
-                if is_array(x) and id(x._storage) in known
+                if is_traced_array(x) and id(x._storage) in known
             }
 
 

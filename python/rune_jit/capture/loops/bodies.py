@@ -16,7 +16,6 @@ from rune_jit.capture.loops.kinds import (
     GivenUp,
     Unstable,
     counts_of,
-    is_array,
     kind_of,
     lay_out_as,
     zero_like,
@@ -29,7 +28,7 @@ from rune_jit.tracing.loops import Body, Integer
 from rune_jit.tracing.sizes import Size, same_size
 from rune_jit.tracing.storage import next_serial
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer, tracers_in
+from rune_jit.tracing.tracer import Tracer, is_traced_array, tracers_in
 
 # A loop that a condition ends is one kernel on one core. Larger operations are faster on all cores,
 # outside of such a kernel.
@@ -72,13 +71,13 @@ class Attempt(Comparison):
         self._storages = [s for s in hints if id(s) in known or s.captured is not None]
         for name in sorted(loop.written):  # in the order of every process
             value: Any = before.get(name)
-            if is_array(value) and all(value._storage is not s for s in self._storages):
+            if is_traced_array(value) and all(value._storage is not s for s in self._storages):
                 self._storages.append(value._storage)
         # The names that stand for other arrays after an iteration. The loop carries them as values.
         self._by_value = {
             name
             for name in self._carried
-            if name not in loop.updated and is_array(self._before[name])
+            if name not in loop.updated and is_traced_array(self._before[name])
         }
         self._changing: dict[str, ChangingShape] = {}  # of these, those whose shape changes
         # The numbers that are Python's before the loop and NumPy's after an iteration: the kind of
@@ -133,7 +132,7 @@ class Attempt(Comparison):
                 self._initial.append(builder.is_python(start))
                 is_python = builder.carry(self.counter, self._pythons[name], self._initial[-1])
                 builder.mark_unsure(self._given[name]._value_in(trace), kind, is_python)
-            elif not is_array(value) and kind_of(trace, value) is not None:
+            elif not is_traced_array(value) and kind_of(trace, value) is not None:
                 given = self._carry(name, trace.operand(value), value, True)
                 if kind_of(trace, given) == ("Python's", "int"):
                     self._integers[name] = given._value_in(trace)
@@ -186,7 +185,7 @@ class Attempt(Comparison):
     def check_effects(self) -> None:
         """Refuses the loop if its body did something that a loop of the program cannot do."""
         if self._loops.open[-1] is not self._body or self._loops.within[-1] != self._loop.number:
-            self._loops.fail("a loop in it has been left")
+            self._loops.fail("an inner loop has ended in a way that cannot be traced")
         now = counts_of(self._trace)
         for (what, before), after in zip(self._limits.items(), now.values(), strict=True):
             if after != before:
@@ -215,14 +214,14 @@ class Attempt(Comparison):
                 if type(new) is not Tracer and not same_size(new, given + self._loop.steps[name]):
                     raise GivenUp(f"{name} does not count the iterations")
                 continue
-            if is_array(self._before[name]):
+            if is_traced_array(self._before[name]):
                 is_complete &= self._compare_array(name, given, new, finals)
             else:
                 is_complete &= self._compare_number(name, new)
         self._check_exchanges(after)
         finals = {}
         for name in self._results:
-            if name in self._by_value and is_array(after[name]):
+            if name in self._by_value and is_traced_array(after[name]):
                 self._check_new(name, after[name], finals)
         for name in self._results:
             is_last = name == self._loop.target and goes_on is None
@@ -272,7 +271,7 @@ class Attempt(Comparison):
                 constants[name] = self._counted[name]
             elif name not in self._numbers:
                 kind = kind_of(trace, after[name])
-                in_place = name in self._carried and is_array(after[name])
+                in_place = name in self._carried and is_traced_array(after[name])
                 is_same = is_result(name) and self._is_of_before(after[name])
                 if kind is None or in_place or is_same:
                     constants[name] = after[name]
@@ -311,7 +310,9 @@ class Attempt(Comparison):
             memory = results[self._numbers[name]]
             results[self._numbers[name]] = shape.part(builder, memory, self._range.count)
         for name, index in (self._numbers | others).items():
-            made = values[name] = Tracer(trace, results[index], scalar=not is_array(after[name]))
+            made = values[name] = Tracer(
+                trace, results[index], scalar=not is_traced_array(after[name])
+            )
             if name in self._pythons:
                 kind = (
                     self._unsure[name][0]
@@ -319,14 +320,18 @@ class Attempt(Comparison):
                     else kind_of(trace, after[name])[1]
                 )
                 builder.mark_unsure(results[index], kind, results[self._pythons[name]])
-            if is_array(after[name]):
+            if is_traced_array(after[name]):
                 lay_out_as(made, after[name])
                 # A condition may select the array, perhaps the one from before the loop.
                 shared = self._sharing_after(name, after)
                 if shared:
                     self._loops.share(made._storage, *shared)
                 is_as_before = bool(shared) or not self._runs or self._goes_on is not None
-                if is_as_before and name in self._results and is_array(self._before.get(name)):
+                if (
+                    is_as_before
+                    and name in self._results
+                    and is_traced_array(self._before.get(name))
+                ):
                     self._loops.share(made._storage, self._before[name]._storage)
                 if is_result(name) and self._body.is_older(after[name]._storage):
                     self._loops.share(made._storage, after[name]._storage)
@@ -360,7 +365,7 @@ class Attempt(Comparison):
             return
         known: dict[tuple[int, int], Any] = {}
         for name in [*self._numbers, *values]:
-            if name in values and is_array(values[name]):
+            if name in values and is_traced_array(values[name]):
                 made = self._made_by(name, after)
                 if made is not None:
                     values[name] = known.setdefault(made, values[name])

@@ -21,7 +21,7 @@ from rune_jit.capture.loops.extremes import extreme_of_row, is_row
 from rune_jit.capture.loops.folds import BETTER, FOUND, IS_PYTHONS
 from rune_jit.capture.loops.jumps import RESULT
 from rune_jit.capture.loops.jumps import UNSET as UNSET_NAME
-from rune_jit.capture.loops.kinds import UNSET, is_array, is_view, kind_of, mixture, unsure_sum
+from rune_jit.capture.loops.kinds import UNSET, is_view, kind_of, mixture, unsure_sum
 from rune_jit.capture.loops.optionals import is_last
 from rune_jit.capture.loops.places import Changed, Held, Place
 from rune_jit.capture.loops.source import BRANCHES
@@ -36,7 +36,7 @@ from rune_jit.tracing.loop_plans import LoopRefused
 from rune_jit.tracing.loops import Loops
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer
+from rune_jit.tracing.tracer import Tracer, is_traced_array
 
 
 def branch(number: int, test: Any) -> Any:
@@ -173,7 +173,7 @@ class Conditions:
         except Changed:
             changed = True
         if changed:
-            self._fail(trace.loops, "an operand of `and` or `or` assigns something")
+            self._fail(trace.loops, "an operand of `and` or `or` has an assignment")
 
     def _fail(self, loops: Loops, why: str) -> NoReturn:
         (self._refuse_loop or loops.fail)(why)
@@ -233,7 +233,7 @@ class _Both:
 
     def _behind(self, number: int) -> Iterator[bool]:
         """The sides of an `if` whose condition is a flag of the loop before it."""
-        with self._loops.apart(number):
+        with self._loops.part_of(number):
             yield from self._sides()
 
     def _sides(self) -> Iterator[bool]:
@@ -287,7 +287,7 @@ class _Both:
             self._loops.plans.decided.add(self._branch.number)
             raise LoopRefused  # the trace begins again
         if not is_bound:
-            self._loops.fail(f"{name} has a value under a condition only")
+            self._loops.fail(f"{name} gets a value under a condition only")
         return _select(self._trace, self._loops, name, holds, a, b)
 
 
@@ -305,7 +305,7 @@ def _select(trace: Trace, loops: Loops, name: str, holds: Any, a: Any, b: Any) -
     made = _selected(trace, holds, a, b, True)
     if made is None:
         loops.fail(f"{name} is of another type under a condition")
-    elif is_array(a):
+    elif is_traced_array(a):
         made._storage.order_known = made.ndim < 2
         loops.share(made._storage, a._storage, b._storage)
     return made
@@ -321,7 +321,7 @@ def _selected(trace: Trace, holds: Any, a: Any, b: Any, may_mix: bool = False) -
         return None
     x, y = trace.operand(a), trace.operand(b)
     if unsure is None:
-        return Tracer(trace, builder.select(holds, x, y), scalar=not is_array(a))
+        return Tracer(trace, builder.select(holds, x, y), scalar=not is_traced_array(a))
     is_python = builder.select(holds, builder.is_python(x), builder.is_python(y))
     value = builder.select(holds, *(builder.astype(builder.value(v), unsure[1]) for v in (x, y)))
     builder.mark_unsure(value, unsure[0], is_python)
@@ -362,7 +362,7 @@ def choose(test: Any, then: Any, other: Any, operands: tuple[Any, ...]) -> Any:
         return (then if test else other)(*operands)
     if loops.within:
         return _chosen(trace, loops, test, then, other, operands)
-    with loops.apart(number):
+    with loops.part_of(number):
         return _chosen(trace, loops, test, then, other, operands)
 
 

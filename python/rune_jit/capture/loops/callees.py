@@ -202,8 +202,8 @@ def refuse_identity(code: types.CodeType) -> None:
     may be a copy or a stand-in."""
     if any(map(_compares_with_named, all_codes(code))):
         raise UnsupportedOpError(
-            f"{code.co_name}: cannot trace `is` in a function that has no copy, or no source\n"
-            "hint: write =="
+            f"{code.co_name}: cannot trace `is` in a function that cannot be copied or has no"
+            " source\nhint: write =="
         )
 
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from rune_jit.capture.loops.kinds import is_array, kind_of
+from rune_jit.capture.loops.kinds import kind_of
 from rune_jit.capture.loops.ranges import Range
 from rune_jit.tracing.sizes import Size, same_shape, same_size
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer
+from rune_jit.tracing.tracer import Tracer, is_traced_array
 
 
 class ChangingShape:
@@ -38,7 +38,7 @@ def changing_shape(numbers: Range, counter: Any, before: Tracer, new: Any) -> Ch
     """The change of an array's shape from iteration to iteration. `before` is the array before the
     loop, and `new` is the array after an iteration that began with the same shape. None if the
     shape does not change, or not by the same amount in every iteration."""
-    if not is_array(new) or new.dtype != before.dtype or new.ndim != before.ndim:
+    if not is_traced_array(new) or new.dtype != before.dtype or new.ndim != before.ndim:
         return None
     if not numbers.is_known or any(type(n) is not int for n in before.shape):
         return None
@@ -60,9 +60,9 @@ def is_alike(
 ) -> bool:
     """Whether `new` can take the place of `given` in the next iteration."""
     if shape is None:
-        return is_array(new) and kind_of(trace, new) == kind_of(trace, given)
+        return is_traced_array(new) and kind_of(trace, new) == kind_of(trace, given)
     return (
-        is_array(new)
+        is_traced_array(new)
         and new.dtype == given.dtype
         and new.ndim == given.ndim
         and same_shape(new.shape, shape.at(iteration + 1))

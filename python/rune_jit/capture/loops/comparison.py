@@ -14,7 +14,6 @@ from rune_jit.capture.loops.kinds import (
     GivenUp,
     Unsettled,
     Unstable,
-    is_array,
     is_view,
     kind_of,
     unsure_sum,
@@ -26,7 +25,7 @@ from rune_jit.capture.loops.syntax import Loop
 from rune_jit.tracing.loops import Body, Loops
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer, tracers_in
+from rune_jit.tracing.tracer import Tracer, is_traced_array, tracers_in
 
 
 class Comparison:
@@ -162,7 +161,7 @@ class Comparison:
         for it, and how many iterations before the last one it did so. None if the body has not made
         the array, or if it is a part of one."""
         givers, earlier, new = self._givers(), 0, after.get(name)
-        while is_array(new) and not new._steps:
+        while is_traced_array(new) and not new._steps:
             giver = givers.get(id(new._storage))
             if giver is None:
                 is_own = not self._body.is_older(new._storage)
@@ -205,7 +204,7 @@ class Comparison:
             name not in self._before or kind_of(trace, self._before[name]) != kind
         ):
             raise GivenUp(f"{shown} is read after the loop, which may not run")
-        if is_array(new):
+        if is_traced_array(new):
             if any(type(n) is Size for n in new.shape):
                 raise GivenUp(f"{shown} is read after the loop, and its shape changes")
             self._check_new(name, new, finals)
@@ -216,20 +215,20 @@ class Comparison:
 
     def _is_of_before(self, x: Any) -> bool:
         """Whether x is an array that a name stood for before the loop."""
-        return is_array(x) and any(x is value for value in self._before.values())
+        return is_traced_array(x) and any(x is value for value in self._before.values())
 
     def _is_traced(self, after: Any) -> bool:
         if self._goes_on is not None or self._body.decides:
             return True
         names = {*self._carried, *self._loop.results} - {self._loop.target, *self._counted}
         appended = tracers_in([values for _, values, *_ in self._body.appended.values()])
-        if any(is_array(x) or self._is_data(x._value_in(self._trace)) for x in appended):
+        if any(is_traced_array(x) or self._is_data(x._value_in(self._trace)) for x in appended):
             return True
         if not names:
             return False
         return any(
             type(after[name]) is Tracer
-            and (is_array(after[name]) or self._is_data(after[name]._value_in(self._trace)))
+            and (is_traced_array(after[name]) or self._is_data(after[name]._value_in(self._trace)))
             for name in names
             if name in after
         ) or any(

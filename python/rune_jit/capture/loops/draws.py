@@ -66,7 +66,7 @@ class Draws:
         self.names = loaded([*arguments, *(x.iter for x in self.loops)])
         self.described = self.names - _whole(arguments + [x.iter for x in self.loops])
         self.targets = frozenset[str]().union(*(stored([x.target]) for x in self.loops))
-        self.may_end_early = any(isinstance(x, ast.Break) for x in _own(self.original))
+        self.may_end_early = any(isinstance(x, ast.Break) for x in _nodes_of(self.original))
         self.loop = self.replaced(("float",) * len(self.sites))[-1]
         # (An array that the loop uses in another way may change.)
         self.used = loaded([self.loop])
@@ -82,7 +82,7 @@ class Draws:
             del loop.number  # type: ignore[attr-defined]
             return None
         self._check(loop.iter)
-        if loop.orelse or (around and any(isinstance(x, ast.Break) for x in _own(loop))):
+        if loop.orelse or (around and any(isinstance(x, ast.Break) for x in _nodes_of(loop))):
             raise Unsuitable
         iterated = call(NOTE, ast.Constant(number), loop.iter)
         return ast.For(copied(loop.target), iterated, body, [])
@@ -227,15 +227,15 @@ def _may_leave(s: ast.stmt) -> bool:
     """Whether a statement may end the iteration of the loop around it."""
     if isinstance(s, (ast.For, ast.While)):
         return any(map(_may_leave, s.orelse))
-    return any(isinstance(x, (ast.Break, ast.Continue)) for x in (s, *_own(s)))
+    return any(isinstance(x, (ast.Break, ast.Continue)) for x in (s, *_nodes_of(s)))
 
 
-def _own(s: ast.AST) -> Iterator[ast.AST]:
+def _nodes_of(s: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a statement that belong to the loop around it, or to the loop itself."""
     for x in ast.iter_child_nodes(s):
         yield x
         if not isinstance(x, (ast.For, ast.While)):
-            yield from _own(x)
+            yield from _nodes_of(x)
 
 
 # The nodes whose parts are evaluated in the order of their fields.

@@ -13,12 +13,20 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from rune_jit.capture.loops.nodes import assign, at, call, load, walk
+from rune_jit.capture.loops.nodes import (
+    OWN_SCOPES,
+    assign,
+    at,
+    call,
+    load,
+    stores,
+    targets_of,
+    walk,
+)
 from rune_jit.capture.loops.unfold import Replacer
 
 _BLOCKS = ("body", "orelse", "finalbody")
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.Return, ast.Expr)
-_OWN_SCOPES = (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
 
 
 class Filters(ast.NodeTransformer):
@@ -109,18 +117,10 @@ def _is_trivial(x: ast.expr) -> bool:
 
 def _is_loop(x: ast.ListComp) -> bool:
     """Whether a comprehension has a condition and can become a loop, with its own names renamed."""
-    if not any(g.ifs for g in x.generators) or any(g.is_async for g in x.generators):
+    targets = targets_of(x)
+    if targets is None or not any(g.ifs for g in x.generators):
         return False
-    targets = [
-        y for g in x.generators for y in walk(g.target) if not isinstance(y, ast.expr_context)
-    ]
-    if not all(isinstance(y, (ast.Name, ast.Tuple)) for y in targets):
-        return False
-    own = {y.id for y in targets if isinstance(y, ast.Name)}
     given = {id(y) for y in targets}
     return not any(
-        isinstance(y, _OWN_SCOPES)
-        or (isinstance(y, ast.Name) and isinstance(y.ctx, ast.Store) and y.id in own)
-        for y in walk(x)
-        if id(y) not in given
+        isinstance(y, OWN_SCOPES) or stores(y, targets) for y in walk(x) if id(y) not in given
     )

@@ -27,7 +27,7 @@ from rune_jit.tracing.loop_plans import LoopRefused
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer
+from rune_jit.tracing.tracer import Tracer, is_traced_array
 
 # The most bytes and rows of the arrays of a list whose final length is not known yet.
 _FIRST_BYTES, _FIRST_ROWS = 2**20, 2**16
@@ -310,7 +310,7 @@ class Growing:
         return Leaf(self._checked(kinds, "values of different kinds"))
 
     def _kind(self, x: Any) -> Leaf:
-        if type(x) is Tracer and not x._storage.scalar:
+        if is_traced_array(x):
             storage = x._storage
             is_new = not x._steps and all(
                 not body.is_older(storage) and all(storage is not y for y in body.given)

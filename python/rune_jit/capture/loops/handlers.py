@@ -46,8 +46,8 @@ def passed_on(is_named: bool) -> tuple[type[BaseException], ...]:
     error = sys.exc_info()[1]
     if is_named and isinstance(error, (ValueError, TypeError)) and _is_ours(error):
         raise UnsupportedOpError(
-            "try: cannot trace a handler that names an error of an operation on arrays (its text"
-            " is NumPy's)\nhint: write except without as"
+            "try: cannot trace a handler that reads an error of an operation on arrays (its text"
+            " may differ from NumPy's)\nhint: write `except` without `as`"
         )
     return (LoopRefused, ValuesNeeded, RuneJitError)
 

@@ -96,7 +96,7 @@ def numbers_of(over: Any, bind: Callable[[Any], Any]) -> _Numbers | None:
     if function is enumerate and 1 <= len(given) <= 2 and not named:
         return _counted_from(numbers_of(given[0], bind), *given[1:])
     if function is itertools.pairwise and len(given) == 1 and not named:
-        return _pairs(numbers_of(given[0], bind))
+        return _pairwise(numbers_of(given[0], bind))
     if function is zip and given and named.keys() <= {"strict"}:
         parts = [numbers_of(x, bind) for x in given]
         return _side_by_side(parts, bool(named.get("strict")))
@@ -140,7 +140,7 @@ def _counted_from(of: _Numbers | None, start: Any = 0) -> _Numbers | None:
     return numbers, lambda number: (numbers.iterations_before(number) + start, item(number))
 
 
-def _pairs(of: _Numbers | None) -> _Numbers | None:
+def _pairwise(of: _Numbers | None) -> _Numbers | None:
     """The iterations of pairwise."""
     if of is None or not of[0].is_known:
         return None

@@ -77,9 +77,16 @@ def mixture(number: Any, a: Any, b: Any) -> tuple[str, Any] | None:
     return None
 
 
-def is_array(x: Any) -> bool:
-    """Whether a value is a traced array and no scalar."""
-    return type(x) is Tracer and not x._storage.scalar
+# The largest magnitude of a small integer (cpp/graph/numpy/loops.h).
+MOST_SMALL = 2**31
+
+
+def assume_small(trace: Trace, operand: Any) -> Any:
+    """A number of a list. If it is a traced Python integer, the program checks that it is small."""
+    if getattr(operand, "weak", None) != "int" or trace.builder.unsure_kind(operand):
+        return operand
+    trace.guess()
+    return trace.builder.assume_small(operand)
 
 
 def is_view(x: Any, of: Any) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit.capture.loops.effects import Refused, StandIn
-from rune_jit.capture.loops.kinds import kind_of, unsure_pair
+from rune_jit.capture.loops.kinds import MOST_SMALL, assume_small, kind_of, unsure_pair
 from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.loop_plans import LoopRefused
 from rune_jit.tracing.loops import Loops
@@ -28,8 +28,6 @@ from rune_jit.tracing.tracer import Tracer
 _MOST_NUMBERS = 2500
 # How often a loop may change a list at most, if the loop is in another one that is unrolled.
 _MOST_TIMES = 8
-# The largest magnitude of Python's integers in lists.
-_MOST = 2**31
 
 # The kind of the Python numbers and the dtype of the NumPy numbers in a list; None if it has none.
 Kinds = tuple[str | None, Any]
@@ -76,13 +74,9 @@ class Numbers(_Items):
     def _small(self, x: Any) -> Any:
         """The number x, with a guard that it is small if it is a traced Python integer. Raises
         Refused for a known integer that is large."""
-        if type(x) is int:
-            if abs(x) > _MOST:
-                raise Refused
-        elif getattr(x, "weak", None) == "int" and not self._trace.builder.unsure_kind(x):
-            self._trace.guess()
-            return self._trace.builder.assume_small(x)
-        return x
+        if type(x) is int and abs(x) > MOST_SMALL:
+            raise Refused
+        return assume_small(self._trace, x)
 
     @property
     def _lists(self) -> list[list[Any]]:
@@ -188,7 +182,7 @@ class Numbers(_Items):
         if self._kinds[0] != "int" or self._kinds[1] is not None:
             return value
         builder = self._trace.builder
-        return builder.ufunc("minimum", [builder.ufunc("maximum", [value, -_MOST])[0], _MOST])[0]
+        return builder.clip(value, -MOST_SMALL, MOST_SMALL)
 
     def write(self, at: tuple[Any, ...], value: Any) -> None:
         kinds = kinds_of(self._trace, [value])

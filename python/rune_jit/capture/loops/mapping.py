@@ -106,7 +106,7 @@ class Mapping(Stack):
         for leaf in kinds:
             assert leaf.kinds is not None
             if leaf.kinds[0] not in (None, "int") or not _is_integer(leaf.kinds[1]):
-                self._refuse("a key of a dict is no integer")
+                self._refuse("a key of a dict is not an integer")
         self._note(structure, kinds, 0)
         return parts
 

@@ -111,3 +111,22 @@ def assigned(s: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr]]:
             yield from zip(target.elts, s.value.elts, strict=False)
         else:
             yield target, s.value
+
+
+# Expressions with a scope or an effect of their own.
+OWN_SCOPES = (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+
+
+def targets_of(x: ast.ListComp) -> list[ast.Name | ast.Tuple] | None:
+    """The targets of a comprehension, and the names and tuples in them. None if it is asynchronous
+    or has other targets."""
+    targets = [y for g in x.generators for y in walk(g.target)]
+    known = [y for y in targets if isinstance(y, (ast.Name, ast.Tuple))]
+    is_async = any(g.is_async for g in x.generators)
+    return None if is_async or len(known) < len(targets) else known
+
+
+def stores(x: ast.AST, targets: Iterable[ast.AST]) -> bool:
+    """Whether a node assigns a name that is one of the targets."""
+    names = {y.id for y in targets if isinstance(y, ast.Name)}
+    return isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store) and x.id in names

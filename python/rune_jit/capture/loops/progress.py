@@ -48,5 +48,5 @@ def bar_of(function: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> 
 def refuse_bar() -> UnsupportedOpError:
     """The error for a bar whose loop does not become a loop of the program."""
     return UnsupportedOpError(
-        "tqdm: cannot trace a progress bar whose loop is none of the program, or may end early"
+        "tqdm: cannot trace a progress bar (its loop is unrolled, or may end early)"
     )

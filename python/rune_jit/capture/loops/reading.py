@@ -22,7 +22,7 @@ from rune_jit.capture.loops.growing import (
     put_together,
     taken_apart,
 )
-from rune_jit.capture.loops.kinds import is_array
+from rune_jit.capture.loops.kinds import MOST_SMALL, assume_small
 from rune_jit.capture.loops.lists import are_unsure
 from rune_jit.capture.loops.unfold import ITEM, LENGTH, POPPED, PUT
 from rune_jit.errors import UnsupportedOpError
@@ -30,10 +30,7 @@ from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.loop_plans import LoopRefused
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer
-
-# The largest magnitude of Python's integers in such lists.
-_MOST = 2**31
+from rune_jit.tracing.tracer import Tracer, is_traced_array
 
 
 def stack(name: str, initial: tuple[Any, ...], size: int) -> Any:
@@ -87,7 +84,7 @@ class Stack(Growing):
             raise UnsupportedOpError(f"list: cannot trace what a loop does with {self._name}")
 
     def _kind(self, x: Any) -> Leaf:
-        if is_array(x):
+        if is_traced_array(x):
             self._refuse("it appends an array to a list that it reads")
         return super()._kind(x)
 
@@ -98,23 +95,23 @@ class Stack(Growing):
         structure = taken_apart(value, parts)
         are_atoms = structure is None or structure == (tuple, *[None] * len(parts))
         if not are_atoms:
-            self._refuse("it appends what is no number and no tuple to a list that it reads")
+            self._refuse(
+                "it appends an object that is neither a number nor a tuple to a list that it reads"
+            )
         return structure, parts
 
     def _small(self, x: Any) -> Any:
         """The number x, with a guard that it is small if it is a traced Python integer."""
         limits = (x.low, x.high) if type(x) is Size else (x, x) if type(x) is int else (0, 0)
-        if max(map(abs, limits)) > _MOST:
+        if max(map(abs, limits)) > MOST_SMALL:
             self._refuse("it appends a large integer to a list that it reads")
-        operand = self._trace.operand(x)
-        builder = self._trace.builder
-        is_int = type(x) is Tracer and getattr(operand, "weak", None) == "int"
-        if not is_int or builder.unsure_kind(operand):
+        if type(x) is not Tracer:
             return x
-        if not self._trace.may_guess:
+        operand = self._trace.operand(x)
+        is_int = operand.weak == "int" and not self._trace.builder.unsure_kind(operand)
+        if is_int and not self._trace.may_guess:
             self._refuse("it appends a Python integer of unknown size to a list")
-        self._trace.guess()
-        return Tracer(self._trace, builder.assume_small(operand), scalar=True)
+        return Tracer(self._trace, assume_small(self._trace, operand), scalar=True) if is_int else x
 
     # Operations on traced numbers with NumPy's dtypes.
 
@@ -210,7 +207,7 @@ class Stack(Growing):
         if not is_number and (
             type(position) is not Tracer or position.ndim or position.dtype.kind not in "iu"
         ):
-            self._refuse("it reads a list at what is no integer")
+            self._refuse("it reads a list at a position that is not an integer")
         builder = self._trace.builder
         at = builder.astype(builder.value(self._trace.operand(position)), np.dtype(np.int64))
         size = self._size
@@ -238,7 +235,7 @@ class Stack(Growing):
         elif kinds[0] == "bool":
             made = builder.operator("not_equal", [builder.python_number(value, False), 0.0])
         elif kinds[0] == "int":
-            made = builder.python_number(builder.clip(value, -_MOST, _MOST), True)
+            made = builder.python_number(builder.clip(value, -MOST_SMALL, MOST_SMALL), True)
         else:
             made = builder.python_number(value, False)
         return Tracer(self._trace, made, scalar=True)

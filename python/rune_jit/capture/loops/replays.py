@@ -119,7 +119,7 @@ class Replay:
 
     def _refuse(self) -> None:
         assert self._trace.loops is not None
-        self._trace.loops.fail("it draws random numbers that not each iteration draws")
+        self._trace.loops.fail("it draws random numbers in some iterations only")
 
 
 def _drawn(draws: Draws, methods: list[Any], names: Mapping[str, Any], module: Any) -> Rows | None:

@@ -78,9 +78,9 @@ def begin(number: int, over: Any) -> Any:
         return _plain(over, bars)
     why = loop.refusal or loops.plans.refusal(number)
     if why:
-        loops.plans.report[number] = (loop.where, f"runs all iterations: {why}")
+        loops.plans.report[number] = (loop.where, f"is unrolled: {why}")
         if not numbers.is_known and loops.open:
-            loops.fail(f"the loop in it ({loop.where}) runs all iterations: {why}")
+            loops.fail(f"the loop in it ({loop.where}) is unrolled: {why}")
         return _plain(over, bars)
     return _For(trace, loop, numbers, item, sys._getframe(1), by_data, bars)
 
@@ -105,7 +105,7 @@ class Rolling:
         self._before: dict[str, Any] = {}  # values of names before the body is traced
         self._after: dict[str, Any] = {}  # values of names after the loop
         self._is_symbolic = False  # whether the iteration that is traced now represents all
-        self._is_apart = False  # whether it is a peeled one
+        self._is_peeled = False  # whether it is a peeled one
         self._lists: list[Any] = []  # lists that arrays represent in a peeled iteration
         self._num_peeled = 0  # number of peeled iterations before the loop
         self._replay: Replay | None = None  # replays the loop's random numbers
@@ -116,7 +116,7 @@ class Rolling:
     def stops(self, flag: Any) -> Any:
         """Called at the end of an iteration. `flag` tells whether the iteration ends the loop.
         Returns whether Python is to leave the loop now."""
-        if self._is_symbolic or (self._is_apart and is_traced(flag)):
+        if self._is_symbolic or (self._is_peeled and is_traced(flag)):
             self._flag = flag
             return False
         self.rebinds = False  # (Python may leave the loop)
@@ -136,7 +136,7 @@ class Rolling:
             return
         for _ in range(peeled.first):
             if rest.has_some:
-                yield from self._apart([rest.start])
+                yield from self._peeled([rest.start])
                 rest = rest.without_first()
                 if self._first is False:
                     return
@@ -159,7 +159,7 @@ class Rolling:
                     break
                 self._num_peeled += 1
                 self._rebind(self._before)
-                yield from self._apart([rest.start])
+                yield from self._peeled([rest.start])
                 rest = rest.without_first()
                 if self._first is False or (rest.is_known and not rest.known):
                     break
@@ -168,23 +168,23 @@ class Rolling:
                 break
         if behind:
             if self._may_end_early():
-                self._refuse("its last iteration runs apart, and it may end before")
+                self._refuse("its last iteration must be peeled, but the loop may end before")
             if self.results or self._after:
                 self._rebind(self._after)
             self.results = ()
-            yield from self._apart(behind[::-1])
+            yield from self._peeled(behind[::-1])
 
-    def _apart(self, numbers: list[Any]) -> Iterator[Any]:
+    def _peeled(self, numbers: list[Any]) -> Iterator[Any]:
         """The peeled iterations of these numbers."""
         for number in numbers:
             if not self._runs_now():
-                self._refuse("its iterations run apart, and it may have ended")
-            self._flag, self._is_apart = False, True
+                self._refuse("its first iterations must be peeled, but the loop may have ended")
+            self._flag, self._is_peeled = False, True
             self._begin_lists()
-            with self._loops.apart(self._loop.number), self._draws_of(number):
+            with self._loops.part_of(self._loop.number), self._draws_of(number):
                 yield number
             self._end_lists()
-            self._is_apart = False
+            self._is_peeled = False
             if self._flag is not False:
                 self._first = self._negated(self._flag)
 
@@ -203,7 +203,7 @@ class Rolling:
         """Unrolls the loop: restores the names' values from before the trace of the body, and runs
         all iterations."""
         self._loops.plans.refuse(self._loop.number, why)
-        self._report(f"runs all iterations: {why}")
+        self._report(f"is unrolled: {why}")
         if self._first is not True or self._replay is not None:
             raise LoopRefused
         self._rebind(self._before)
@@ -430,6 +430,6 @@ class _For(Rolling):
             range(self._by_data.start, self._by_data.stop)  # (raises: data decide the bounds)
         if not rest.is_known:
             if self._loops.open:
-                self._loops.fail(f"the loop in it ({self._loop.where}) runs all iterations: {why}")
+                self._loops.fail(f"the loop in it ({self._loop.where}) is unrolled: {why}")
             range(rest.start, rest.stop)  # (raises: the bounds are symbolic)
         yield from rest.known

@@ -20,11 +20,12 @@ import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from rune_jit.capture.loops.aliases import Aliases, Kind, is_array
+from rune_jit.capture.loops.aliases import Aliases, Kind
 from rune_jit.capture.loops.nodes import assign, at, call, copied, load, path_of, store, walk
 from rune_jit.capture.loops.scopes import DEEPEST, Find, Reads, Scope, are_as_read, body_of
 from rune_jit.capture.loops.unfold import is_append
 from rune_jit.capture.shim import ModuleView, original
+from rune_jit.tracing.tracer import is_array
 
 _METHODS = (
     "all any argmax argmin argsort astype clip conj conjugate copy cumprod cumsum diagonal dot"
@@ -173,7 +174,9 @@ class _Numbers(ast.NodeTransformer):
     def visit_Assign(self, node: ast.Assign) -> Any:
         made: dict[int, int] = {}  # by id of an expression: how many arrays are made before it
         numbers: list[tuple[str, ast.expr]] = []
-        for x, value in (pair for target in node.targets for pair in _pairs(target, node.value)):
+        for x, value in (
+            pair for target in node.targets for pair in _assignments(target, node.value)
+        ):
             if isinstance(x, ast.Name) and x.id in self._names:
                 number = (
                     load(self._variables.of(value.id))
@@ -223,7 +226,7 @@ def _may_write(
         for x in everything:
             pairs: list[tuple[ast.expr, Any]] = []
             if isinstance(x, ast.Assign):
-                pairs = [pair for target in x.targets for pair in _pairs(target, x.value)]
+                pairs = [pair for target in x.targets for pair in _assignments(target, x.value)]
             elif isinstance(x, (ast.AnnAssign, ast.NamedExpr)):
                 pairs = [(x.target, x.value)]
             elif isinstance(x, (ast.For, ast.comprehension)):
@@ -234,13 +237,13 @@ def _may_write(
     return any(_writes(x, names, mentions, lists, scope) for x in everything)
 
 
-def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+def _assignments(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
     """The pairs of a target and its value in an assignment, as far as the source tells them."""
     displays = (ast.Tuple, ast.List)
     are_displays = isinstance(target, displays) and isinstance(value, displays)
     if are_displays and len(target.elts) == len(value.elts):  # type: ignore[attr-defined]
         for x, y in zip(target.elts, value.elts, strict=True):  # type: ignore[attr-defined]
-            yield from _pairs(x, y)
+            yield from _assignments(x, y)
     else:
         yield target, value
 

@@ -262,14 +262,14 @@ class _Transformer:
         lines = [function.lineno, *(x.lineno for x in function.decorator_list)]
         by_place[function.name, min(lines)] = Source(
             function_refusal(function.body),
-            uses_of(as_traced(function.body))._replace(globals=_own(function, ast.Global)),
-            (stored(function.body) - _own(function, ast.Global))
+            uses_of(as_traced(function.body))._replace(globals=_declared(function, ast.Global)),
+            (stored(function.body) - _declared(function, ast.Global))
             | {x.arg for x in walk(function.args) if type(x) is ast.arg},
-            _own(function, ast.Nonlocal),
+            _declared(function, ast.Nonlocal),
         )
         # (Other functions may read these after the function has returned.)
-        nonlocals = _own(function, ast.Nonlocal)
-        module_names = _own(function, ast.Global)
+        nonlocals = _declared(function, ast.Nonlocal)
+        module_names = _declared(function, ast.Global)
         declared = frozenset(
             name
             for x in walk(function)
@@ -395,7 +395,9 @@ class _Transformer:
         return result
 
 
-def _own(function: ast.FunctionDef, kind: type[ast.Global] | type[ast.Nonlocal]) -> frozenset[str]:
+def _declared(
+    function: ast.FunctionDef, kind: type[ast.Global] | type[ast.Nonlocal]
+) -> frozenset[str]:
     """The names that a function itself, not an inner one, declares global or nonlocal."""
     return frozenset(x for s in within(function.body) if isinstance(s, kind) for x in s.names)
 

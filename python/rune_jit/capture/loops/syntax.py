@@ -116,7 +116,7 @@ def loop_refusal(loop: ast.For | ast.While, declared: frozenset[str]) -> str | N
     if loop.orelse:
         return "it has an else"
     body = as_traced(loop.body[:-1] if is_left_by_flag(loop) else loop.body)
-    if any(isinstance(s, ast.Break) for s in _own(body)):
+    if any(isinstance(s, ast.Break) for s in _outside_loops(body)):
         return "it has a break"
     if isinstance(loop, ast.While) and stored([loop.test]):
         return "its condition assigns a name"
@@ -214,7 +214,7 @@ def is_branch(s: ast.If) -> bool:
         return False
     bodies = as_traced(s.body), as_traced(s.orelse)
     sides = [x for body in bodies for x in within(body)]
-    own = [x for body in bodies for x in _own(body)]
+    own = [x for body in bodies for x in _outside_loops(body)]
     jumps = (ast.Break, ast.Continue)
     return all(
         isinstance(x, (*_STATEMENTS, *jumps)) and (not isinstance(x, jumps) or x not in own)
@@ -383,7 +383,7 @@ def _refusal(body: Sequence[ast.stmt], allowed: tuple[type, ...]) -> str | None:
             if any(isinstance(x, ast.Nonlocal) for x in walk(s)):
                 return "it defines a function with nonlocal"
         elif not isinstance(s, allowed):
-            own = isinstance(s, ast.Break) and s not in list(_own(body))
+            own = isinstance(s, ast.Break) and s not in list(_outside_loops(body))
             if not own:
                 return f"{_keyword(s)} (line {s.lineno})"
         expressions = list(_expressions(s))
@@ -428,15 +428,15 @@ def _keyword(s: ast.stmt) -> str:
     }.get(type(s), f"it has a {type(s).__name__.lower()} statement")
 
 
-def _own(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+def _outside_loops(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
     """As `within`, without the bodies of inner loops, whose breaks belong to the inner loops."""
     for s in body:
         yield s
         if isinstance(s, (ast.For, ast.While)):
-            yield from _own(s.orelse)
+            yield from _outside_loops(s.orelse)
         elif isinstance(s, ast.If):
-            yield from _own(s.body)
-            yield from _own(s.orelse)
+            yield from _outside_loops(s.body)
+            yield from _outside_loops(s.orelse)
 
 
 def _expressions(s: ast.stmt) -> Iterator[ast.AST]:

@@ -8,7 +8,18 @@ import ast
 from typing import Any
 
 from rune_jit.capture.loops.folds import as_loop, is_fold
-from rune_jit.capture.loops.nodes import assign, assigned, at, call, copied, load, walk
+from rune_jit.capture.loops.nodes import (
+    OWN_SCOPES,
+    assign,
+    assigned,
+    at,
+    call,
+    copied,
+    load,
+    stores,
+    targets_of,
+    walk,
+)
 
 # The names of the functions and methods whose calls are replaced.
 CONVERSIONS = frozenset(("int", "float", "bool", "round"))
@@ -361,17 +372,11 @@ def _is_loop(x: ast.AST) -> bool:
     if not isinstance(x, ast.ListComp) or len(x.generators) > 1:
         return False
     generator = x.generators[0]
-    if generator.ifs or generator.is_async:
+    targets = targets_of(x)
+    if targets is None or generator.ifs:
         return False
-    targets = [y for y in walk(generator.target) if not isinstance(y, ast.expr_context)]
-    if not all(isinstance(y, (ast.Name, ast.Tuple)) for y in targets):
+    if any(isinstance(y, OWN_SCOPES) or stores(y, targets) for y in walk(x.elt)):
         return False
-    own = {y.id for y in targets if isinstance(y, ast.Name)}
-    for y in walk(x.elt):
-        if isinstance(y, (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)):
-            return False
-        if isinstance(y, ast.Name) and isinstance(y.ctx, ast.Store) and y.id in own:
-            return False
     return not any(isinstance(y, ast.NamedExpr) for y in walk(generator.iter))
 
 

@@ -30,7 +30,7 @@ def begin_while(number: int, *limit: Any) -> Any:
     loop = LOOPS[number]
     why = loop.refusal or loops.plans.refusal(number)
     if why:
-        loops.plans.report[number] = (loop.where, f"runs all iterations: {why}")
+        loops.plans.report[number] = (loop.where, f"is unrolled: {why}")
         return PLAIN
     numbers = None
     if loop.limit:
@@ -77,7 +77,7 @@ class _While(Rolling, Conditions):
 
     def stops(self, flag: Any) -> Any:
         stops_now = super().stops(flag)
-        if is_traced(flag) and (self._is_symbolic or self._is_apart):
+        if is_traced(flag) and (self._is_symbolic or self._is_peeled):
             holds = self._negated(flag)._value_in(self._trace)
             self._condition = self._loops.where(self._trace.builder, holds)
             self._condition.__enter__()
@@ -94,9 +94,9 @@ class _While(Rolling, Conditions):
             self._first = self._as_bool(self._test)
         yield from self._steps(self._range)
 
-    def _apart(self, numbers: list[Any]) -> Iterator[Any]:
+    def _peeled(self, numbers: list[Any]) -> Iterator[Any]:
         for number in numbers:
-            yield from super()._apart([number])
+            yield from super()._peeled([number])
             if self._is_counted:
                 continue
             test = self._as_bool(self._test)
@@ -128,6 +128,6 @@ class _While(Rolling, Conditions):
         self._is_plain = True
         self._test = self._entry
         if is_traced(self._test) and self._loops.open:
-            self._loops.fail(f"the loop in it ({self._loop.where}) runs all iterations: {why}")
+            self._loops.fail(f"the loop in it ({self._loop.where}) is unrolled: {why}")
         while self._test:
             yield True

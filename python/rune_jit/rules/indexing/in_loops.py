@@ -1,4 +1,4 @@
-"""Indices in the bodies of loops: positions and slices that counters and data decide."""
+"""Indices in the bodies of loops: positions and slices that depend on counters and data."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from rune_jit.tracing.tracer import Tracer, is_data_integer
 def bound_items(
     trace: Trace, loops: Loops, x: Tracer, items: tuple[Any, ...]
 ) -> tuple[Tracer, tuple[Any, ...]]:
-    """The array and the items for an index in the body of a loop. What data decide becomes Sizes:
-    traced integers, bounds of slices, and what is in terms of counters and may be out of bounds, or
-    negative in some iterations only; these are checked when the program runs. The array has more
-    elements where slices have such bounds: it is not known that they end before it does.
+    """The array and the items for an index in the body of a loop.
 
-    Raises UnsupportedOpError where iterations may run apart instead."""
+    Three kinds of items become Sizes that the program checks: traced integers, bounds of slices
+    that data decide, and expressions of counters that may be out of bounds or negative in some
+    iterations only. If a slice has such bounds, the array is extended, because the slice may reach
+    beyond its end.
+
+    Raises UnsupportedOpError if peeling iterations may help instead."""
     consumed = sum(item is not None and item is not Ellipsis for item in items)
     if consumed > x.ndim:
         return x, items
@@ -52,7 +54,7 @@ def bound_items(
 
 
 def _position(trace: Trace, loops: Loops, item: Any, axis: int, size: int) -> Any:
-    """A position in terms of counters, or one that is checked when the program runs."""
+    """A position in terms of counters, or one that the program checks."""
     low, high = loops.bounds(item)
     if -size <= low and high < size and not low < 0 <= high:
         return _within(trace, item, low, high, size - 1)
@@ -65,8 +67,8 @@ def _position(trace: Trace, loops: Loops, item: Any, axis: int, size: int) -> An
 
 
 def _slice(trace: Trace, loops: Loops, item: slice, size: int) -> slice | None:
-    """A slice in terms of counters that lies within the axis, or one that data decide. None if it
-    does not in some iterations, which may run apart."""
+    """A slice in terms of counters that lies within the axis, or a slice that data decide. None if
+    it reaches beyond the axis in some iterations, and peeling these may help."""
     bounds = (item.start, item.stop)
     sizes = [b for b in bounds if type(b) is Size]
     by_data = any(map(is_data_integer, bounds))
@@ -88,8 +90,8 @@ def _slice(trace: Trace, loops: Loops, item: slice, size: int) -> slice | None:
 
 
 def _ordered(loops: Loops, item: slice, size: int) -> tuple[Any, Any] | None:
-    """The first position and the number of elements, if the counters' ranges tell that the bounds
-    lie within the axis and in order, in all iterations."""
+    """The first position and the number of elements of a slice. None unless the counters' ranges
+    show that in all iterations its bounds lie within the axis, in order."""
     ends = []
     for bound, otherwise in ((item.start, 0), (item.stop, size)):
         bound = otherwise if bound is None else bound
@@ -108,8 +110,9 @@ def _bounds(loops: Loops, number: Any) -> tuple[int, int]:
 
 
 def _within(trace: Trace, number: Any, low: int, high: int, most: int) -> Any:
-    """A number from `low` to `high` as one whose own bounds tell that it is from 0 to `most`, or
-    negative. Its own bounds are wider where those of its counters depend on each other."""
+    """A number from `low` to `high`, replaced by one whose bounds show that it is from 0 to `most`,
+    or negative. (The bounds of the number itself may be wider, because they ignore that counters
+    depend on each other.)"""
     if type(number) is int or (number.low >= 0 and number.high <= most):
         return number
     if -most - 1 <= number.low and number.high < 0:

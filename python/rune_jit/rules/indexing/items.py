@@ -1,4 +1,4 @@
-"""Converts the items of an index expression to what the builder takes."""
+"""Converts the items of an index expression for the builder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rune_jit.tracing.tracer import Tracer, contains_traced, contains_tracer
 
 
 def items_of(index: Any) -> tuple[Any, ...]:
-    """The items of an index expression. A tuple among them is a list of positions; lists of bools
+    """The items of an index expression. A tuple among them is a list of positions. Lists of bools
     are masks."""
     items = index if issubclass(type(index), tuple) else (index,)
 
@@ -36,8 +36,8 @@ def items_of(index: Any) -> tuple[Any, ...]:
 
 
 def index_items(trace: Trace, x: Tracer, items: tuple[Any, ...]) -> list[Any]:
-    """What the builder takes for an index expression. A mask that is known while tracing is the
-    arrays of indices where it is true."""
+    """The items of an index expression for the builder. A mask that is known while tracing becomes
+    arrays of the positions where it is True."""
     parts: list[Any] = []
     consumed = sum(
         np.ndim(item) if is_mask(item) else item is not None and item is not Ellipsis
@@ -59,13 +59,13 @@ def index_items(trace: Trace, x: Tracer, items: tuple[Any, ...]) -> list[Any]:
     return parts
 
 
-# Arrays of more positions are checked by the program that reads them.
+# Larger arrays of positions are checked only by the program.
 _MOST_CHECKED = 10_000
 
 
 def _check_positions(x: Tracer, items: tuple[Any, ...]) -> None:
-    """Raises NumPy's IndexError for known positions that are out of bounds. In segments other code
-    would run before the program finds that out."""
+    """Raises NumPy's IndexError for known positions that are out of bounds. (In segments, other
+    code would run before the program checks them.)"""
     least = min(x.shape, default=0)
     for item in items:
         if isinstance(item, (list, range, Tracer, np.ndarray)):
@@ -73,13 +73,13 @@ def _check_positions(x: Tracer, items: tuple[Any, ...]) -> None:
             if at.dtype.kind not in "iu" or not 0 < at.size <= _MOST_CHECKED:
                 continue
             if at.min() < -least or at.max() >= least:
-                # One byte stands for all elements.
+                # An array of this shape that takes one byte.
                 np.broadcast_to(np.zeros((), np.bool_), x.shape)[plain(items)]
                 return
 
 
 def _slice(given: slice) -> slice:
-    """A slice as the builder takes it: its bounds are None, ints and Sizes."""
+    """A slice for the builder, whose bounds are None, ints and Sizes."""
     bounds = given.start, given.stop, given.step
     if _PLAIN_BOUNDS.issuperset(map(type, bounds)):
         return given
@@ -95,7 +95,7 @@ def _index_item(trace: Trace, item: Any) -> Any:
         return item
     if isinstance(item, slice):
         return _slice(item)
-    kind = type(item)  # isinstance would say of a traced number what it says of a known one
+    kind = type(item)  # isinstance would not tell traced numbers from known ones
     if kind is int and -(2**63) <= item < 2**63:
         return item
     if issubclass(kind, (bool, np.bool_)):
@@ -134,11 +134,12 @@ def _index_item(trace: Trace, item: Any) -> Any:
 def basic_view(
     trace: Trace, x: Tracer, items: tuple[Any, ...], is_read: bool = True
 ) -> Tracer | None:
-    """x[items] as a view if the items are slices and integers, some of which may be traced; None if
-    there are arrays among them. `is_read` is that of view_in."""
+    """x[items] as a view, if the items are slices and integers, which may be traced. None if there
+    are arrays among them. `is_read` is that of view_in."""
     known_items: list[Any] = []
-    elements: list[tuple[int, Any]] = []  # axes of the result that traced integers remove
-    untraced: list[Any] = []  # the items, with the integers of `elements` that are known
+    # (axis, integer) for each axis that a traced integer removes.
+    elements: list[tuple[int, Any]] = []
+    untraced: list[Any] = []  # the items that are known
     axis = of_x = 0
     if trace.loops is not None and trace.loops.open:
         x, items = bound_items(trace, trace.loops, x, items)
@@ -200,19 +201,19 @@ def basic_view(
     return view
 
 
-# Types of items that are no masks.
+# Types of items that are not masks.
 NO_MASKS = frozenset((int, slice, type(None), type(Ellipsis)))
 
 
 def is_mask(item: Any) -> bool:
-    """Whether an index is an array of bool."""
+    """Whether an item of an index is a mask (an array of bools)."""
     if type(item) is Tracer or isinstance(item, np.ndarray):
         return item.dtype == bool
     return False
 
 
 def check_mask(mask: tuple[int, ...], shape: tuple[int, ...], axis: int = 0) -> None:
-    """Raises NumPy's IndexError unless a mask of this shape fits an array from this axis on."""
+    """Raises NumPy's IndexError unless a mask of this shape fits an array's axes from `axis` on."""
     if axis + len(mask) > len(shape):
         raise IndexError(
             f"too many indices for array: array is {len(shape)}-dimensional, but"
@@ -229,7 +230,7 @@ def check_mask(mask: tuple[int, ...], shape: tuple[int, ...], axis: int = 0) -> 
 
 
 def aligned_mask(trace: Trace, x: Tracer, mask: Any) -> Any:
-    """The mask as a value that broadcasts against x; its axes are the first ones of x."""
+    """A mask over the first axes of x, as a value that broadcasts against x."""
     shape = tuple(mask.shape)
     check_mask(shape, x.shape)
     value = trace.operand(mask)

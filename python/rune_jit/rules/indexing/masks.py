@@ -17,7 +17,8 @@ WRONG_COUNT = (
 
 
 def running_count(trace: Trace, mask: Any) -> Any:
-    """How many elements of a mask are true up to and including each, in row-major order: int64."""
+    """For each element of a mask, the number of True elements up to and including it, in row-major
+    order, as int64."""
     flat = trace.builder.reshape(mask, [-1])
     return trace.builder.scan("add", trace.builder.astype(flat, np.dtype(np.int64)), 0)
 
@@ -25,9 +26,9 @@ def running_count(trace: Trace, mask: Any) -> Any:
 def spread(
     trace: Trace, x: Tracer, mask: Any, rows: Any, count: Any, message: str = WRONG_COUNT
 ) -> Any:
-    """The value of an array like x whose elements under the mask are the first `count` rows, an
-    int or a traced number. A call raises ValueError if there are not as many; one traced row is
-    for all."""
+    """An array like x whose elements under the mask are the first `count` rows, as a value. `count`
+    is an int or a traced number. A call raises ValueError if the mask has another number of True
+    elements. A single traced row is used for all."""
     builder = trace.builder
     if math.prod(mask.shape) == 0 or rows.shape[0] == 0:
         found = builder.reduce("sum", mask, None, False, np.dtype(np.int64))
@@ -49,14 +50,15 @@ def spread(
 
 
 def compressed(trace: Trace, full: Any, mask: Any, count: int) -> Any:
-    """The rows of `full` (the mask's axes lead) where the mask is true, and zeros up to `count`."""
+    """The rows of `full` under the mask, which covers its first axes, followed by zeros up to
+    `count` rows."""
     builder = trace.builder
     shape = tuple(full.shape)
     rest = shape[mask.ndim :]
     rows = builder.reshape(full, [math.prod(mask.shape), *rest])
     ranks = builder.ufunc("subtract", [running_count(trace, mask), 1])[0]
     flat = builder.reshape(mask, [math.prod(mask.shape)])
-    at = builder.where(flat, ranks, count)  # what is beyond the end goes to a row of its own
+    at = builder.where(flat, ranks, count)  # rows beyond the end go to a further row
     target = builder.full([count + 1, *rest], 0, full.dtype)
     builder.assume_range(at, 0, count)
     written = builder.scatter(target, [at], rows, "set")

@@ -1,4 +1,4 @@
-"""x[index] of traced arrays: views, single elements, and copies by arrays of indices."""
+"""x[index] of traced arrays: views, single elements, and copies by arrays of positions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from rune_jit.tracing.tracer import Tracer, contains_traced, is_number
 def getitem(x: Tracer, index: Any) -> Any:
     """x[index]."""
     if type(index) is int and len(x._shape) > 1 and is_shuffling(user_frame()):
-        return _getitem(x, index).copy()  # it swaps rows, which it takes for objects of their own
+        return _getitem(x, index).copy()  # shuffle swaps rows, and expects copies of them
     try:
         return _getitem(x, index)
     except IndexError:
@@ -72,13 +72,13 @@ def _getitem(x: Tracer, index: Any) -> Any:
             return select(trace, masked[0], masked[1])
     parts = index_items(trace, x, items)
     result = Tracer(trace, trace.builder.index(trace.operand(x), parts))
-    # Index arrays behind slices: NumPy lays their axes out before the slices'.
+    # If index arrays follow slices, their axes come first in NumPy's memory.
     selects = [not isinstance(part, slice) and part is not Ellipsis for part in parts]
     result._storage.order_known = selects == sorted(selects, reverse=True)
     selected = sum(is_array for is_array in selects) - parts.count(None)
     if len(x._shape) - selected > 1:
         laid_out_as(result, (x,))
-    result._storage.in_order_of_operands = False  # index arrays decide it, too
+    result._storage.in_order_of_operands = False  # it depends on index arrays, too
     return result
 
 
@@ -123,7 +123,7 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
         raise value.refusal("setitem")
     of_same_array = type(value) is Tracer and value._storage is x._storage
     if of_same_array and same_steps(value._steps, (*x._steps, Step("index", items))):
-        return  # the end of x[index] += ..., which wrote through the view
+        return  # the end of x[index] += ..., which has written to the view
     view = basic_view(trace, x, items, is_read=False)
     if view is None:
         scatter(trace, x, items, value)
@@ -137,15 +137,15 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
 
 
 def _check_element(dtype: np.dtype[Any], value: Any) -> None:
-    """Raises what NumPy raises for an array that is assigned to one element: since 2.4, it does so
-    also for arrays of one element, but for booleans."""
+    """Raises NumPy's error for an array that is assigned to one element. Since NumPy 2.4, arrays of
+    one element are refused, too, except those of bools."""
     shape = np.shape(value)
     if shape and not any(isinstance(n, Size) for n in shape):
         np.zeros(1, dtype)[0] = np.ones(shape, getattr(value, "dtype", dtype))
 
 
 def _set_masked(trace: Trace, x: Tracer, items: tuple[Any, ...], value: Any) -> None:
-    """x[items] = value, where there is a mask among the items."""
+    """x[items] = value, with a mask among the items."""
     if len(items) == 1:
         write_where(trace, x, items[0], value)
         return

@@ -27,26 +27,27 @@ UNIQUE_HINT = "write np.sort(x), or np.unique outside of the jitted function"
 
 
 class Selection(np.lib.mixins.NDArrayOperatorsMixin):
-    """x[mask]: may be computed with element by element, reduced and assigned to y[mask]; anything
-    else needs its size."""
+    """x[mask] for a traced mask. Elementwise operations, reductions and assignments to y[mask] work
+    without its size. Other operations need the size, and raise an error (in segments they use an
+    array)."""
 
     __array_priority__ = 1001
 
     def __init__(self, full: Any, where: Any, axes: int) -> None:
-        self.full = full  # the values of all elements, of which those under the mask are meant
-        self.where = where  # the mask's value, with as many axes as x
-        self.axes = axes  # of the mask: the first ones
+        self.full = full  # the value of all elements
+        self.where = where  # the value of the mask, with as many axes as x
+        self.axes = axes  # the number of the mask's axes, which are the first ones
         self._site = user_site()
-        self.is_unique = False  # whether np.unique has made it
-        self._array: Any = None  # from the first use as an array on, in a trace that knows values
+        self.is_unique = False  # whether it is a result of np.unique
+        self._array: Any = None  # in segments: set at the first use as an array
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
-        """As that of a traced array."""
+        """The class of a traced array."""
         return np.ndarray if is_class_asked(sys._getframe(1)) else Selection
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        """As that of NumPy's arrays."""
+        """The namespace of NumPy's arrays."""
         return namespace_for(sys._getframe(1), api_version)
 
     def refusal(self, what: str) -> DataDependentShapeError:
@@ -69,7 +70,7 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         return length(self) * math.prod(self.full.shape[self.axes :])
 
     def settled(self) -> Any:
-        """x[mask] as an array, in a trace that knows values: from then on, that is what this is."""
+        """x[mask] as an array, in segments. All later uses get the same array."""
         if self._array is None:
             trace: Any = require_trace()
             full, where = trace.values([trace.operand(self.full), self.where])
@@ -82,8 +83,8 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         return self._array is not None
 
     def spread_over(self, trace: Trace, x: Tracer, where: Any, shape: tuple[int, ...]) -> Any:
-        """The values of an array like x which has these elements, in order, where a mask of this
-        shape is true. A call raises ValueError if the mask has not as many."""
+        """An array like x with these elements, in order, where the mask `where` is True, as a
+        value. A call raises ValueError if the mask has another number of True elements."""
         if self.is_settled:
             raise self.refusal("setitem")
         if same_shape(self.full.shape, x.shape) and trace.builder.same(self.where, where):
@@ -100,7 +101,8 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         return spread(trace, x, target, rows, count)
 
     def under(self, trace: Trace, x: Tracer, where: Any, what: str) -> Tracer:
-        """The full values, if these are elements under the same mask of an array like x."""
+        """The array of all elements, if this is a selection by the same mask from an array like x.
+        Raises an error otherwise."""
         same = same_shape(self.full.shape, x.shape) and trace.builder.same(self.where, where)
         if self.is_settled or not same:
             raise self.refusal(what)
@@ -128,7 +130,7 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         if out[0] is None:
             is_mask = result.full.dtype == bool and result.full.ndim > result.axes
             is_index = is_mask and require_trace().is_segmented
-            return result.settled() if is_index else result  # it may be empty: is_empty_mask
+            return result.settled() if is_index else result  # it may be empty (is_empty_mask)
         if out[0] is not self:
             raise self.refusal(ufunc.__name__)
         full = [x.full if isinstance(x, Selection) else x for x in inputs]
@@ -144,12 +146,13 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         return getattr(self, func.__name__)(*args[1:], **kwargs)
 
     def _reduced(self, name: str, axis: Any = None, dtype: Any = None, **kwargs: Any) -> Any:
-        """A reduction. Along the axis of the elements under the mask, the others count as its
-        neutral element; along others only, the result is a selection, too."""
+        """A reduction. If it is along the axis of the selected elements, all other elements are
+        replaced by its neutral element. If it is along other axes only, the result is a selection,
+        too."""
         axes = self._axes_of(axis)
         options = {key: v for key, v in kwargs.items() if v is not np._NoValue}
         is_segmented = require_trace().is_segmented
-        may_raise = name in ("max", "min") and is_segmented  # before what follows is written
+        may_raise = name in ("max", "min") and is_segmented  # the check comes before later writes
         if self.is_settled or may_raise or axes is None or not options.keys() <= {"ddof"}:
             if is_segmented:
                 given = {"axis": axis, "dtype": np._NoValue if dtype is None else dtype, **kwargs}
@@ -174,8 +177,8 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         return getattr(np, name)(x, axis=axes, where=where, **options)
 
     def _axes_of(self, axis: Any) -> tuple[int, ...] | None:
-        """The axes of all values for those of a reduction of the selection, which has one axis in
-        the place of the mask's; None if they are not known."""
+        """The axes of `full` for the axes of a reduction. (The selection has one axis in place of
+        the mask's axes.) None if they are not known."""
         given = axis if isinstance(axis, tuple) else (axis,)
         ndim = self.full.ndim - self.axes + 1
         if axis is None:
@@ -189,7 +192,7 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         return (*(range(self.axes) if 0 in wanted else ()), *others)
 
     def __repr__(self) -> str:
-        """The array's text; after the trace, what this is."""
+        """The text of the array. After the trace has ended, a description."""
         trace = current_trace()
         if trace is None:
             return f"Selection({self.full!r})"
@@ -215,8 +218,8 @@ def _settled(x: Any) -> Any:
 
 
 def with_settled(index: Any) -> Any:
-    """An index expression with arrays in the place of selections, in a trace that knows values.
-    NumPy takes what is no array, and has no elements, for positions, even if it is a mask."""
+    """An index expression with arrays in place of selections, in segments. (NumPy would take an
+    empty mask that is not its own array for positions.)"""
     if type(index) is Selection:
         return index.settled()
     if type(index) is tuple and Selection in map(type, index):
@@ -244,7 +247,7 @@ for _name in _OF_ARRAY:
 
 
 def length(x: Any) -> Any:
-    """len(x), which of x[mask] only the program knows."""
+    """len(x), which for x[mask] only the program knows."""
     trace = current_trace()
     if type(x) is not Selection or trace is None or trace.is_segmented:
         return len(x)
@@ -254,10 +257,10 @@ def length(x: Any) -> Any:
 
 
 def unique(x: Any) -> Selection:
-    """np.unique(x): the sorted elements that differ from those before them."""
+    """np.unique(x): the sorted elements that differ from the element before."""
     ordered = np.sort(np.ravel(x))
     differs = ordered[1:] != ordered[:-1]
-    if ordered.dtype.kind == "f":  # one NaN is as another
+    if ordered.dtype.kind == "f":  # all NaN are equal here
         differs = differs & ~np.isnan(ordered[:-1])
     selection: Any = ordered[np.concatenate([np.ones_like(ordered[:1], bool), differs])]
     selection.is_unique = True
@@ -275,7 +278,7 @@ def _extreme(dtype: np.dtype[Any], largest: bool) -> Any:
 
 
 def selected(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Selection:
-    """An elementwise function of elements under one mask and numbers."""
+    """An elementwise function of selections by one mask, and of numbers."""
     trace = require_trace()
     first = next(x for x in operands if isinstance(x, Selection))
     full = []
@@ -296,9 +299,9 @@ def select(trace: Trace, x: Tracer, mask: Any) -> Selection:
 
 
 def masked_view(trace: Trace, x: Tracer, items: tuple[Any, ...]) -> tuple[Tracer, Any, bool] | None:
-    """For an index expression with one mask and else slices and integers: the view of x by the
-    latter in which the mask's axes lead, the mask, and whether its axes led before. None for other
-    expressions."""
+    """For an index of one mask, slices and integers: the view of x by the slices and integers, with
+    the mask's axes moved to the front; the mask; and whether its axes were in front already. None
+    for other indices."""
     masks = [i for i, item in enumerate(items) if is_mask(item)]
     if len(masks) != 1:
         return None

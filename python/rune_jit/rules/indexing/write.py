@@ -25,15 +25,15 @@ from rune_jit.tracing.tracer import Tracer, contains_traced
 
 
 def scatter(trace: Trace, x: Tracer, items: tuple[Any, ...], value: Any, mode: str = "set") -> None:
-    """Writes to x[items], in order, where arrays of integers are among the items; `mode` is that of
-    the graph's Scatter."""
+    """Writes to x[items], in order, with arrays of integers among the items. `mode` is that of the
+    graph's Scatter."""
     builder, old = trace.builder, trace.operand(x)
     parts = index_items(trace, x, items)
     shape = tuple(builder.indexed_shape(old, parts))
     given = getattr(value, "shape", ())
     last = given[max(0, len(given) - len(shape)) :]
     if 0 in shape and 0 in given and writes.broadcasts(last, shape):
-        return  # NumPy takes no notice of further axes then
+        return  # NumPy ignores further axes then
     text = "shape mismatch: value array of shape {} could not be broadcast to indexing result of"
     new = writes.converted(trace, value, shape, x.dtype, message=text + " shape {}")
     writes.write(x, builder.scatter(old, parts, new, mode))
@@ -43,7 +43,7 @@ def scatter(trace: Trace, x: Tracer, items: tuple[Any, ...], value: Any, mode: s
 
 
 def write_where(trace: Trace, x: Tracer, mask: Any, value: Any) -> None:
-    """x[mask] = value; the mask's axes are the first ones of x."""
+    """x[mask] = value, for a mask over the first axes of x."""
     writes.refuse_other_view("setitem", x, mask)
     where = aligned_mask(trace, x, mask)
     if isinstance(value, Selection):
@@ -65,8 +65,8 @@ def write_where(trace: Trace, x: Tracer, mask: Any, value: Any) -> None:
 
 
 def _spread(trace: Trace, x: Tracer, mask: Any, value: Any) -> Any:
-    """The value of an array like x whose elements under the mask are the rows of `value` in order.
-    A call raises NumPy's ValueError if there are not as many."""
+    """An array like x whose elements under the mask are the rows of `value`, in order, as a value.
+    A call raises NumPy's ValueError if the numbers differ."""
     rest = x.shape[np.ndim(mask) :]
     given = np.shape(value)
     while len(given) > len(rest) + 1 and same_size(given[0], 1):
@@ -107,7 +107,7 @@ _AT: dict[Any, str] = {
 
 
 def ufunc_at(ufunc: np.ufunc, a: Any, indices: Any, *others: Any) -> None:
-    """ufunc.at: unbuffered, so that an index given twice counts twice."""
+    """ufunc.at. An index that occurs twice has an effect twice."""
     x = writes.target(a, f"{ufunc.__name__}.at")
     try:
         _scatter_at(ufunc, x, indices, *others)
@@ -125,7 +125,7 @@ def _at_on_host(ufunc: np.ufunc, x: Tracer, indices: Any, others: tuple[Any, ...
     name = f"numpy.{ufunc.__name__}.at"
     try:
         x[...] = host.call_on_host(after, (x, indices, *others), {}, name=name)
-    except (ValueError, IndexError) as error:  # of made-up masks and indices
+    except (ValueError, IndexError) as error:  # from the probes' masks and indices
         raise UnsupportedOpError(f"{name}: cannot trace this call ({error})") from error
 
 
@@ -141,9 +141,9 @@ def _scatter_at(ufunc: np.ufunc, x: Tracer, indices: Any, *others: Any) -> None:
     given = trace.builder.value(value).dtype
     rounds = mode in ("add", "prod")
     wraps = x.dtype.kind in "iu" and given.kind in "iub" and rounds
-    wraps &= not (x.dtype == np.uint64 and given.kind == "i")  # which NumPy adds as float64
+    wraps &= not (x.dtype == np.uint64 and given.kind == "i")  # NumPy adds these as float64
     common = trace.builder.result_type(f"{ufunc.__name__}.at", [trace.operand(x), value])
-    # The greater of floats is the same before rounding and after.
+    # Rounding does not change which of two floats is greater.
     in_common = (rounds or x.dtype.kind in "iu") and x.dtype != bool
     if in_common and _is_python_number(value) and not _holds(x.dtype, value):
         common = np.result_type(x.dtype, given)
@@ -157,7 +157,7 @@ def _scatter_at(ufunc: np.ufunc, x: Tracer, indices: Any, *others: Any) -> None:
     if ufunc is np.subtract:
         value = trace.builder.ufunc("negative", [trace.builder.astype(value, x.dtype)])[0]
     new = Tracer(trace, trace.builder.astype(value, x.dtype))
-    if x.dtype == bool:  # of numbers that compare as bools do
+    if x.dtype == bool:  # of 0 and 1, which compare like bools
         numbers = x.astype(np.uint8)
         _scatter_at(np.maximum if mode == "max" else np.minimum, numbers, indices, new)
         x[...] = numbers.astype(bool)
@@ -173,8 +173,9 @@ def _is_python_number(value: Any) -> bool:
 
 
 def _holds(dtype: np.dtype, value: Any) -> bool:
-    """Whether a Python number is one of the dtype's. In .at, NumPy takes it as int64 or float64,
-    and rounds the result; of one that the dtype has, the result is the same."""
+    """Whether the dtype can represent a Python number exactly. In .at, NumPy uses the number as
+    int64 or float64 and rounds the result. If the dtype can represent the number, this makes no
+    difference."""
     if type(value) not in (bool, int, float) or dtype.kind == "c":
         return False  # an argument of the traced function
     if dtype == np.uint64:
@@ -196,7 +197,7 @@ def _write_flat(trace: Trace, x: Tracer, flat: Any) -> None:
 
 
 def _repeated(trace: Trace, values: Any, size: int, dtype: Any) -> Any:
-    """numpy.resize(values, size) as the dtype."""
+    """numpy.resize(values, size), cast to the dtype."""
     flat = _flat(trace, fitting(trace, values, np.dtype(dtype)))
     given = flat.shape[0]
     if given != size:
