@@ -294,3 +294,23 @@ def test_a_queue_in_a_dataclass() -> None:
         x = np.arange(3.0) + i
         assert_matches(jitted(ours, x), appends(theirs, x))
         assert ours.rng == theirs.rng
+
+
+def test_attributes_in_another_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Trial, "verdict", lambda self: None)
+    s = Settings(X)
+
+    def weighted(s: Any, x: Any) -> Any:
+        total = x
+        for value in vars(s).values():
+            total = 2 * total + (value if isinstance(value, np.ndarray) else len(value))
+        return total
+
+    jitted = rune_jit.jit(weighted)
+    for name in (None, "factor", "factor", "name"):
+        if name:
+            value = getattr(s, name)
+            delattr(s, name)
+            setattr(s, name, value)
+        for _ in range(2):
+            assert_matches(jitted(s, X), weighted(s, X))
