@@ -150,6 +150,25 @@ class Decaying:
         return self.mean / (1 - 0.9**self.steps) if self.steps < 100 else self.mean
 
 
+def test_a_counter_that_is_asked_for_at_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Trial, "verdict", lambda self: None)
+
+    def add(s: Any, x: Any) -> Any:
+        s.steps += 1
+        if s.steps % 5 == 0:
+            s.mean = s.mean * 0.5
+        s.mean = s.mean + x
+        return s.mean * s.steps
+
+    ours, theirs = Decaying(), Decaying()
+    jitted = rune_jit.jit(add)
+    for _ in range(30):
+        assert_matches(jitted(ours, X), add(theirs, X))
+        assert_matches(described(ours), described(theirs))
+    assert jitted.cache_info().misses < 8
+    assert "on NumPy" not in jitted.explain()
+
+
 def test_objects_with_a_counter_that_is_asked_for_share_a_program(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -40,6 +40,7 @@ class Call(NamedTuple):
     slots: tuple[Slot, ...] = ()  # that the function assigns; the last argument is what they hold
     plain: Any = None  # the call without slots
     in_chunks: bool = False  # whether arrays stand for dask's
+    decides: bool = False  # whether its trace takes conditions on numbers for those of later calls
 
     @property
     def key(self) -> Any:

@@ -8,9 +8,12 @@ from typing import Any
 
 from rune_jit.calls.arguments import Call, input_names
 from rune_jit.errors import UnsupportedOpError
+from rune_jit.tracing.context import ValuesNeeded
 
 # For how many values of its numbers a signature is traced; calls with others run in segments.
 _MOST = 64
+# After how many values conditions on the numbers are checks of the program (conditions.py).
+_FEW = 2
 # And if it assigns places outside: a counter has another value at each call.
 _MOST_OF_STATE = 4
 # In how many steps the numbers are found that a signature's traces need: a list has many.
@@ -25,6 +28,7 @@ class _Signature:
         self.traced = 0  # values of them
         self.steps = 0
         self.refused: str | None = None  # why no value is traced any more
+        self.decides = False  # whether traces take conditions on numbers for those of later calls
 
 
 class Constants:
@@ -44,14 +48,17 @@ class Constants:
     def of(self, call: Call) -> Call:
         """The call with the constants that traces of its signature have needed so far."""
         known = self._known.get(call.signature) if self._known else None
-        return call.with_constants(known.leaves) if known and known.leaves else call
+        if known is None:
+            return call
+        call = call.with_constants(known.leaves) if known.leaves else call
+        return call._replace(decides=True) if known.decides else call
 
     def add(self, call: Call, leaves: frozenset[int]) -> Call:
         """The call with these numbers as constants, as all later calls of its signature."""
         known = self._known[call.signature]
         known.leaves |= leaves
         known.steps += 1
-        return self.of(call)
+        return self.of(call.without_constants)
 
     def are_refused(self, call: Call) -> bool:
         """Whether calls of this signature have no constants because most values were new."""
@@ -62,7 +69,8 @@ class Constants:
         """Counts a trace for the values of this call of the function `name`. Raises
         UnsupportedOpError if there were traces for many values already, or if the trace needs one
         number after the other. If calls are `is_varied`, most values are new: there are no
-        constants any more then."""
+        constants any more then. Raises ValuesNeeded if the trace had better begin with no
+        constants: it needs fewer if it takes conditions on numbers for those of later calls."""
         if self.are_refused(call):
             raise UnsupportedOpError(self._known[call.signature].refused)
         if not call.constants:
@@ -74,6 +82,9 @@ class Constants:
                 f" {len(call.constants)} numbers so far)\nhint: pass arrays"
             )
         known.traced += 1
+        if known.traced > _FEW and not known.decides:
+            known.decides, known.leaves, known.traced = True, frozenset(), 0
+            raise ValuesNeeded(frozenset())
         most = _MOST_OF_STATE if call.slots else _MOST
         if known.traced > most:
             reason = (

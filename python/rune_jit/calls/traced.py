@@ -130,6 +130,7 @@ def trace_call(
             trace = Trace(name, captured_are_traced, call.sizes, guesses, Loops(plans))
             watch = Watch(fn, not decides, call.slots)
             trace.decides, trace.builder.must_pay = decides, must_pay
+            trace.decides_numbers = call.decides
             trace.in_chunks = call.in_chunks
             trace.rebind = Rebinder(trace, watch)
             trace.prints = Prints(trace, trace.loops) if decides and trace.loops else None

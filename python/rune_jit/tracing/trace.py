@@ -61,6 +61,7 @@ class Trace:
         self.takes_arrays = False  # whether an argument is a rune_jit.Array
         self.may_repeat = False  # whether two arguments may be one array
         self.decides = False  # whether it takes conditions for those of later calls: conditions.py
+        self.decides_numbers = False  # whether also those on numbers among the arguments
         self.conditions = 0  # how many it has taken
         self.decided: dict[int, bool] = {}  # what these were, by the ids of values
         self.captured_are_traced = captured_are_traced
