@@ -28,7 +28,6 @@ class _Signature:
         self.traced = 0  # values of them
         self.steps = 0
         self.refused: str | None = None  # why no value is traced any more
-        self.decides = False  # whether traces take conditions on numbers for those of later calls
 
 
 class Constants:
@@ -36,22 +35,26 @@ class Constants:
 
     def __init__(self) -> None:
         self._known: collections.defaultdict[Any, _Signature] = collections.defaultdict(_Signature)
+        # Signatures, without state, whose traces take conditions on numbers for those of later
+        # calls.
+        self._deciding: set[Any] = set()
 
     def clear(self) -> None:
         """Forgets every signature."""
         self._known.clear()
+        self._deciding.clear()
 
     def discard(self, key: Any) -> None:
         """Forgets the signature of a call's key."""
         self._known.pop(key[0], None)
+        self._deciding.discard(key[0])
 
     def of(self, call: Call) -> Call:
         """The call with the constants that traces of its signature have needed so far."""
         known = self._known.get(call.signature) if self._known else None
-        if known is None:
-            return call
-        call = call.with_constants(known.leaves) if known.leaves else call
-        return call._replace(decides=True) if known.decides else call
+        if self._deciding and (call.plain or call).signature in self._deciding:
+            call = call._replace(decides=True)
+        return call.with_constants(known.leaves) if known and known.leaves else call
 
     def add(self, call: Call, leaves: frozenset[int]) -> Call:
         """The call with these numbers as constants, as all later calls of its signature."""
@@ -82,8 +85,9 @@ class Constants:
                 f" {len(call.constants)} numbers so far)\nhint: pass arrays"
             )
         known.traced += 1
-        if known.traced > _FEW and not known.decides:
-            known.decides, known.leaves, known.traced = True, frozenset(), 0
+        if known.traced > _FEW and not call.decides:
+            self._deciding.add((call.plain or call).signature)
+            known.leaves, known.traced = frozenset(), 0
             raise ValuesNeeded(frozenset())
         most = _MOST_OF_STATE if call.slots else _MOST
         if known.traced > most:

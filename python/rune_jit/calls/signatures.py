@@ -170,8 +170,18 @@ class Signatures:
         """Forgets a program that is not right for a call of its key any more, or adds another one
         to it. Returns the call to look up again."""
         self.causes.stale(call.key, entry)
-        if isinstance(entry, Paths) and entry.is_current() and self._add_path(call, entry):
-            return call
+        if isinstance(entry, Paths) and entry.is_current() and not entry.is_untried:
+            try:
+                if self._add_path(call, entry):
+                    return call
+            except (ValuesNeeded, StateFound) as found:  # for all ways
+                self.cache.discard(call.key, entry)
+                if isinstance(found, ValuesNeeded):
+                    call = self._constants.add(call, found.leaves)
+                else:
+                    call = self.with_state(call.plain or call)
+                self._wanted.add(call.key)
+                return call
         self.cache.discard(call.key, entry)
         if entry.is_current():
             self._refuted[call.key] = self._refuted.get(call.key, 0) + 1
@@ -229,6 +239,7 @@ class Signatures:
             return self._sharing.refused(call)
         for other in programs[:0:-1]:
             programs[0].add(other.last)
+        programs[0].is_untried = False  # (none was made for this call)
         return programs[0]
 
     def _make(self, call: Call, done: Callable[[], None]) -> Any:
@@ -292,7 +303,9 @@ class Signatures:
             self.misses -= 1  # (The trace that follows counts.)
             self._states.add(call, error.slots)
             self.misses += 1
-        if call.slots:
+        conditions = getattr(error, "conditions", None)
+        is_one_way = conditions and isinstance(self.cache.peek(call.key), Paths)
+        if call.slots and not is_one_way:
             self._states.refuse(call)
         if not self._reports.may_fall_back or isinstance(error, NumPyOnlyError):
             self._reports.fall_back(error)
@@ -305,7 +318,7 @@ class Signatures:
             return Postponed(str(error))
         self.causes.note(self._name, call, watch, f"segments: {error}")
         segmented = self._compiler.segmented(error, call.signature)
-        segmented.conditions = getattr(error, "conditions", None)
+        segmented.conditions = conditions
         self._sharing.refuse(call, segmented)
         return segmented
 
@@ -342,7 +355,8 @@ class Signatures:
 
     def _add_path(self, call: Call, paths: Paths) -> bool:
         """Traces a call that takes none of the known ways, and adds its program to them, or puts
-        another entry in their place. False if that must begin anew."""
+        another entry in their place. False if that must begin anew. Raises ValuesNeeded,
+        StateFound."""
         if paths.are_too_many:
             reason = f"{self._name}: it takes {len(paths)} ways through its conditions"
             segmented = self._compiler.segmented(UnsupportedOpError(reason), call.signature)
@@ -351,7 +365,7 @@ class Signatures:
         self._wanted.add(call.key)
         try:
             other = self._make(call, lambda: None)
-        except (ValuesNeeded, StateFound, Raised):
+        except Raised:
             return False
         if isinstance(other, Paths):
             paths.add(other.last)

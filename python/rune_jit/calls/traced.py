@@ -164,7 +164,8 @@ def trace_call(
                 is_found = isinstance(error, ValuesNeeded) or getattr(error, "slots", None)
                 if is_found or (refused and not pays):
                     raise error
-                if trace.has_guessed:  # the error may be of the guess alone
+                if trace.has_guessed and not hasattr(error, "conditions"):
+                    # The error may be of the guess alone.
                     return trace_call(fn, name, call, run, False, decides, must_pay, room)
                 if not stood_in and (refused or isinstance(error, (RuneJitError, LoopRefused))):
                     raise error
@@ -274,7 +275,7 @@ def _trace_once(
                 error.user_site = user_site_of(error)  # type: ignore[attr-defined]
             raise
         except ConcretizationError as error:
-            if _are_conditions_sure(trace, call):
+            if _are_conditions_sure(trace, call, trace.decides_numbers):
                 watch.restore()
                 error.conditions = conditions()  # type: ignore[attr-defined]
             raise
@@ -364,10 +365,11 @@ def _trace_once(
     return traced._replace(assigned=assigned_there, met=watch.met())
 
 
-def _are_conditions_sure(trace: Trace, call: Call) -> bool:
+def _are_conditions_sure(trace: Trace, call: Call, may_guess: bool = False) -> bool:
     """Whether the trace has taken conditions, and nothing that it has tried beside may be the cause
-    of an error."""
-    tried = trace.has_guessed or (trace.captured_are_traced and trace.stand_ins and not call.slots)
+    of an error. `may_guess`: what it has guessed is not."""
+    tried = trace.has_guessed and not may_guess
+    tried |= bool(trace.captured_are_traced and trace.stand_ins and not call.slots)
     loops = trace.loops is not None and (trace.loops.within or trace.loops.rolled)
     return bool(trace.conditions) and not (tried or loops)
 
@@ -450,8 +452,7 @@ def _finish(
         trace.functions,
         checks,
         trace.loops.plans.lines() if trace.loops is not None else [],
-        # Guesses are tried one after the other: there is one program at a time.
-        0 if trace.has_guessed else trace.conditions,
+        trace.conditions,
         leaves_usual=trace.loops is not None and trace.loops.plans.leaves_usual,
         numbers=trace.draws.numbers(),
         has_loops=trace.loops is not None and trace.loops.rolled > 0,
