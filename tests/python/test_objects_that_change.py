@@ -143,6 +143,7 @@ def test_functions_that_numba_compiles() -> None:
 class Decaying:
     def __init__(self) -> None:
         self.steps, self.mean = 0, np.zeros(6)
+        self.log: list[Any] = []
 
     def add(self, x: Any) -> Any:
         self.steps += 1
@@ -160,13 +161,24 @@ def test_a_counter_that_is_asked_for_at_each_call(monkeypatch: pytest.MonkeyPatc
         s.mean = s.mean + x
         return s.mean * s.steps
 
-    ours, theirs = Decaying(), Decaying()
-    jitted = rune_jit.jit(add)
-    for _ in range(30):
-        assert_matches(jitted(ours, X), add(theirs, X))
-        assert_matches(described(ours), described(theirs))
-    assert jitted.cache_info().misses < 8
-    assert "on NumPy" not in jitted.explain()
+    def logging(s: Any, x: Any) -> Any:
+        s.steps += 1
+        if s.steps % 7 == 0:
+            s.log.append(s.mean.sum())
+        if s.steps % 11 == 0:
+            s.log.append(int(s.mean.sum()))  # needs the value: this way runs in segments
+        s.mean = 0.9 * s.mean + x
+        return s.mean / (1 - 0.9**s.steps)
+
+    for function in (add, logging):
+        ours, theirs = Decaying(), Decaying()
+        jitted = rune_jit.jit(function)
+        for _ in range(35):
+            assert_matches(jitted(ours, X), function(theirs, X))
+            assert_matches(described(ours), described(theirs))
+        assert jitted.cache_info().misses < 12
+        assert "one for each way" in jitted.explain()
+        assert "on NumPy" not in jitted.explain()
 
 
 def test_objects_with_a_counter_that_is_asked_for_share_a_program(

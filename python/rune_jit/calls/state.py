@@ -141,7 +141,7 @@ class Again(NamedTuple):
     """A call with state, or random numbers, that ran, for those that are like it."""
 
     call: Call
-    program: Any  # WithState, WithNumbers, or a CompiledCall that only reads the state
+    program: Any  # WithState, WithNumbers, a CompiledCall that only reads the state, or Paths
     types: list[Any]  # of what its slots held
     changes: int  # of the cache: the program is forgotten after another one
 
@@ -152,7 +152,7 @@ class Again(NamedTuple):
         count = len((call.plain or call).leaves)
         is_plain = (
             not (call.constants or call.sizes)
-            and len(call.leaves) == count + len(call.slots)
+            and len(call.leaves) == count + len(_read(call))
             and all(position < count for position in call.static_leaves)
         )
         types = [type_of(leaf) for leaf in call.leaves[count:]]
@@ -163,13 +163,14 @@ class Again(NamedTuple):
     ) -> tuple[Any] | None:
         """The result of the call with these arguments, of which `leaves` are the leaves; None if it
         is another one. `bind` binds arguments to the parameters."""
-        call, has_state = self.call, isinstance(self.program, WithState)
-        if has_state and self.program.changes_containers:
+        call = self.call
+        programs = self.program.programs if isinstance(self.program, Paths) else [self.program]
+        if any(isinstance(x, WithState) and x.changes_containers for x in programs):
             if call.bound is not None:
                 call = call._replace(bound=bind(args, kwargs))
             if changes_one_twice(self.program, call, args, kwargs):
                 return None
-        held = [slot.read() for slot in self.call.slots]
+        held = _read(self.call)
         if [type_of(x) for x in held] != self.types:
             return None
         try:
@@ -178,9 +179,15 @@ class Again(NamedTuple):
             return None
         if status != "done":
             return None
-        if has_state:
-            result = self.program.write_back(call, args, kwargs, result)
+        ran = self.program.last if isinstance(self.program, Paths) else self.program
+        if isinstance(ran, WithState):
+            result = ran.write_back(call, args, kwargs, result)
         return (result,)
+
+
+def _read(call: Call) -> list[Any]:
+    """What the slots of a call hold. (Of a list that becomes longer a program reads nothing.)"""
+    return [slot.read() for slot in call.slots if slot.kind != "grown"]
 
 
 class AgainCalls:
