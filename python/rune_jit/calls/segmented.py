@@ -327,16 +327,18 @@ def _replaced(x: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> An
             if new is not item:
                 x[i] = new
     elif isinstance(x, dict):
-        keys = [key if type(key) is str else _replaced(key, replace, seen) for key in x]
+        keys = [key if type(key) in ATOMIC else _replaced(key, replace, seen) for key in x]
         if any(new is not key for new, key in zip(keys, x, strict=True)):
             values = list(x.values())
             x.clear()
             for key, item in zip(keys, values, strict=True):
                 x[key] = item
-        for key, item in list(x.items()):
+        for key, item in [] if are_atomic(x.values()) else list(x.items()):
             new = _replaced(item, replace, seen)
             if new is not item:
                 x[key] = new
+    elif isinstance(x, (set, frozenset, tuple)) and are_atomic(x):
+        return x
     elif isinstance(x, (set, frozenset)):
         items = [_replaced(item, replace, seen) for item in x]
         if any(new is not item for new, item in zip(items, x, strict=True)):

@@ -18,6 +18,7 @@ from rune_jit.calls.views import View, Views, with_bases, with_places
 from rune_jit.capture import effects, threads
 from rune_jit.capture.drawn import Draws, Numbers
 from rune_jit.capture.guards import Watch
+from rune_jit.capture.objects import PLAIN
 from rune_jit.capture.loops.growing import Filled
 from rune_jit.capture.loops.streams import FIRST_WORDS
 from rune_jit.capture.matching import Met
@@ -402,14 +403,17 @@ def _finish(
         Tracer(trace, trace.operand(leaf)) if isinstance(leaf, Size) else leaf for leaf in leaves
     ]
     views: list[View] | None = None
-    if trace.decides:
+    are_constants = PLAIN.issuperset(map(type, leaves))
+    if trace.decides and not are_constants:
         leaves, views = with_bases(trace, leaves, call.leaves)
     outputs: list[tuple[Any, ...]] = []
     computed: list[Any] = []
     planned: dict[int, tuple[Any, ...]] = {}
     turned_results: list[int] = []
     orders = Orders(trace.turned)
-    for leaf in leaves:
+    if are_constants:
+        outputs = [("constant", leaf) for leaf in leaves]
+    for leaf in () if are_constants else leaves:
         number = len(computed)
         outputs.append(plan_output(trace, leaf, computed, planned))
         is_array = len(computed) > number and isinstance(leaf, Tracer) and leaf.ndim > 1
