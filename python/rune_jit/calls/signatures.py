@@ -7,7 +7,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from rune_jit import trees
+from rune_jit.arrays.array import Array
 from rune_jit.backends.compilation import Stopwatch
 from rune_jit.calls.arguments import Call
 from rune_jit.calls.cache import Cache
@@ -38,6 +41,8 @@ _LARGE = 2000
 # The same for what it has read outside of the function, which each call compares.
 _MANY_GUARDS = 200
 _MANY_ITEMS = 1000  # of containers, which each call compares
+# The same for numbers that it takes and returns.
+_MANY_NUMBERS = 8
 # How many nodes it has at most if it is not worth compiling: on numbers of Python alone, for which
 # Python takes less time than a call of a program.
 _FEW_NODES = 32
@@ -387,6 +392,11 @@ def _may_be_slow(call: Call, traced: Traced) -> bool:
         return True
     if traced.graph is None:
         return False
+    inputs = [call.leaves[i] for i in traced.input_leaves]
+    numbers = [x for x in inputs if not isinstance(x, (np.ndarray, Array))]
+    results = [output for output in traced.outputs if output[0] == "computed" and not output[3]]
+    if len(numbers) + len(results) > _MANY_NUMBERS:
+        return True
     return len(traced.graph) > _LARGE or trees.has_records(call.treedef)
 
 
