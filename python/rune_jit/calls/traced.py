@@ -18,10 +18,10 @@ from rune_jit.calls.views import View, Views, with_bases, with_places
 from rune_jit.capture import effects, threads
 from rune_jit.capture.drawn import Draws, Numbers
 from rune_jit.capture.guards import Watch
-from rune_jit.capture.objects import PLAIN
 from rune_jit.capture.loops.growing import Filled
 from rune_jit.capture.loops.streams import FIRST_WORDS
 from rune_jit.capture.matching import Met
+from rune_jit.capture.objects import PLAIN
 from rune_jit.capture.printed import Prints, Shown
 from rune_jit.capture.rebinder import Rebinder
 from rune_jit.capture.state import Contents, Held, Path, containers, places
