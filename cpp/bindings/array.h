@@ -88,6 +88,8 @@ void write_array(py::handle array, const py::object& memory);
 py::handle views_of(py::handle array);
 // The name of an Array's device: a str.
 py::handle device_of(py::handle array);
+// Whether there has been an Array in this process.
+bool has_made_arrays();
 // Makes an Array. `memory` is what memory_of returns.
 py::object make_array(py::object memory, py::handle device);
 

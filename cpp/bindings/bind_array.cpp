@@ -27,6 +27,7 @@ struct ArrayObject {
 // Python's class; its instances are what programs return. Lives as long as the process.
 PyTypeObject* array_base = nullptr;
 PyTypeObject* array_class = nullptr;
+bool has_instances = false;  // whether it has ever had any
 
 ArrayObject* as_array(py::handle object) {
   return reinterpret_cast<ArrayObject*>(object.ptr());
@@ -284,11 +285,16 @@ py::handle device_of(py::handle array) {
   return as_array(array)->device;
 }
 
+bool has_made_arrays() {
+  return has_instances;
+}
+
 py::object make_array(py::object memory, py::handle device) {
   auto array = py::reinterpret_steal<py::object>(array_class->tp_alloc(array_class, 0));
   if (!array) throw py::error_already_set();
   as_array(array)->memory = memory.release().ptr();
   as_array(array)->device = device.inc_ref().ptr();
+  has_instances = true;
   return array;
 }
 
@@ -314,6 +320,7 @@ void bind_array(py::module_& m) {
       },
       py::arg("type"), "Sets the class of the arrays that programs return.");
   m.def("make_array", &make_array, py::arg("memory"), py::arg("device"));
+  m.def("has_made_arrays", &has_made_arrays, "Whether there has been an Array in this process.");
   m.def("write_array", &write_array, py::arg("array"), py::arg("memory"),
         "Gives an Array, and those that are views of the same array, these elements.");
   m.def("to_host", &to_host, py::arg("memory"),

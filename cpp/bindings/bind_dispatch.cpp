@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/options.h"
+#include "bindings/array.h"
 #include "bindings/bindings.h"
 #include "bindings/compiled_call.h"
 #include "bindings/context.h"
@@ -86,7 +87,7 @@ bool is_of_dask(PyTypeObject* type) {
 // Whether an argument is or holds what NumPy cannot be given as it is: an Array, or dask's.
 bool needs_look(PyObject* value, int depth = 0) {
   const auto inside = [&](PyObject* item) { return needs_look(item, depth + 1); };
-  if (is_ndarray(value, true) || PyFloat_CheckExact(value) || PyLong_CheckExact(value))
+  if (PyFloat_CheckExact(value) || PyLong_CheckExact(value) || is_ndarray(value, true))
     return false;
   if (is_array(value) || depth == 8) return true;
   if (PyTuple_Check(value) || PyList_Check(value)) {
@@ -98,6 +99,15 @@ bool needs_look(PyObject* value, int depth = 0) {
   for (Py_ssize_t at = 0; PyDict_Next(value, &at, &name, &item);)
     if (inside(item)) return true;
   return false;
+}
+
+// Whether there may be objects for which needs_look is true.
+bool may_need_look() {
+  static PyObject* const name = PyUnicode_InternFromString("dask.array");
+  if (has_made_arrays()) return true;
+  const auto dask = py::reinterpret_steal<py::object>(PyImport_GetModule(name));
+  if (!dask) PyErr_Clear();
+  return static_cast<bool>(dask);
 }
 
 constexpr const char* kUnsuitable = "its program does not take these arguments";
@@ -133,7 +143,8 @@ py::object dispatch(PyObject* self, std::span<PyObject* const> args, PyObject* c
   if (dispatcher.unseen > 0 && !runtime::is_profiling()) {
     const size_t count = args.size() + (names ? PyTuple_GET_SIZE(names) : 0);
     PyObject* const* const first = values - args.size();
-    if (std::none_of(first, first + count, [](PyObject* x) { return needs_look(x); }))
+    if (!may_need_look() ||
+        std::none_of(first, first + count, [](PyObject* x) { return needs_look(x); }))
       function = function_with(self, dispatcher.code);
     --dispatcher.unseen;
     if (function) {
@@ -143,6 +154,7 @@ py::object dispatch(PyObject* self, std::span<PyObject* const> args, PyObject* c
       return result;
     }
   }
+  if (!dispatcher.parameters.may_have_key(args, values, names)) return slow();
   try {
     Remembered* found = nullptr;
     if (dispatcher.parameters.key_of(args, values, names, call)) found = dispatcher.find(call);

@@ -87,6 +87,28 @@ bool append_numpy_scalar_key(py::handle leaf, std::string& key) {
   return true;
 }
 
+// Whether a list, tuple or dict holds so many numbers, by its first items, that its call has no key
+// (_check_count in calls/arguments.py).
+bool has_many_numbers(PyObject* value) {
+  constexpr int64_t kMostNumbers = 256;
+  int64_t count = 1;
+  for (int depth = 0; depth < kDeepest; ++depth) {
+    PyObject* first = nullptr;
+    if (PyTuple_CheckExact(value) || PyList_CheckExact(value)) {
+      count *= PySequence_Fast_GET_SIZE(value);
+      if (PySequence_Fast_GET_SIZE(value) > 0) first = PySequence_Fast_GET_ITEM(value, 0);
+    } else if (PyDict_CheckExact(value)) {
+      count *= PyDict_GET_SIZE(value);
+      Py_ssize_t at = 0;
+      PyDict_Next(value, &at, nullptr, &first);
+    }
+    if (!first) break;
+    value = first;
+  }
+  return count > kMostNumbers && (PyFloat_CheckExact(value) || PyLong_CheckExact(value) ||
+                                  PyBool_Check(value) || PyComplex_CheckExact(value));
+}
+
 // A value that is None, True, False or a str.
 bool append_constant(PyObject* value, std::string& text) {
   if (PyUnicode_CheckExact(value)) return append_text(value, text);
@@ -310,6 +332,18 @@ void Parameters::append(py::handle argument, size_t position, KeyedCall& call) c
     return writer.append_value(argument.ptr());
   if (position == 0 && has_receiver_) call.receiver = argument;
   writer.append_tree(argument.ptr());
+}
+
+bool Parameters::may_have_key(std::span<PyObject* const> args, PyObject* const* values,
+                              PyObject* names) const {
+  const auto is_long = [&](PyObject* value, size_t position) {
+    return has_many_numbers(value) && !(position < is_static_.size() && is_static_[position]);
+  };
+  for (size_t i = 0; i < args.size(); ++i)
+    if (is_long(args[i], std::min(i, star_))) return false;
+  for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i)
+    if (is_long(values[i], position_of(PyTuple_GET_ITEM(names, i)))) return false;
+  return true;
 }
 
 bool Parameters::key_of(std::span<PyObject* const> args, PyObject* const* values, PyObject* names,

@@ -48,6 +48,11 @@ class Parameters {
              std::vector<std::vector<int64_t>> dynamic, size_t star, size_t star_star,
              bool has_receiver, py::object describe);
 
+  // False if an argument, which is no static value, holds so many numbers that no program takes it.
+  // (To make a key of them takes long.) The parameters are those of key_of.
+  bool may_have_key(std::span<PyObject* const> args, PyObject* const* values,
+                    PyObject* names) const;
+
   // Makes the key of a call. `names` are the names of the arguments that the call gives by name,
   // `values` their values. Returns false if an argument is given twice. Raises Python's error for a
   // value without a hash.

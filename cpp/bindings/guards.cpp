@@ -72,11 +72,10 @@ bool same_items(PyObject* now, PyObject* expected) {
 bool same_keys(PyObject* dict, PyObject* keys) {
   const Py_ssize_t count = PyTuple_GET_SIZE(keys);
   if (PyDict_Size(dict) != count) return false;
-  for (Py_ssize_t i = 0; i < count; ++i)
-    if (PyDict_Contains(dict, PyTuple_GET_ITEM(keys, i)) != 1) {
-      PyErr_Clear();
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0, i = 0; i < count; ++i)
+    if (!PyDict_Next(dict, &at, &key, &value) || !same(key, PyTuple_GET_ITEM(keys, i)))
       return false;
-    }
   return true;
 }
 

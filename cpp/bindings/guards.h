@@ -14,7 +14,7 @@ struct Guard {
   //    tuple of these.
   //  - Items: the same for all items, in order, of a list or deque (`expected` is a list) or of a
   //    dict (`expected` is a dict).
-  //  - Keys: a dict has these keys (`expected` is a tuple of texts), and no others.
+  //  - Keys: a dict has these keys in this order (`expected` is a tuple of texts), and no others.
   //  - Equal: holder == expected.
   //  - Content: the holder, an array, has the bytes of `expected`, a copy.
   enum class Kind : uint8_t { Attribute, Cell, Item, Items, Keys, Equal, Content };

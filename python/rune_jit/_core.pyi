@@ -52,6 +52,7 @@ __all__: list[str] = [
     "export_dlpack",
     "has_dtype",
     "has_host_memory",
+    "has_made_arrays",
     "has_ufunc",
     "import_dlpack",
     "instruction_kinds",
@@ -1080,6 +1081,11 @@ def has_dtype(device: str, dtype: numpy.dtype[typing.Any]) -> bool:
 def has_host_memory(device: str) -> bool:
     """
     Whether a device computes on the host's memory. Raises for a device that cannot run here.
+    """
+
+def has_made_arrays() -> bool:
+    """
+    Whether there has been an Array in this process.
     """
 
 def has_ufunc(name: str) -> bool:

@@ -143,11 +143,42 @@ def test_functions_that_numba_compiles() -> None:
 class Decaying:
     def __init__(self) -> None:
         self.steps, self.mean = 0, np.zeros(6)
+        self.log: list[Any] = []
 
     def add(self, x: Any) -> Any:
         self.steps += 1
         self.mean = 0.9 * self.mean + 0.1 * x
         return self.mean / (1 - 0.9**self.steps) if self.steps < 100 else self.mean
+
+
+def test_a_counter_that_is_asked_for_at_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Trial, "verdict", lambda self: None)
+
+    def add(s: Any, x: Any) -> Any:
+        s.steps += 1
+        if s.steps % 5 == 0:
+            s.mean = s.mean * 0.5
+        s.mean = s.mean + x
+        return s.mean * s.steps
+
+    def logging(s: Any, x: Any) -> Any:
+        s.steps += 1
+        if s.steps % 7 == 0:
+            s.log.append(s.mean.sum())
+        if s.steps % 11 == 0:
+            s.log.append(int(s.mean.sum()))  # needs the value: this way runs in segments
+        s.mean = 0.9 * s.mean + x
+        return s.mean / (1 - 0.9**s.steps)
+
+    for function in (add, logging):
+        ours, theirs = Decaying(), Decaying()
+        jitted = rune_jit.jit(function)
+        for _ in range(35):
+            assert_matches(jitted(ours, X), function(theirs, X))
+            assert_matches(described(ours), described(theirs))
+        assert jitted.cache_info().misses < 12
+        assert "one for each way" in jitted.explain()
+        assert "on NumPy" not in jitted.explain()
 
 
 def test_objects_with_a_counter_that_is_asked_for_share_a_program(
@@ -294,3 +325,23 @@ def test_a_queue_in_a_dataclass() -> None:
         x = np.arange(3.0) + i
         assert_matches(jitted(ours, x), appends(theirs, x))
         assert ours.rng == theirs.rng
+
+
+def test_attributes_in_another_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Trial, "verdict", lambda self: None)
+    s = Settings(X)
+
+    def weighted(s: Any, x: Any) -> Any:
+        total = x
+        for value in vars(s).values():
+            total = 2 * total + (value if isinstance(value, np.ndarray) else len(value))
+        return total
+
+    jitted = rune_jit.jit(weighted)
+    for name in (None, "factor", "factor", "name"):
+        if name:
+            value = getattr(s, name)
+            delattr(s, name)
+            setattr(s, name, value)
+        for _ in range(2):
+            assert_matches(jitted(s, X), weighted(s, X))

@@ -48,6 +48,8 @@ def _is_opaque(x: Any) -> bool:
 
 def holds_array(args: Any, kwargs: dict[str, Any]) -> bool:
     """Whether there are Arrays among the arguments."""
+    if not _core.has_made_arrays():  # (It takes long to look at long lists.)
+        return False
     both: Any = (args, kwargs)
     leaves: list[Any] = optree.tree_leaves(both, _is_opaque, none_is_leaf=True)
     return any(isinstance(x, Array) for x in leaves)
@@ -56,6 +58,8 @@ def holds_array(args: Any, kwargs: dict[str, Any]) -> bool:
 def call_numpy(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
     """Calls function(*args, **kwargs) with NumPy arrays in place of Arrays. Writes to these reach
     the Arrays. NumPy arrays in the result become Arrays on the first Array's device."""
+    if not _core.has_made_arrays():
+        return function(*args, **kwargs)
     both: Any = (tuple(args), kwargs)
     leaves: list[Any]
     leaves, tree = optree.tree_flatten(both, _is_opaque, none_is_leaf=True)

@@ -40,6 +40,7 @@ class Call(NamedTuple):
     slots: tuple[Slot, ...] = ()  # that the function assigns; the last argument is their contents
     plain: Any = None  # the call without slots
     in_chunks: bool = False  # whether arrays take the place of dask's
+    decides: bool = False  # whether its trace assumes outcomes of conditions on numbers
 
     @property
     def key(self) -> Any:

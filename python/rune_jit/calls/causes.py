@@ -149,7 +149,7 @@ def _changed(kind: str, holder: Any, name: Any, expected: Any) -> str:
     if kind == "items":
         return f"the items of a {type(holder).__name__} that the function reads"
     if kind == "keys":
-        return "an object that the function reads has other attributes"
+        return "an object that the function reads has other attributes, or in another order"
     if kind == "array":
         return f"a captured array has another dtype or shape: {_short(holder)}"
     return f"the value of a {type(holder).__name__} that the trace has used"

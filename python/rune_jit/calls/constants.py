@@ -8,10 +8,13 @@ from typing import Any
 
 from rune_jit.calls.arguments import Call, input_names
 from rune_jit.errors import UnsupportedOpError
+from rune_jit.tracing.context import ValuesNeeded
 
 # A signature is traced for so many values of its numbers. Calls with other values run in segments.
 _MOST = 64
-# The same for a function that assigns outside places, since a counter has another value at each
+# After traces for so many values, the program checks conditions on the numbers (conditions.py).
+_FEW = 2
+# The limit of a function that assigns outside places, since a counter has another value at each
 # call.
 _MOST_OF_STATE = 4
 # How often a trace may ask for further numbers. (A list may hold many.)
@@ -33,18 +36,25 @@ class Constants:
 
     def __init__(self) -> None:
         self._known: collections.defaultdict[Any, _Signature] = collections.defaultdict(_Signature)
+        # Signatures, without state, whose traces take conditions on numbers for those of later
+        # calls.
+        self._deciding: set[Any] = set()
 
     def clear(self) -> None:
         """Forgets every signature."""
         self._known.clear()
+        self._deciding.clear()
 
     def discard(self, key: Any) -> None:
         """Forgets the signature of a key."""
         self._known.pop(key[0], None)
+        self._deciding.discard(key[0])
 
     def of(self, call: Call) -> Call:
         """The call with the constants that traces of its signature have needed so far."""
         known = self._known.get(call.signature) if self._known else None
+        if self._deciding and (call.plain or call).signature in self._deciding:
+            call = call._replace(decides=True)
         return call.with_constants(known.leaves) if known and known.leaves else call
 
     def add(self, call: Call, leaves: frozenset[int]) -> Call:
@@ -53,7 +63,7 @@ class Constants:
         known = self._known[call.signature]
         known.leaves |= leaves
         known.steps += 1
-        return self.of(call)
+        return self.of(call.without_constants)
 
     def are_refused(self, call: Call) -> bool:
         """Whether calls of this signature get no constants, because most values were new."""
@@ -64,7 +74,8 @@ class Constants:
         """Counts a trace for the values of this call of the function `name`. Raises
         UnsupportedOpError if many values were traced before, or if traces ask for one number after
         the other. `is_varied`: whether most calls have new values. Then later calls get no
-        constants."""
+        constants. Raises ValuesNeeded if the trace should begin again without constants, because it
+        needs fewer of them if it assumes outcomes of conditions on numbers."""
         if self.are_refused(call):
             raise UnsupportedOpError(self._known[call.signature].refused)
         if not call.constants:
@@ -76,6 +87,10 @@ class Constants:
                 f" {len(call.constants)} numbers so far)\nhint: pass arrays"
             )
         known.traced += 1
+        if known.traced > _FEW and not call.decides:
+            self._deciding.add((call.plain or call).signature)
+            known.leaves, known.traced = frozenset(), 0
+            raise ValuesNeeded(frozenset())
         most = _MOST_OF_STATE if call.slots else _MOST
         if known.traced > most:
             reason = (

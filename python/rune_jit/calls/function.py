@@ -431,8 +431,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             return
         ran = entry.last if isinstance(entry, Paths) else entry
         if call.slots or isinstance(ran, (WithNumbers, WithState)):
-            if ran is entry:
-                self._last_calls.add(call, ran, self._known.cache.changes)
+            self._last_calls.add(call, entry, self._known.cache.changes)
         else:
             ways = entry.without_python if isinstance(entry, Paths) else [entry]
             self._remember(args, kwargs, call.leaves, ways, call.sizes, call.constants)

@@ -16,6 +16,9 @@ class Paths:
 
     def __init__(self, program: Any) -> None:
         self._programs = [program]
+        # Whether the program that was added last has not run any call yet. If it does not run the
+        # call that it was made for, its trace has guessed wrong.
+        self.is_untried = True
 
     @property
     def last(self) -> Any:
@@ -53,6 +56,7 @@ class Paths:
 
     def add(self, program: Any) -> None:
         """Adds the program of another way."""
+        self.is_untried = True
         self._programs.insert(0, program)
 
     def call(self, leaves: list[Any]) -> tuple[str, Any]:
@@ -61,6 +65,7 @@ class Paths:
         for i, program in enumerate(self._programs):
             status, result = program.call(leaves)
             if status != "stale":
+                self.is_untried = False
                 self._programs.insert(0, self._programs.pop(i))
                 return status, result
             if not program.is_current():

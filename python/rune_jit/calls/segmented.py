@@ -24,7 +24,13 @@ from rune_jit.calls.trial import FOR_TRIAL, Trial
 from rune_jit.capture import threads, told_apart
 from rune_jit.capture.class_tests import class_test_behind
 from rune_jit.capture.matching import reachable
-from rune_jit.capture.objects import held_arrays, held_containers, is_library, is_replaceable
+from rune_jit.capture.objects import (
+    arrays_in,
+    held_arrays,
+    held_containers,
+    is_library,
+    is_replaceable,
+)
 from rune_jit.capture.rebinder import Rebinder
 from rune_jit.capture.unwatched import Unwatched
 from rune_jit.errors import UnsupportedOpError
@@ -99,7 +105,7 @@ class Segmented:
             self.programs.interprets, self._trial = False, Trial()
 
     def _in_segments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        arrays = list(_arrays((args, kwargs)).values())
+        arrays = list(arrays_in((args, kwargs)).values())
         if any(np.may_share_memory(a, b) for a, b in itertools.combinations(arrays, 2)):
             return self._function(*args, **kwargs)
         trace = SegmentedTrace(self._name, self.programs)
@@ -209,21 +215,6 @@ def _clear_own_frames(error: BaseException | None) -> collections.Counter[types.
     return collections.Counter(x.f_code for x in frames if sys.version_info >= (3, 11))
 
 
-def _arrays(x: Any) -> dict[int, np.ndarray]:
-    """The arrays in containers that a trace in segments copies, by id."""
-    found: dict[int, np.ndarray] = {}
-    seen: dict[int, Any] = {}
-    open_ = [x]
-    while open_:
-        x = open_.pop()
-        if isinstance(x, np.ndarray):
-            found[id(x)] = x
-        elif type(x) in (list, tuple, dict) and id(x) not in seen:
-            seen[id(x)] = x
-            open_ += x.values() if type(x) is dict else x
-    return found
-
-
 class _Containers:
     """The arguments that the function gets: copies of lists, tuples and dicts, with traced arrays.
     Changes of copies are made to the originals. Containers in `held` (ids) are not copied."""
@@ -263,7 +254,7 @@ class _Containers:
             return self._trace.stand_in(x) if is_traced else x
         if type(x) not in (list, dict, tuple):
             return self._trace.rebind.inside(x)
-        if not _arrays(x):
+        if not arrays_in(x):
             return x
         if id(x) in self._copies:
             return self._copies[id(x)][1]
@@ -328,16 +319,18 @@ def _replaced(x: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> An
             if new is not item:
                 x[i] = new
     elif isinstance(x, dict):
-        keys = [key if type(key) is str else _replaced(key, replace, seen) for key in x]
+        keys = [key if type(key) in ATOMIC else _replaced(key, replace, seen) for key in x]
         if any(new is not key for new, key in zip(keys, x, strict=True)):
             values = list(x.values())
             x.clear()
             for key, item in zip(keys, values, strict=True):
                 x[key] = item
-        for key, item in list(x.items()):
+        for key, item in [] if are_atomic(x.values()) else list(x.items()):
             new = _replaced(item, replace, seen)
             if new is not item:
                 x[key] = new
+    elif isinstance(x, (set, frozenset, tuple)) and are_atomic(x):
+        return x
     elif isinstance(x, (set, frozenset)):
         items = [_replaced(item, replace, seen) for item in x]
         if any(new is not item for new, item in zip(items, x, strict=True)):

@@ -174,7 +174,7 @@ def alike(call: Call) -> Any:
         else:
             parts.append((type(leaf), getattr(leaf, "dtype", None)))
     statics = [(name, trees.static_key(value)) for name, value in call.statics.items()]
-    return call.treedef, call.names, call.constants, tuple(parts), tuple(statics)
+    return call.treedef, call.names, call.constants, call.decides, tuple(parts), tuple(statics)
 
 
 def _count(call: Call) -> int:

@@ -6,7 +6,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from rune_jit import trees
+from rune_jit.arrays.array import Array
 from rune_jit.backends.compilation import Stopwatch
 from rune_jit.calls.arguments import Call
 from rune_jit.calls.cache import Cache
@@ -38,6 +41,8 @@ _LARGE = 2000
 # compares.
 _MANY_GUARDS = 200
 _MANY_ITEMS = 1000
+# So is a program that takes and returns more of Python's numbers.
+_MANY_NUMBERS = 8
 # A program that computes only Python's numbers, with at most so many nodes, is not worth compiling.
 # Python takes less time than a call of a program.
 _FEW_NODES = 32
@@ -169,8 +174,18 @@ class Signatures:
         """Forgets a program that is out of date, or adds the program of another way. Returns the
         call to look up again."""
         self.causes.stale(call.key, entry)
-        if isinstance(entry, Paths) and entry.is_current() and self._add_path(call, entry):
-            return call
+        if isinstance(entry, Paths) and entry.is_current() and not entry.is_untried:
+            try:
+                if self._add_path(call, entry):
+                    return call
+            except (ValuesNeeded, StateFound) as found:  # for all ways
+                self.cache.discard(call.key, entry)
+                if isinstance(found, ValuesNeeded):
+                    call = self._constants.add(call, found.leaves)
+                else:
+                    call = self.with_state(call.plain or call)
+                self._wanted.add(call.key)
+                return call
         self.cache.discard(call.key, entry)
         if entry.is_current():
             self._refuted[call.key] = self._refuted.get(call.key, 0) + 1
@@ -228,6 +243,7 @@ class Signatures:
             return self._sharing.refused(call)
         for other in programs[:0:-1]:
             programs[0].add(other.last)
+        programs[0].is_untried = False  # (none was made for this call)
         return programs[0]
 
     def _make(self, call: Call, done: Callable[[], None]) -> Any:
@@ -291,7 +307,9 @@ class Signatures:
             self.misses -= 1  # The next trace counts instead.
             self._states.add(call, error.slots)
             self.misses += 1
-        if call.slots:
+        conditions = getattr(error, "conditions", None)
+        is_one_way = conditions and isinstance(self.cache.peek(call.key), Paths)
+        if call.slots and not is_one_way:
             self._states.refuse(call)
         if not self._reports.may_fall_back or isinstance(error, NumPyOnlyError):
             self._reports.fall_back(error)
@@ -304,7 +322,7 @@ class Signatures:
             return Postponed(str(error))
         self.causes.note(self._name, call, watch, f"segments: {error}")
         segmented = self._compiler.segmented(error, call.signature)
-        segmented.conditions = getattr(error, "conditions", None)
+        segmented.conditions = conditions
         self._sharing.refuse(call, segmented)
         return segmented
 
@@ -342,7 +360,8 @@ class Signatures:
 
     def _add_path(self, call: Call, paths: Paths) -> bool:
         """Traces a call that takes none of the known ways. Adds its program to the ways, or
-        replaces the entry. Returns False if the call must be looked up again."""
+        replaces the entry. Returns False if the call must be looked up again. Raises ValuesNeeded,
+        StateFound."""
         if paths.are_too_many:
             reason = f"{self._name}: it takes {len(paths)} ways through its conditions"
             segmented = self._compiler.segmented(UnsupportedOpError(reason), call.signature)
@@ -351,7 +370,7 @@ class Signatures:
         self._wanted.add(call.key)
         try:
             other = self._make(call, lambda: None)
-        except (ValuesNeeded, StateFound, Raised):
+        except Raised:
             return False
         if isinstance(other, Paths):
             paths.add(other.last)
@@ -373,6 +392,11 @@ def _may_be_slow(call: Call, traced: Traced) -> bool:
         return True
     if traced.graph is None:
         return False
+    inputs = [call.leaves[i] for i in traced.input_leaves]
+    numbers = [x for x in inputs if not isinstance(x, (np.ndarray, Array))]
+    results = [output for output in traced.outputs if output[0] == "computed" and not output[3]]
+    if len(numbers) + len(results) > _MANY_NUMBERS:
+        return True
     return len(traced.graph) > _LARGE or trees.has_records(call.treedef)
 
 

@@ -143,7 +143,7 @@ class LastCall(NamedTuple):
     search."""
 
     call: Call
-    program: Any  # WithState, WithNumbers, or a CompiledCall that only reads the state
+    program: Any  # WithState, WithNumbers, a CompiledCall that only reads the state, or Paths
     types: list[Any]  # of the contents of its slots
     changes: int  # of the cache at that time; later changes make this invalid
 
@@ -154,7 +154,7 @@ class LastCall(NamedTuple):
         count = len((call.plain or call).leaves)
         is_plain = (
             not (call.constants or call.sizes)
-            and len(call.leaves) == count + len(call.slots)
+            and len(call.leaves) == count + len(_read(call))
             and all(position < count for position in call.static_leaves)
         )
         types = [type_of(leaf) for leaf in call.leaves[count:]]
@@ -165,13 +165,14 @@ class LastCall(NamedTuple):
     ) -> tuple[Any] | None:
         """Runs a call with these arguments, whose leaves are `leaves`. Returns its result, or None
         if the call is not like the earlier one. `bind` binds arguments to the parameters."""
-        call, has_state = self.call, isinstance(self.program, WithState)
-        if has_state and self.program.changes_containers:
+        call = self.call
+        programs = self.program.programs if isinstance(self.program, Paths) else [self.program]
+        if any(isinstance(x, WithState) and x.changes_containers for x in programs):
             if call.bound is not None:
                 call = call._replace(bound=bind(args, kwargs))
             if changes_one_twice(self.program, call, args, kwargs):
                 return None
-        held = [slot.read() for slot in self.call.slots]
+        held = _read(self.call)
         if [type_of(x) for x in held] != self.types:
             return None
         try:
@@ -180,9 +181,16 @@ class LastCall(NamedTuple):
             return None
         if status != "done":
             return None
-        if has_state:
-            result = self.program.write_back(call, args, kwargs, result)
+        ran = self.program.last if isinstance(self.program, Paths) else self.program
+        if isinstance(ran, WithState):
+            result = ran.write_back(call, args, kwargs, result)
         return (result,)
+
+
+def _read(call: Call) -> list[Any]:
+    """What the slots of a call hold, but those of lists that only become longer, which no program
+    reads."""
+    return [slot.read() for slot in call.slots if slot.kind != "grown"]
 
 
 class LastCalls:

@@ -21,6 +21,7 @@ from rune_jit.capture.guards import Watch
 from rune_jit.capture.loops.growing import Filled
 from rune_jit.capture.loops.streams import FIRST_WORDS
 from rune_jit.capture.matching import Met
+from rune_jit.capture.objects import PLAIN
 from rune_jit.capture.printed import Prints, Shown
 from rune_jit.capture.rebinder import Rebinder
 from rune_jit.capture.state import Contents, Held, Path, containers, places
@@ -134,6 +135,7 @@ def trace_call(
             trace = Trace(name, captured_are_traced, call.sizes, guesses, Loops(plans))
             watch = Watch(fn, not decides, call.slots)
             trace.decides, trace.builder.must_pay = decides, must_pay
+            trace.decides_numbers = call.decides
             trace.in_chunks = call.in_chunks
             trace.rebind = Rebinder(trace, watch)
             trace.prints = Prints(trace, trace.loops) if decides and trace.loops else None
@@ -167,7 +169,8 @@ def trace_call(
                 is_found = isinstance(error, ValuesNeeded) or getattr(error, "slots", None)
                 if is_found or (refused and not pays):
                     raise error
-                if trace.has_guessed:  # a guess may be the reason for the error
+                if trace.has_guessed and not hasattr(error, "conditions"):
+                    # A guess may be the reason for the error.
                     return trace_call(fn, name, call, run, False, decides, must_pay, room)
                 if not stood_in and (refused or isinstance(error, (RuneJitError, LoopRefused))):
                     raise error
@@ -278,7 +281,7 @@ def _trace_once(
                 error.user_site = user_site_of(error)  # type: ignore[attr-defined]
             raise
         except ConcretizationError as error:
-            if _are_conditions_sure(trace, call):
+            if _are_conditions_sure(trace, call, trace.decides_numbers):
                 watch.restore()
                 error.conditions = conditions()  # type: ignore[attr-defined]
             raise
@@ -368,10 +371,11 @@ def _trace_once(
     return traced._replace(assigned=assigned_there, met=watch.met())
 
 
-def _are_conditions_sure(trace: Trace, call: Call) -> bool:
+def _are_conditions_sure(trace: Trace, call: Call, may_guess: bool = False) -> bool:
     """Whether the trace has assumed outcomes of conditions, and nothing else that it has assumed
-    may be the cause of an error."""
-    tried = trace.has_guessed or (trace.captured_are_traced and trace.stand_ins and not call.slots)
+    may be the cause of an error. With `may_guess`, its guesses are not the cause."""
+    tried = trace.has_guessed and not may_guess
+    tried |= bool(trace.captured_are_traced and trace.stand_ins and not call.slots)
     loops = trace.loops is not None and (trace.loops.within or trace.loops.rolled)
     return bool(trace.conditions) and not (tried or loops)
 
@@ -405,14 +409,17 @@ def _finish(
         Tracer(trace, trace.operand(leaf)) if isinstance(leaf, Size) else leaf for leaf in leaves
     ]
     views: list[View] | None = None
-    if trace.decides:
+    are_constants = PLAIN.issuperset(map(type, leaves))
+    if trace.decides and not are_constants:
         leaves, views = with_bases(trace, leaves, call.leaves)
     outputs: list[tuple[Any, ...]] = []
     computed: list[Any] = []
     planned: dict[int, tuple[Any, ...]] = {}
     turned_results: list[int] = []
     orders = Orders(trace.turned)
-    for leaf in leaves:
+    if are_constants:
+        outputs = [("constant", leaf) for leaf in leaves]
+    for leaf in () if are_constants else leaves:
         number = len(computed)
         outputs.append(plan_output(trace, leaf, computed, planned))
         is_array = len(computed) > number and isinstance(leaf, Tracer) and leaf.ndim > 1
@@ -455,8 +462,7 @@ def _finish(
         trace.functions,
         checks,
         trace.loops.plans.lines() if trace.loops is not None else [],
-        # A key has one program at a time: with a guess, or with the next one.
-        0 if trace.has_guessed else trace.conditions,
+        trace.conditions,
         leaves_usual=trace.loops is not None and trace.loops.plans.leaves_usual,
         numbers=trace.draws.numbers(),
         has_loops=trace.loops is not None and trace.loops.rolled > 0,

@@ -18,7 +18,7 @@ from rune_jit.tracing.rows import origin_of, viewed
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.storage import Step, Storage, layout
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer
+from rune_jit.tracing.tracer import ATOMIC, Tracer
 
 
 class View(NamedTuple):
@@ -211,6 +211,8 @@ def _is_fixed(x: Tracer) -> bool:
 def with_places(trace: Trace, watch: Watch, given: dict[int, Path], x: Any) -> tuple[Any, bool]:
     """A result with Places in place of lists, dicts and dataclasses that the function did not make,
     and whether the arguments have such objects. `given`: the paths of these objects, by id."""
+    if type(x) in ATOMIC:
+        return x, False
     if (path := given.get(id(x))) is not None:
         return Place(path), True
     if type(x) not in (list, dict, tuple) and not dataclasses.is_dataclass(x):
@@ -220,6 +222,8 @@ def with_places(trace: Trace, watch: Watch, given: dict[int, Path], x: Any) -> t
     if type(x) not in (list, dict, tuple):
         return x, False
     items = [*x.values()] if type(x) is dict else [*x]
+    if ATOMIC.issuperset(map(type, items)):
+        return x, False
     found = [with_places(trace, watch, given, item) for item in items]
     if all(new is old for (new, _), old in zip(found, items, strict=True)):
         return x, False

@@ -16,7 +16,7 @@ import numpy as np
 
 from rune_jit import _core, trees
 from rune_jit.capture.grown import Grown
-from rune_jit.capture.objects import is_library, is_replaceable
+from rune_jit.capture.objects import PLAIN, is_library, is_replaceable
 from rune_jit.capture.state import Unbound, bound_members
 from rune_jit.tracing.tracer import Tracer
 
@@ -281,7 +281,8 @@ def reachable(x: Any) -> Iterator[Any]:
         elif isinstance(x, functools.partial):
             open_ += (x.func, x.args, x.keywords)
         elif isinstance(x, (dict, list, tuple, set, frozenset, deque)):
-            open_ += (*x, *x.values()) if isinstance(x, dict) else x
+            items = (*x, *x.values()) if isinstance(x, dict) else x
+            open_ += [item for item in items if type(item) not in PLAIN]
         with contextlib.suppress(AttributeError):  # (not by `getattr`, which may run code)
             open_ += object.__getattribute__(x, "__dict__").values()
 

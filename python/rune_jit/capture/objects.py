@@ -20,6 +20,7 @@ from rune_jit import _core, trees
 from rune_jit.capture.names import names_in
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import is_library_file
+from rune_jit.tracing.tracer import are_atomic
 
 _MOST_HELD = 1000  # how many objects are searched for arrays
 # Folders of installed packages.
@@ -115,6 +116,22 @@ def can_be_copied(x: Any) -> bool:
         and not any("__slots__" in vars(base) or "__del__" in vars(base) for base in bases)
         and not any(is_library(base.__module__) for base in bases)
     )
+
+
+def arrays_in(x: Any) -> dict[int, np.ndarray]:
+    """The arrays in nested lists, tuples and dicts, by id."""
+    found: dict[int, np.ndarray] = {}
+    seen: dict[int, Any] = {}
+    open_ = [x]
+    while open_:
+        x = open_.pop()
+        if isinstance(x, np.ndarray):
+            found[id(x)] = x
+        elif type(x) in (list, tuple, dict) and id(x) not in seen:
+            seen[id(x)] = x
+            items = x.values() if type(x) is dict else x
+            open_ += () if are_atomic(items) else items
+    return found
 
 
 def held_arrays(function: Any, arguments: Iterable[Any]) -> list[np.ndarray]:

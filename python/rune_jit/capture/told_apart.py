@@ -103,7 +103,8 @@ def _keys_within(x: Any) -> Iterator[Any]:
     those that can be equal to other objects."""
     yield from _keys_of(x)
     if isinstance(x, (list, tuple, dict)):
-        for item in x.values() if isinstance(x, dict) else x:
+        items = x.values() if isinstance(x, dict) else x
+        for item in () if PLAIN.issuperset(map(type, items)) else items:
             yield from _keys_within(item)
 
 

@@ -61,6 +61,7 @@ class Trace:
         self.takes_arrays = False  # whether an argument is a rune_jit.Array
         self.may_repeat = False  # whether two arguments may be one array
         self.decides = False  # whether it assumes outcomes of conditions: conditions.py
+        self.decides_numbers = False  # whether also of those on numbers among the arguments
         self.conditions = 0  # how many outcomes it has assumed
         self.decided: dict[int, bool] = {}  # these outcomes, by id of the value
         self.captured_are_traced = captured_are_traced

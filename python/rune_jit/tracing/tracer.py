@@ -292,12 +292,14 @@ class Tracer(ArrayMethods, _core.TracerBase):
             if trace.is_segmented:
                 return bool(trace.value_of(self))
             value = self._value_in(trace)
-            trace.need_numbers([value])
+            if not trace.decides_numbers:
+                trace.need_numbers([value])
             outcome = None
             if self.size == 1:
                 outcome = decide(trace, value, sys._getframe(1))
             if outcome is not None:
                 return outcome
+            trace.need_numbers([value])
         return super().__bool__()
 
     def _buffer(self) -> np.ndarray:

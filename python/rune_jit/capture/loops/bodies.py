@@ -381,7 +381,7 @@ class Attempt(Comparison):
         before = self._structures.part(name, self._before)
         if self._runs or before is UNSET:
             return zero_like(self._trace, value)
-        storage = before._storage if is_array(before) else None
+        storage = before._storage if is_traced_array(before) else None
         for i, written in enumerate(self._storages):
             if written is storage:
                 return self._initial_part(before, self._initial[self._first_storage + i])
