@@ -22,7 +22,7 @@ int64_t times(int64_t a, int64_t b) {
   return a;
 }
 
-// `shape` may be of ints or of dims.
+// The product of `sizes`. Errors print `shape`, which may consist of ints or of dims.
 template <class Sizes>
 int64_t product(const Ints& sizes, const Sizes& shape) {
   int64_t product = 1;
