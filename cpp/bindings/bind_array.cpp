@@ -1,4 +1,4 @@
-// The base of rune_jit.Array, and memory of devices with memory of their own.
+// Binds the base type of rune_jit.Array, and the memory of devices that do not use the host's.
 #include "bindings/array.h"
 
 #include <pybind11/gil_safe_call_once.h>
@@ -18,13 +18,13 @@ namespace rune::bindings {
 namespace {
 
 struct ArrayObject {
-  PyObject ob_base;  // as PyObject_HEAD has it
+  PyObject ob_base;  // what PyObject_HEAD declares
   PyObject* memory;
   PyObject* device;
-  PyObject* views;  // null, or what must be told of writes to a device's memory: arrays/views.py
+  PyObject* views;  // see views_of; may be null
 };
 
-// Python's class; its instances are what programs return. Lives as long as the process.
+// The Python class, whose instances programs return. It is never freed.
 PyTypeObject* array_base = nullptr;
 PyTypeObject* array_class = nullptr;
 
@@ -38,10 +38,10 @@ void free_array(PyObject* self) {
   Py_XDECREF(as_array(self)->device);
   Py_XDECREF(as_array(self)->views);
   type->tp_free(self);
-  Py_DECREF(type);  // of a heap type each instance holds a reference
+  Py_DECREF(type);  // each instance of a heap type holds a reference to it
 }
 
-// The buffer protocol: that of the memory in the host's, or of a read-only copy of the device's.
+// The buffer protocol. The buffer is the host's memory, or a read-only copy of the device's.
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   view->obj = nullptr;
   try {
@@ -87,14 +87,14 @@ PyTypeObject* make_base() {
   return type;
 }
 
-// Memory of the caching allocator that an ndarray has as its base.
+// Memory of the caching allocator, as the base object of an ndarray.
 struct BlockObject {
   PyObject ob_base;
   void* memory;
   size_t bytes;
 };
 
-PyTypeObject* block_type = nullptr;  // lives as long as the process
+PyTypeObject* block_type = nullptr;  // never freed
 
 void free_block(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
@@ -113,15 +113,15 @@ PyTypeObject* make_block_type() {
   return type;
 }
 
-// Whether nobody can see that other memory takes the place of an Array's: it is a program's result
-// that no view, buffer or running program refers to.
+// Whether an Array's memory can be replaced without anybody noticing: it is a program's result, and
+// no view, buffer or running program refers to it.
 bool is_sole_owner(py::handle memory) {
   if (memory.ref_count() != 1) return false;
   const auto* proxy = py::detail::array_proxy(memory.ptr());
   return proxy->base && Py_TYPE(proxy->base) == block_type && Py_REFCNT(proxy->base) == 1;
 }
 
-// A copy on another device; nothing if that needs the host's memory.
+// Copies memory to another device directly. Returns nothing if that is impossible.
 std::optional<std::shared_ptr<DeviceMemory>> copy_to(const DeviceMemory& memory,
                                                      const std::string& device) {
   memory.verify();
@@ -171,7 +171,7 @@ DeviceMemory::~DeviceMemory() {
   if (release_) {
     try {
       device_->interchange()->when_done(std::move(release_));
-    } catch (const UserError&) {  // an error destroyed the context, and the memory with it
+    } catch (const UserError&) {  // an error has destroyed the context, and the memory with it
     }
     return;
   }

@@ -1,4 +1,5 @@
-// What a lowered program consists of, for pages and profiles: the facts of driver::explain as data.
+// Describes a lowered program as data, for pages and profiles. driver::explain has the same facts
+// as text.
 
 #include "bindings/bindings.h"
 #include "bindings/lowered.h"
@@ -15,7 +16,8 @@ namespace {
 using namespace py::literals;
 using driver::Lowered;
 
-// By number: dtype, shape, bytes, and what it is where it is no result of a kernel.
+// The values by number, each with its dtype, shape and bytes, and whether it is an input or a
+// constant.
 py::dict values_of(const Lowered& lowered) {
   const schedule::Schedule& schedule = lowered.schedule;
   py::dict values;

@@ -1,4 +1,4 @@
-// The path of a warm call: key the arguments, find the compiled call, run it.
+// Runs warm calls: makes the key of the arguments, finds the compiled call and runs it.
 #include <Python.h>  // before what needs it
 #include <structmember.h>
 
@@ -20,12 +20,12 @@ namespace rune::bindings {
 
 namespace {
 
-// The base of jitted functions. A call whose compiled call was remembered, or that NumPy runs,
-// needs no Python frame of ours; all else goes to the subclass's methods `_slow_call(args, kwargs)`
-// and, for arguments that its program cannot take, `_eager_call(args, kwargs, why)`, which runs the
-// user's function on NumPy.
+// The base of jitted functions. A remembered call runs without a Python frame of ours, by its
+// program or on NumPy. All other calls go to methods of the subclass: `_eager_call(args, kwargs,
+// why)`, which runs the user's function on NumPy, if the program cannot take the arguments, and
+// otherwise `_slow_call(args, kwargs)`.
 struct DispatcherObject {
-  PyObject ob_base;  // as PyObject_HEAD has it
+  PyObject ob_base;  // what PyObject_HEAD declares
   vectorcallfunc vectorcall;
   Dispatcher* dispatcher;
   long long hits;
@@ -35,7 +35,7 @@ DispatcherObject& as_dispatcher(PyObject* self) {
   return *reinterpret_cast<DispatcherObject*>(self);
 }
 
-// Calls a method of the subclass with what a vectorcall was given, and what follows.
+// Calls a method of the subclass with the arguments of a vectorcall, followed by `more`.
 template <class... More>
 py::object call_method(PyObject* self, const char* name, std::span<PyObject* const> args,
                        PyObject* const* values, PyObject* names, const More&... more) {
@@ -47,8 +47,8 @@ py::object call_method(PyObject* self, const char* name, std::span<PyObject* con
   return py::handle(self).attr(name)(positional, named, more...);
 }
 
-// Whether NumPy, as it is set on this thread (numpy.errstate), reports floating-point errors in
-// another way than by warnings. Programs report none.
+// Whether numpy.errstate on this thread asks for reports of floating-point errors other than
+// warnings. Programs report none.
 bool must_report_errors() {
   static PyObject* const variable = [] {
     try {
@@ -58,7 +58,7 @@ bool must_report_errors() {
       return static_cast<PyObject*>(nullptr);
     }
   }();
-  static PyObject* silent = nullptr;  // the last state that was asked about and does not
+  static PyObject* silent = nullptr;  // the last checked state that asks for none
   PyObject* state = nullptr;
   if (!variable || PyContextVar_Get(variable, nullptr, &state) < 0 || !state) {
     PyErr_Clear();
@@ -79,11 +79,12 @@ bool is_of_dask(PyTypeObject* type) {
   static std::unordered_map<PyTypeObject*, bool> known;
   const auto [at, is_new] = known.try_emplace(type);
   if (!is_new) return at->second;
-  Py_INCREF(type);  // no other one must get its address
+  Py_INCREF(type);  // so that no other type gets its address
   return at->second = PyObject_HasAttrString(reinterpret_cast<PyObject*>(type), "__dask_graph__");
 }
 
-// Whether an argument is or holds what NumPy cannot be given as it is: an Array, or dask's.
+// Whether an argument is, or holds, an object that must be converted for NumPy: an Array, or an
+// object of dask's.
 bool needs_look(PyObject* value, int depth = 0) {
   const auto inside = [&](PyObject* item) { return needs_look(item, depth + 1); };
   if (is_ndarray(value, true) || PyFloat_CheckExact(value) || PyLong_CheckExact(value))
@@ -102,7 +103,7 @@ bool needs_look(PyObject* value, int depth = 0) {
 
 constexpr const char* kUnsuitable = "its program does not take these arguments";
 
-// The user's function, if it has this code still; otherwise null.
+// The user's function if it still has this code, otherwise null.
 py::object function_with(PyObject* self, const py::object& code) {
   static PyObject* const fn = PyUnicode_InternFromString("_fn");
   static PyObject* const attribute = PyUnicode_InternFromString("__code__");
@@ -124,8 +125,8 @@ py::object dispatch(PyObject* self, std::span<PyObject* const> args, PyObject* c
   };
   if (is_tracing() || is_on_numpy()) return slow();
   KeyedCall call;
-  Ways ways;            // shared while they run
-  py::object function;  // for NumPy
+  Ways ways;            // copied, because other threads may change them during a run
+  py::object function;  // to run on NumPy, if it is set
   const auto run_function = [&] {
     return py::reinterpret_steal<py::object>(
         PyObject_Vectorcall(function.ptr(), values - args.size(), args.size(), names));
@@ -151,10 +152,10 @@ py::object dispatch(PyObject* self, std::span<PyObject* const> args, PyObject* c
       const OnNumpy& on_numpy = *found->on_numpy;
       on_numpy.use->tick = CompiledCall::tick();
       as_dispatcher(self).hits += on_numpy.is_hit;
-      if (!call.owned.empty()) dispatcher.note_look(true);  // records, which take time to look at
+      if (!call.owned.empty()) dispatcher.note_look(true);  // keys of records take time
       function = function_with(self, on_numpy.code);
     }
-  } catch (const py::error_already_set&) {  // of the arguments: Python says what is wrong
+  } catch (const py::error_already_set&) {  // of the arguments; the slow call raises it again
   }
   if (function) return run_function();
   if (must_report_errors()) return eager("numpy.errstate asks for floating-point errors");
@@ -182,7 +183,7 @@ py::object dispatch(PyObject* self, std::span<PyObject* const> args, PyObject* c
   RUNE_UNREACHABLE();
 }
 
-// Whether there may be a frame of rune_jit's in the tracebacks of an exception.
+// Whether the tracebacks of an exception may have frames of rune_jit.
 bool may_show_own_frames(py::object error) {
   for (; !error.is_none(); error = error.attr("__context__"))
     for (py::object at = error.attr("__traceback__"); !at.is_none(); at = at.attr("tb_next")) {
@@ -192,17 +193,17 @@ bool may_show_own_frames(py::object error) {
   return false;
 }
 
-// Takes rune_jit's own frames out of the traceback of the Python error that is set.
+// Removes rune_jit's own frames from the traceback of the Python error that is set.
 void shorten_traceback() {
   if (options().tracebacks || is_tracing()) return;
   py::error_already_set error;
   const py::object value = error.value();
-  // Before Python 3.12 an exception that nothing has handled yet does not know it all.
+  // Before Python 3.12 an exception that has not been handled yet lacks its traceback.
   if (error.trace()) PyException_SetTraceback(value.ptr(), error.trace().ptr());
   try {
     if (!may_show_own_frames(value)) return error.restore();
     py::module_::import("rune_jit.tracing.tracebacks").attr("shorten")(value);
-  } catch (py::error_already_set&) {  // the process ends, or memory does
+  } catch (py::error_already_set&) {  // the process ends, or memory is exhausted
     return error.restore();
   }
   const py::object traceback = value.attr("__traceback__");
@@ -219,10 +220,10 @@ class CallTimer {
   CallTimer(const CallTimer&) = delete;
   ~CallTimer() {
     if (begin_ns_ == 0) return;
-    const py::error_scope error;  // of the call
+    const py::error_scope error;  // keeps the call's error
     try {
       runtime::note_call(py::handle(self_).attr("_name").cast<std::string>(), begin_ns_);
-    } catch (const std::exception&) {  // a name that is no text: the call has none in the profile
+    } catch (const std::exception&) {  // the name is not text: the profile leaves the call out
       PyErr_Clear();
     }
   }
@@ -257,7 +258,7 @@ void free_dispatcher(PyObject* self) {
   PyTypeObject* const type = Py_TYPE(self);
   delete as_dispatcher(self).dispatcher;
   type->tp_free(self);
-  Py_DECREF(type);  // of a heap type each instance holds a reference
+  Py_DECREF(type);  // each instance of a heap type holds a reference to it
 }
 
 KeyedCall key_call(py::handle self, const py::tuple& args, const py::dict& kwargs) {
@@ -272,10 +273,10 @@ KeyedCall key_call(py::handle self, const py::tuple& args, const py::dict& kwarg
   return call;
 }
 
-// Registers what runs calls of such arguments. False, and nothing done, if the leaves are others
-// than those that trees.flatten found: it has been told of a container since a class was keyed by
-// identity. `sizes` are the AxisSizes (python/rune_jit/tracing/sizes.py) of the call, `constants`
-// the positions of the numbers that the trace used as constants.
+// Registers `remembered` for calls with such arguments. Returns false, and does nothing, if
+// trees.flatten found other leaves: then a class that had been keyed by identity has meanwhile been
+// registered as a container. `sizes` are the AxisSizes (python/rune_jit/tracing/sizes.py) of the
+// call. `constants` are the positions of the numbers that the trace used as constants.
 bool remember(py::handle self, const py::tuple& args, const py::dict& kwargs,
               const py::list& leaves, const py::sequence& sizes,
               const std::vector<int64_t>& constants, Remembered remembered) {

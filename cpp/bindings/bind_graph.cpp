@@ -1,4 +1,4 @@
-// Graphs under construction: GraphBuilder, whose methods are NumPy's functions, and its Values.
+// Binds graphs under construction: GraphBuilder, whose methods are NumPy's functions, and Value.
 #include <algorithm>
 
 #include "base/error.h"
@@ -25,7 +25,8 @@ using graph::numpy::Operands;
 
 namespace {
 
-// The numbers of the inputs that a value is computed from. None if it depends on a dynamic size.
+// The numbers of the inputs from which a value is computed. Nothing if it depends on a dynamic
+// size.
 std::optional<std::vector<int64_t>> inputs_behind(const PyGraph& g, const PyValue& value) {
   const graph::Graph& graph = g.graph();
   std::vector<bool> is_needed(value.operand().value.id + 1, false);
@@ -41,7 +42,7 @@ std::optional<std::vector<int64_t>> inputs_behind(const PyGraph& g, const PyValu
   return inputs;
 }
 
-// Results as Python has them.
+// Conversions of results to Python objects.
 PyValue wrap(const PyGraph& g, const Operand& x) {
   return to_value(g, x);
 }
@@ -74,7 +75,7 @@ Enum by_name(const std::string& name) {
   return text::Codec<Enum>::parse(lexer);
 }
 
-// How Python gives an argument of a C++ type: as itself, or as something to convert.
+// The type in which Python passes an argument of a C++ type: the same, or one to convert from.
 template <class T>
 struct Argument {
   using Python = T;
@@ -312,7 +313,7 @@ std::optional<std::pair<int64_t, int64_t>> range_of(const PyGraph& g, const Oper
   return std::pair(known->second.first.least(), known->second.second.bound());
 }
 
-// a or b, which are of one type.
+// Selects a or b, which have the same type.
 PyValue select(PyGraph& g, py::handle condition, py::handle a, py::handle b) {
   const Operand x = to_operand(a), y = to_operand(b);
   const Operand strong_x(value_of(g, x)), strong_y(value_of(g, y));
@@ -325,8 +326,9 @@ PyValue select(PyGraph& g, py::handle condition, py::handle a, py::handle b) {
   return wrap(g, result);
 }
 
-// The results, of these (dtype, shape), of call number `call` to a function of the host. One that
-// may raise is called whether its results are used or not. `rows`: see graph::Host_Callback.
+// The results, with these dtypes and shapes, of call number `call` to a function of the host. A
+// function that may raise is called even if its results are not used. `rows`: see
+// graph::Host_Callback.
 std::vector<PyValue> host_callback(PyGraph& g, const std::string& name, int64_t call,
                                    const py::sequence& operands, const py::sequence& results,
                                    bool may_raise, std::optional<int64_t> rows) {

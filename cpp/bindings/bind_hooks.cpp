@@ -1,5 +1,5 @@
-// The CPU backend's compiler, which is Python (llvmlite), and entry points for tests: one stage at
-// a time, on IR text.
+// Sets the CPU backend's compiler, which is in Python (llvmlite). Also binds entry points for
+// tests, which run one stage at a time on IR text.
 
 #include "backends/cpu/cpu_calibration.h"
 #include "backends/cpu/cpu_capabilities.h"
@@ -22,7 +22,8 @@ namespace rune::bindings {
 
 namespace {
 
-// A Python object that C++ threads may drop: freed under the GIL, and kept at exit.
+// Holds a Python object that any C++ thread may release. It is freed with the GIL held, and kept at
+// exit.
 std::shared_ptr<void> keep_alive(py::object object) {
   auto* raw = object.release().ptr();
   return std::shared_ptr<void>(raw, [](void* p) {
@@ -32,7 +33,7 @@ std::shared_ptr<void> keep_alive(py::object object) {
   });
 }
 
-// Python's signal handlers run on its main thread alone; other threads need not wait for the GIL.
+// Python's signal handlers run only on its main thread, so other threads need not wait for the GIL.
 unsigned long main_thread = 0;
 
 void handle_signals() {
@@ -52,19 +53,20 @@ void set_compile_hook(const py::function& compile_module) {
                                              .cast<std::pair<std::vector<uintptr_t>, py::object>>();
           runtime::CompiledModule module;
           for (const uintptr_t address : addresses)
-            // NOLINTNEXTLINE(performance-no-int-to-ptr): Python has addresses as integers
+            // NOLINTNEXTLINE(performance-no-int-to-ptr): in Python, addresses are integers
             module.entry_points.push_back(reinterpret_cast<void*>(address));
           module.keep_alive = keep_alive(code);
           return module;
         } catch (const py::error_already_set& e) {
           if (!e.matches(PyExc_Exception)) throw;  // Ctrl-C
-          user_error(ErrorKind::Runtime, "compile: LLVM refused the module: ", e.what());
+          user_error(ErrorKind::Runtime, "compile: cannot compile the module with LLVM (", e.what(),
+                     ")");
         }
       });
 }
 
-// What the CUDA backend asks of Python: functions of the module rune_jit.backends.cuda, which
-// `module` loads.
+// Sets the functions of Python that the CUDA backend calls. They are in the module
+// rune_jit.backends.cuda, which `module` loads.
 void set_cuda_module(const py::function& module) {
   const std::shared_ptr<void> load = keep_alive(module);
   const auto call = [load](const char* function, const auto&... arguments) {
@@ -92,14 +94,15 @@ void set_cuda_module(const py::function& module) {
                       }};
 }
 
-// Runs a kernel on arrays, one a Define_Global, and its own arguments, in place. Raises what the
-// interpreter finds: accesses out of bounds, races, barriers not reached by all.
+// Runs a kernel in place on arrays, one for each Define_Global, and its other arguments. Raises an
+// error if the interpreter finds an access out of bounds, a race, or a barrier that some threads do
+// not reach.
 void interpret(const std::string& text, const std::vector<py::array>& arrays, bool reverse_order) {
   const lower::Kernel kernel = lower::parse(text);
   std::vector<lower::Memory> globals;
   for (const py::array& array : arrays) {
     if (!(array.flags() & py::array::c_style))
-      user_error(ErrorKind::Value, "interpret: cannot use an array that is not C-contiguous");
+      user_error(ErrorKind::Value, "interpret: cannot use an array (it is not C-contiguous)");
     globals.push_back({const_cast<void*>(array.data()), array.size()});
   }
   lower::InterpreterOptions options;
@@ -113,7 +116,7 @@ runtime::CpuFigures measure_cpu() {
   return runtime::measure_cpu(runtime::built_in_cpu_capabilities());
 }
 
-// A graph, schedule or kernels as text: read, verified and printed again.
+// Reads a graph, a schedule or kernels as text, verifies it and prints it again.
 std::pair<std::string, std::vector<std::string>> reprint(const std::string& text) {
   const driver::State state = driver::parse(text, driver::find_target("cpu").capabilities());
   return {driver::print(state), driver::verify(state)};

@@ -1,4 +1,4 @@
-// Programs cut into programs of blocks, for arrays in chunks.
+// Binds the partition of programs into programs of blocks, for arrays in chunks.
 #include "bindings/bindings.h"
 #include "driver/cut.h"
 #include "graph/text.h"

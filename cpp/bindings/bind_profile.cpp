@@ -1,4 +1,4 @@
-// What was recorded of programs, calls and memory while a profile was taken.
+// Binds profiles: the records of programs, calls and memory.
 #include "bindings/profile.h"
 
 namespace rune::bindings {
@@ -30,7 +30,7 @@ py::dict to_dict(const runtime::ProgramTotals& program) {
                   "runs"_a = program.runs, "total_ns"_a = program.total_ns, "steps"_a = steps);
 }
 
-// Rows of numbers, the times since the profile's begin.
+// Rows of numbers. Times are relative to the profile's begin.
 template <class Items, class Row>
 py::array_t<double> to_rows(const Items& items, size_t columns, Row row) {
   py::array_t<double> rows({items.size(), columns});

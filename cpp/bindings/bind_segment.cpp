@@ -1,4 +1,4 @@
-// Segments of graphs under construction (graph/segment.h), as Python has them.
+// Binds segments of graphs under construction (graph/segment.h).
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -18,7 +18,7 @@ namespace rune::bindings {
 
 namespace {
 
-// A segment of a graph under construction, which must live as long.
+// A segment of a graph under construction, which it keeps alive.
 struct PySegment {
   std::shared_ptr<const PyGraph> graph;
   graph::Segment segment;
@@ -26,7 +26,7 @@ struct PySegment {
   Scalar constant(size_t i) const {
     return graph->graph()[segment.constants.at(i)].as<graph::Const_Scalar>()->value;
   }
-  // All constants, kConstant bytes each.
+  // The bytes of all constants, kConstant bytes for each.
   std::string constants() const {
     std::string bytes(segment.constants.size() * kConstant, '\0');
     for (size_t i = 0; i < segment.constants.size(); ++i) constant(i).store(&bytes[i * kConstant]);
@@ -41,7 +41,7 @@ struct PySegment {
   }
 };
 
-// The segment has run: its outputs are in memory.
+// Notes that the segment has run, so that its outputs are in memory.
 void mark_stored(PyGraph& g, const PySegment& segment) {
   for (const graph::Value v : segment.segment.outputs) g.make_argument(v);
 }
@@ -61,11 +61,12 @@ PySegment cut(const std::shared_ptr<PyGraph>& g, const std::vector<PyValue>& wan
   return {g, graph::cut_segment(g->graph(), values, live, stored)};
 }
 
-// The compiled programs of segments of known sizes: what most cuts of a trace find.
+// The compiled programs of segments, by pattern and sizes. Most segments of a trace are found here.
 class KnownSegments {
  public:
-  // Of the segment's pattern, sizes and constants, where those at the positions `arguments` are
-  // arguments. It replaces the program for these sizes.
+  // Adds a program for segments with this one's pattern, sizes and constants. The constants at the
+  // positions `arguments` are arguments of the program and may differ. Replaces an earlier program
+  // for the same pattern and sizes.
   void add(const PySegment& segment, std::shared_ptr<const BoundProgram> program, Ints arguments) {
     std::vector<Known>& known = known_[segment.segment.pattern];
     std::erase_if(known, [&](const Known& k) { return k.sizes == segment.segment.sizes; });
@@ -73,8 +74,9 @@ class KnownSegments {
         {segment.segment.sizes, segment.constants(), std::move(arguments), std::move(program)});
   }
 
-  // Cuts a segment and, if its program is known, runs it: the wanted values, as NumPy's. The values
-  // that later segments may read are then those in memory. Otherwise the PySegment.
+  // Cuts a segment. If its program is known, runs it and returns the wanted values as NumPy
+  // objects; `in_memory` then has the values that later segments may read. Otherwise returns the
+  // PySegment.
   py::object run(const std::shared_ptr<PyGraph>& g, const std::vector<PyValue>& wanted,
                  py::dict& in_memory) {
     PySegment cut_out = cut(g, wanted, in_memory);
@@ -95,7 +97,7 @@ class KnownSegments {
     return found;
   }
 
-  double numpy_ns = 0;  // an estimate of NumPy's time for all that have run
+  double numpy_ns = 0;  // NumPy's estimated time for all segments that have run
 
  private:
   struct Known {

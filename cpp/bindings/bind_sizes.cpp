@@ -1,4 +1,4 @@
-// Symbolic sizes: Size, whose operators tracing/sizes.py adds.
+// Binds symbolic sizes: the class Size. tracing/sizes.py adds its operators.
 #include "base/error.h"
 #include "bindings/bindings.h"
 

@@ -29,7 +29,7 @@ struct ShortcutObject;
 using Attempt = std::optional<PyObject*>(const ShortcutObject&, Arguments);
 
 struct ShortcutObject {
-  PyObject ob_base;  // as PyObject_HEAD has it
+  PyObject ob_base;  // what PyObject_HEAD declares
   vectorcallfunc vectorcall;
   PyObject* rule;
   Attempt* attempt;

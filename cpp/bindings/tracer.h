@@ -13,7 +13,7 @@ namespace rune::bindings {
 // because each traced operation makes and reads such objects. No field is null.
 template <class Field>
 struct Record {
-  PyObject ob_base;  // as PyObject_HEAD has it
+  PyObject ob_base;  // what PyObject_HEAD declares
   std::array<PyObject*, static_cast<size_t>(Field::Count)> fields;
 
   PyObject* operator[](Field field) const { return fields[static_cast<size_t>(field)]; }
