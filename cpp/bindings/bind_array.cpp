@@ -315,7 +315,7 @@ void bind_array(py::module_& m) {
       py::arg("type"), "Sets the class of the arrays that programs return.");
   m.def("make_array", &make_array, py::arg("memory"), py::arg("device"));
   m.def("write_array", &write_array, py::arg("array"), py::arg("memory"),
-        "Gives an Array, and those that are views of the same array, these elements.");
+        "Replaces the elements of an Array and of all Arrays that are views of the same array.");
   m.def("to_host", &to_host, py::arg("memory"),
         "The elements as a numpy.ndarray: the memory itself, or a copy of the device's.");
   m.def(
@@ -339,15 +339,17 @@ void bind_array(py::module_& m) {
         const py::gil_scoped_release release;
         opened->synchronize();
       },
-      py::arg("device"), "Waits for a device's launches; raises what one of them met.");
+      py::arg("device"),
+      "Waits for a device's launches. Raises the error of a launch that failed.");
   py::class_<DeviceMemory, std::shared_ptr<DeviceMemory>>(
-      m, "DeviceMemory", "Elements in C order in memory that only a device can address.")
+      m, "DeviceMemory", "Elements in C order, in memory that only a device can address.")
       .def(py::init(&from_host), py::arg("array"), py::arg("device"))
       .def("copy", &DeviceMemory::copy)
       .def("copy_to", &copy_to, py::arg("device"),
-           "A copy on another device; None if only the host can copy it.")
+           "Copies the memory to another device directly. None if that is impossible.")
       .def("verify", &DeviceMemory::verify,
-           "Waits for the device, and raises what programs that computed the elements found.")
+           "Waits for the device. Raises the error of a failed check of the programs that computed "
+           "the elements.")
       .def_property_readonly(
           "shape", [](const DeviceMemory& d) { return py::tuple(py::cast(d.type().shape)); })
       .def_property_readonly("dtype",

@@ -325,15 +325,17 @@ py::object make_dispatcher() {
             Parameters(names, std::move(is_static), std::move(dynamic), star, star_star,
                        has_receiver, std::move(describe));
       },
-      "Sets what decides how arguments are keyed, by position: the names that calls may give, "
-      "which are static values, axes of dynamic sizes; where *args and **kwargs are; whether the "
-      "first may be a method's object; and trees.describe.");
+      "Sets how arguments are keyed. For each parameter, by position: the name that calls may use, "
+      "whether it is a static value, and its axes of dynamic sizes. Then the positions of *args "
+      "and **kwargs, whether the first parameter may be the receiver of a method, and "
+      "trees.describe.");
   define(
       "_key",
       [](py::handle self, const py::tuple& args, const py::dict& kwargs) {
         return key_call(self, args, kwargs).key;
       },
-      "The CallKey of arguments that the signature takes. Raises what their hashes raise.");
+      "Makes the CallKey of arguments that the signature takes. Raises the errors of their "
+      "hashes.");
   define(
       "_keyed",
       [](py::handle self, const py::tuple& args, const py::dict& kwargs) {
@@ -342,7 +344,7 @@ py::object make_dispatcher() {
         for (const py::handle leaf : call.leaves) leaves.append(leaf);
         return py::make_tuple(std::move(call.key), std::move(leaves));
       },
-      "As _key, and the leaves of the arguments.");
+      "The CallKey, as _key makes it, and the leaves of the arguments.");
   define(
       "_remember",
       [](py::handle self, const py::tuple& args, const py::dict& kwargs, const py::list& leaves,
@@ -350,8 +352,8 @@ py::object make_dispatcher() {
         return remember(self, args, kwargs, leaves, sizes, constants,
                         {std::move(ways), {}, {}, {}, {}});
       },
-      "Registers the compiled calls of such arguments, of which each tells whether it is for the "
-      "data at hand; False if they cannot be keyed here.");
+      "Registers the compiled calls for such arguments. Each of them checks whether it is for a "
+      "call's data. False if the arguments cannot be keyed here.");
   define(
       "_remember_on_numpy",
       [](py::handle self, const py::tuple& args, const py::dict& kwargs, const py::list& leaves,
@@ -362,8 +364,8 @@ py::object make_dispatcher() {
         return remember(self, args, kwargs, leaves, sizes, constants,
                         {{}, std::move(on_numpy), {}, {}, {}});
       },
-      "Registers that the function itself runs the next `calls` of such arguments, until its code "
-      "changes; they must hold no Array. False if they cannot be keyed here.");
+      "Registers that the function itself runs the next `calls` calls with such arguments, until "
+      "its code changes. The arguments must hold no Array. False if they cannot be keyed here.");
   define(
       "_note_look",
       [](py::handle self, bool on_numpy) {
@@ -372,8 +374,8 @@ py::object make_dispatcher() {
         const py::object code = py::getattr(self.attr("_fn"), "__code__", py::none());
         dispatcher.code = code.is_none() ? py::object() : code;
       },
-      "Notes that a call, whose arguments were looked at, runs on NumPy, or otherwise. After many "
-      "in a row on NumPy the function itself runs some without a look at their arguments.");
+      "Notes whether a call whose key was made runs on NumPy. After many such calls in a row, the "
+      "function itself runs some calls without making their keys.");
   define(
       "_forget", [](py::handle self) { as_dispatcher(self.ptr()).dispatcher->calls.clear(); },
       "Forgets every registered call.");
@@ -402,12 +404,13 @@ void bind_dispatch(py::module_& m) {
         }
         return broken;
       },
-      py::arg("guards"), "Positions of those (kind, holder, name, value) that do not hold.");
+      py::arg("guards"), "Positions of the guards (kind, holder, name, value) that do not hold.");
   m.def(
       "check",
       [](const py::tuple& what, const py::object& value) { return Check::of(what).passes(value); },
       py::arg("what"), py::arg("value"),
-      "Raises the error of a check (compiled_call.h) of a value that a program computed.");
+      "Checks a value that a program computed (Check in compiled_call.h) and raises the error if "
+      "it fails.");
   m.def("static_leaves", &static_leaves, py::arg("leaves"),
         "Positions of the leaves that are neither arrays nor numbers that a program takes.");
   py::class_<CallKey>(m, "CallKey")
@@ -416,7 +419,8 @@ void bind_dispatch(py::module_& m) {
   py::class_<LastUse, std::shared_ptr<LastUse>>(m, "LastUse")
       .def(py::init())
       .def("is_now", [](LastUse& use) { use.tick = CompiledCall::tick(); })
-      .def_readonly("tick", &LastUse::tick, "By the clock of CompiledCall.");
+      .def_readonly("tick", &LastUse::tick,
+                    "The time of its last use, by the clock of CompiledCall.");
   py::class_<CompiledCall, std::shared_ptr<CompiledCall>>(m, "CompiledCall")
       .def(py::init<std::shared_ptr<BoundProgram>, std::vector<int64_t>, std::vector<py::object>,
                     const std::vector<py::tuple>&, py::object,
@@ -430,8 +434,8 @@ void bind_dispatch(py::module_& m) {
            py::arg("device"))
       .def("is_current", &CompiledCall::is_current)
       .def("broken", &CompiledCall::broken,
-           "(kind, holder, name, expected) of the guards that do not hold; for captured arrays of "
-           "another type than before (\"array\", array, number, None).")
+           "(kind, holder, name, expected) of each guard that does not hold, and (\"array\", "
+           "array, number, None) of each captured array whose type has changed.")
       .def_property_readonly("last_used", &CompiledCall::last_used)
       .def("call", [](CompiledCall& c, const py::list& leaves) {
         std::vector<py::handle> handles(leaves.begin(), leaves.end());

@@ -173,7 +173,8 @@ void bind_dlpack(py::module_& m) {
         return interchange ? std::optional(interchange->device()) : std::nullopt;
       },
       py::arg("memory"),
-      "DLPack's kind and number of a memory's device; None if other libraries cannot use it.");
+      "DLPack's numbers for the type of a memory's device and for the device. None if other "
+      "libraries cannot use the memory.");
   m.def(
       "stream_of", [](const DeviceMemory& memory) { return interchange_of(memory).stream(); },
       py::arg("memory"), "The stream in which programs use a memory.");
@@ -194,18 +195,18 @@ void bind_dlpack(py::module_& m) {
         device_first ? interchange->release_to(stream) : interchange->run_after(stream);
       },
       py::arg("device"), py::arg("stream"), py::arg("device_first"),
-      "What is put from now on into a stream, or with device_first=False launched on the device, "
-      "runs after all launches so far, or all in the stream.");
+      "Makes later commands of a stream wait for all launches so far. With device_first=False, "
+      "makes later launches wait for all commands in the stream so far.");
   m.def(
       "address_of",
       [](const DeviceMemory& memory) { return reinterpret_cast<uintptr_t>(memory.get()); },
       py::arg("memory"));
   m.def("export_dlpack", &export_dlpack, py::arg("memory"), py::arg("stream"), py::arg("versioned"),
-        "A DLPack capsule of a memory. What is put into `stream` runs after all launches so far.");
+        "A DLPack capsule of a memory. Later commands of `stream` wait for all launches so far.");
   m.def("import_dlpack", &import_dlpack, py::arg("capsule"), py::arg("device"),
-        "(memory, shape, strides, first) of a DLPack capsule of a device's memory: the memory has "
-        "the shape, or, if there are strides, one axis, in which `first` is the index of the first "
-        "element and the strides count elements.");
+        "(memory, shape, strides, first) of a DLPack capsule of a device's memory. Without "
+        "strides, the memory has the shape. With strides, it has one axis; `first` is the index of "
+        "the first element, and the strides count elements.");
 }
 
 }  // namespace rune::bindings

@@ -187,7 +187,7 @@ void bind_driver(py::module_& m) {
               texts.push_back(lower::print(kernel));
             return texts;
           },
-          "Text of the Lowered IR, one a launch.")
+          "Text of the Lowered IR, one for each launch.")
       .def_readonly("device", &PyLowered::device)
       .def(
           "source",
@@ -202,11 +202,11 @@ void bind_driver(py::module_& m) {
   m.def("lower", &lower, py::arg("graph"), py::arg("device"),
         py::arg("names") = std::vector<std::string>{}, py::arg("functions") = py::tuple(),
         py::arg("name") = "",
-        "Runs the pipeline up to the Lowered IR for a device. Errors call the inputs by their "
-        "names. `functions`: a (name, callable) for each call of a host callback, in order; it "
-        "takes read-only arrays and returns a sequence of arrays, or has a method `fill`, which "
-        "takes a dict of the arrays that it fills, by the number of the result, and then the "
-        "read-only arrays. `name`: what profiles call the program.");
+        "Runs the pipeline up to the Lowered IR for a device. Errors use the inputs' names. "
+        "`functions` has a (name, callable) for each host call, in order. The callable takes "
+        "read-only arrays and returns a sequence of arrays. Or it has a method `fill`, which takes "
+        "a dict of the arrays that it fills, by the number of the result, followed by the "
+        "read-only arrays. `name` is the program's name in profiles.");
   m.def("call_side_by_side", &call_side_by_side, py::arg("function"), py::arg("count"),
         py::arg("estimated_ns"),
         "Calls function(i) for each i < count, on several cores if the estimated time of all calls "

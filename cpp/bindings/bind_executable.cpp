@@ -363,8 +363,8 @@ void bind_executable(py::module_& m) {
             return results;
           },
           py::arg("arguments"), py::arg("values") = std::map<std::string, int64_t>{},
-          "Runs on arrays (or numbers, for 0-d inputs) of the compiled types; a list of results. "
-          "`values` gives symbolic variables that are no argument's size, by name.")
+          "Runs on arrays (or numbers, for 0-d inputs) of the compiled types. Returns a list of "
+          "results. `values` has the symbolic variables that are not sizes of arguments, by name.")
       .def(
           "run_alone",
           [](const BoundProgram& p, const std::vector<py::object>& arguments) {
@@ -375,7 +375,8 @@ void bind_executable(py::module_& m) {
             return results;
           },
           py::arg("arguments"),
-          "As `run`, on the calling thread alone; the results are arrays, also of 0 dimensions.");
+          "As `run`, but only on the calling thread. All results are arrays, even those of 0 "
+          "dimensions.");
 }
 
 }  // namespace rune::bindings

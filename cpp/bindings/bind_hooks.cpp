@@ -130,11 +130,12 @@ void bind_hooks(py::module_& m) {
   set_interrupt_hook(handle_signals);
   m.def("set_compile_hook", &set_compile_hook, py::arg("compile_module"),
         "Sets the compiler of LLVM IR: compile_module(ir, names, cache, cache_dir) -> (addresses, "
-        "keep_alive), with the options of these names.");
+        "keep_alive). The last two arguments are options.");
   m.def("set_cuda_module", &set_cuda_module, py::arg("load"),
-        "Sets what loads rune_jit.backends.cuda, whose functions the CUDA backend calls.");
+        "Sets the function that loads rune_jit.backends.cuda, whose functions the CUDA backend "
+        "calls.");
   m.def("describe_cuda", &cuda::describe,
-        "NVIDIA's driver, the devices and NVRTC, or why there is none; a line each.");
+        "NVIDIA's driver, the devices and NVRTC, one line each. A missing one's line says why.");
   m.def(
       "compile_cuda",
       [](const std::string& text, int architecture) {
@@ -143,7 +144,7 @@ void bind_hooks(py::module_& m) {
         return std::pair(py::bytes(image.bytes), image.log);
       },
       py::arg("text"), py::arg("architecture"),
-      "Compiles CUDA C++ to PTX by NVRTC, without a device: PTX, and the compiler's messages.");
+      "Compiles CUDA C++ with NVRTC, without a device. Returns PTX and the compiler's messages.");
   m.def(
       "calibration_options", [] { return std::pair(options().calibration, options().cache_dir); },
       "RUNE_JIT_CALIBRATION and RUNE_JIT_CACHE_DIR.");
@@ -153,18 +154,18 @@ void bind_hooks(py::module_& m) {
   m.def(
       "built_in_cpu_figures",
       [] { return runtime::figures_of(runtime::built_in_cpu_capabilities()); },
-      "The figures of the CPU that the cost model uses where none have been set.");
+      "The figures of the CPU that the cost model uses if none have been set.");
   m.def("release_memory", &driver::release_memory, py::call_guard<py::gil_scoped_release>(),
         "Returns the memory that devices keep for reuse to the system.");
   m.def("measure_cpu", &measure_cpu, "Measures the figures of the CPU, in some 25 ms.");
   m.def("set_cpu_figures", &runtime::calibrate_cpu, py::arg("figures"),
-        "Sets the figures of the CPU for what is lowered from now on. Raises ValueError for a "
-        "figure that is not positive and finite.");
+        "Sets the figures of the CPU for programs that are lowered from now on. Raises ValueError "
+        "for a figure that is not positive and finite.");
   m.def("interpret", &interpret, py::arg("kernel"), py::arg("arrays"),
         py::arg("reverse_order") = false);
   m.def("reprint", &reprint, py::arg("text"),
-        "IR text (graph, schedule or kernels) as it prints after reading, and the verifier's "
-        "violations.");
+        "Reads IR text (a graph, a schedule or kernels). Returns it as it is printed again, and "
+        "the verifier's violations.");
   m.def(
       "render_llvm",
       [](const std::string& kernel) { return render::render_llvm(lower::parse(kernel)); },

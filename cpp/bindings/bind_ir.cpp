@@ -77,7 +77,7 @@ void bind_ir(py::module_& m) {
             return to_python(Dim(*variable));
           },
           py::arg("number"), "The size that is the value of a define_var or loop_counter.")
-      .def("finish", &finish, py::arg("outputs"), "The graph that returns these nodes.");
+      .def("finish", &finish, py::arg("outputs"), "The graph with these nodes as outputs.");
 }
 
 }  // namespace rune::bindings

@@ -77,11 +77,11 @@ void bind_profile(py::module_& m) {
   m.def("begin_profile", &runtime::begin_profile,
         "Begins to record what programs do. Raises RuntimeError while another profile is taken.");
   m.def("end_profile", &end_profile,
-        "What was recorded: `programs` with their `steps` and totals; `functions`; `memory` by "
-        "device; `intervals`, rows of kind (0 call of a function, 1 run of a program, 2 step), "
-        "number of the function or program, number of the step, begin and duration in ns, thread; "
-        "`left_out`, how many intervals and points of memory were too many to keep. Times are "
-        "since `begin_ns`.");
+        "Ends the profile and returns its records: `programs` with their `steps` and totals; "
+        "`functions`; `memory` by device; `intervals`, rows of kind (0 call of a function, 1 run "
+        "of a program, 2 step), number of the function or program, number of the step, begin and "
+        "duration in ns, and thread; `left_out`, the number of intervals and points of memory that "
+        "were not kept. Times are relative to `begin_ns`.");
   m.def("is_profiling", &runtime::is_profiling, "Whether a profile is being taken.");
   m.def("profile_clock_ns", &runtime::profile_clock_ns, "The clock of profiles.");
 }

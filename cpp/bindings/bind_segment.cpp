@@ -158,8 +158,8 @@ void bind_segments(py::module_& m) {
             return result;
           },
           py::arg("of_segment"),
-          "By name, what the symbolic sizes are in a segment of these sizes; None if it is none "
-          "that they describe.");
+          "The values of the symbolic sizes, by name, for a segment of these sizes. None if they "
+          "do not fit the segment.");
   py::class_<PySegment>(m, "Segment",
                         "A part of a graph under construction that runs before the rest.")
       .def_property_readonly("inputs", [](const PySegment& s) { return ids_of(s.segment.inputs); })
@@ -168,7 +168,7 @@ void bind_segments(py::module_& m) {
       .def_property_readonly("held", [](const PySegment& s) { return ids_of(s.segment.held); })
       .def_property_readonly(
           "pattern", [](const PySegment& s) { return s.segment.pattern; },
-          "Segments of one pattern differ in sizes and constants only.")
+          "Segments of the same pattern differ only in sizes and constants.")
       .def_property_readonly(
           "sizes", [](const PySegment& s) { return py::tuple(py::cast(s.segment.sizes)); },
           "All sizes in the segment.")
@@ -178,8 +178,8 @@ void bind_segments(py::module_& m) {
             return graph::symbolic_sizes(s.graph->graph(), s.segment, seen);
           },
           py::arg("seen"),
-          "The SegmentSizes for segments of this pattern, given the sizes of those that have been "
-          "seen, of which this is the last. Raises an error that names a size which cannot be "
+          "The SegmentSizes for segments of this pattern, from the sizes of the segments seen so "
+          "far. This is the last of them. Raises an error that names a size which cannot be "
           "symbolic.")
       .def_property_readonly(
           "numpy_ns", [](const PySegment& s) { return s.segment.numpy_ns; },
@@ -202,24 +202,25 @@ void bind_segments(py::module_& m) {
                       : graph::program_of(g, s.segment, arguments));
           },
           py::arg("arguments"), py::arg("sizes") = nullptr,
-          "The program, whose arguments are the inputs, then the constants at these positions.");
+          "The graph of the segment. Its arguments are the inputs, followed by the constants at "
+          "these positions.");
   m.def("mark_stored", &mark_stored, py::arg("builder"), py::arg("segment"),
         "Makes the outputs of a segment, which has run, arguments of later ones.");
   py::class_<KnownSegments>(m, "KnownSegments",
                             "The compiled programs of segments whose sizes are known.")
       .def(py::init<>())
       .def("add", &KnownSegments::add, py::arg("segment"), py::arg("program"), py::arg("arguments"),
-           "Adds the Executable of a segment, whose constants at these positions are arguments. It "
-           "replaces the one for the same pattern and sizes.")
+           "Adds the Executable of a segment. The constants at these positions are arguments of "
+           "it. It replaces an Executable for the same pattern and sizes.")
       .def("run",
            py::overload_cast<const std::shared_ptr<PyGraph>&, const std::vector<PyValue>&,
                              py::dict&>(&KnownSegments::run),
            py::arg("builder"), py::arg("wanted"), py::arg("in_memory"),
-           "Cuts the Segment that computes these values and what all Values that Python holds are "
-           "read from; the keys of `in_memory` are the ids of values that are in memory. If the "
-           "program of the Segment is known, it runs: the result is a list of the elements of the "
-           "wanted values, and `in_memory` then holds what later segments may read. Otherwise the "
-           "result is the Segment. The builder must have been made with counts_uses.")
+           "Cuts the Segment that computes these values and the values from which all Values that "
+           "Python holds are read. The keys of `in_memory` are the ids of values that are in "
+           "memory. If the Segment's program is known, runs it and returns a list of the wanted "
+           "values' elements; `in_memory` then has the values that later segments may read. "
+           "Otherwise returns the Segment. The builder must have been made with counts_uses.")
       .def_readonly("numpy_ns", &KnownSegments::numpy_ns,
                     "An estimate of NumPy's time for all segments that have run.");
 }

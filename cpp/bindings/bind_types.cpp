@@ -150,7 +150,7 @@ void bind_types(py::module_& m) {
         for (const AluInfo& row : all_alu_ops()) rows.append(describe(row));
         return rows;
       },
-      "The table of scalar operations, one dict each.");
+      "The table of scalar operations, one dict for each.");
   m.def(
       "has_ufunc", [](const std::string& name) { return graph::numpy::has_ufunc(name); },
       py::arg("name"), "Whether the NumPy ufunc of this name can be traced.");

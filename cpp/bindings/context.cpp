@@ -196,36 +196,35 @@ void bind_context(py::module_& m) {
       "set_own_folders",
       [](const py::tuple& folders) { Py_XSETREF(own_folders, py::tuple(folders).release().ptr()); },
       py::arg("folders"),
-      "Names the folders, with a separator at the end, of code that is not the user's.");
+      "Sets the folders of code that is not the user's. Each ends with a separator.");
   m.def(
       "user_frame",
       []() -> py::object {
         py::object frame = user_frame(&is_own);
         return frame ? frame : py::none();
       },
-      "The innermost Python frame outside of the own folders, or None.");
-  m.def("user_site", &user_site,
-        "File and line of the innermost Python frame outside of the own folders.");
+      "The innermost Python frame of the user's code, or None.");
+  m.def("user_site", &user_site, "File and line of the innermost Python frame of the user's code.");
   m.def(
       "user_line",
       [] {
         const py::object frame = user_frame(&is_own);
         return frame ? line_of(frame, PyFrame_GetLineNumber(as_frame(frame))) : "<unknown>:0";
       },
-      "Its file's name and line: `file.py:12`.");
+      "File name and line of the innermost Python frame of the user's code: `file.py:12`.");
   m.def("trace_began", &trace_began, py::arg("trace"),
         "Makes a trace the innermost one of this thread.");
   m.def("trace_ended", [] { active_traces.pop_back(); });
   m.def(
       "suspend_traces", [] { suspended_traces.push_back(std::exchange(active_traces, {})); },
-      "There is no current trace on this thread until resume_traces.");
+      "Suspends the traces of this thread until resume_traces.");
   m.def("resume_traces", [] {
     active_traces = std::move(suspended_traces.back());
     suspended_traces.pop_back();
   });
   m.def(
       "numpy_began", [] { ++calls_on_numpy; },
-      "Jitted functions that are called on this thread run NumPy until numpy_ended.");
+      "Makes jitted functions that are called on this thread run on NumPy until numpy_ended.");
   m.def("numpy_ended", [] { --calls_on_numpy; });
   m.def("is_on_numpy", &is_on_numpy, "Whether numpy_began has been called on this thread.");
   // Functions of CPython, not of pybind11, because each traced operation calls them.

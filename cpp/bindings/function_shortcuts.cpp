@@ -247,7 +247,7 @@ void bind_function_shortcuts(py::module_& m) {
         return make_shortcut(rule, names, &attempt_function);
       },
       py::arg("rule"), py::arg("names"),
-      "Tracer.__array_function__ that computes functions of these names without the rule.");
+      "A Tracer.__array_function__ that computes functions of these names without the rule.");
   m.def(
       "shorten_astype",
       [](const py::object& rule) { return make_shortcut(rule, py::none(), &attempt_astype); },

@@ -58,7 +58,7 @@ bool same_items(PyObject* now, PyObject* expected) {
     return true;
   }
   const auto items = py::reinterpret_steal<py::object>(PySequence_Fast(now, "not a sequence"));
-  if (!items) {  // changed by another thread meanwhile
+  if (!items) {  // another thread has changed it meanwhile
     PyErr_Clear();
     return false;
   }

@@ -445,7 +445,7 @@ void bind_shortcuts(py::module_& m) {
         return make_shortcut(rule, names, &attempt_ufunc, false, &attempt_ufunc_out);
       },
       py::arg("rule"), py::arg("names"),
-      "Tracer.__array_ufunc__ that computes ufuncs of these names without the rule.");
+      "A Tracer.__array_ufunc__ that computes ufuncs of these names without the rule.");
   m.def(
       "shorten_value_in",
       [](const py::object& rule) { return make_shortcut(rule, py::none(), &attempt_value); },
@@ -460,15 +460,15 @@ void bind_shortcuts(py::module_& m) {
         return make(&call_or_numpy, rule, otherwise);
       },
       py::arg("rule"), py::arg("otherwise"),
-      "The rule. In a trace in segments, otherwise(trace, error, args, kwargs) where it raises an "
-      "Exception; then Trace.after_operation.");
+      "A callable that calls the rule. In a trace in segments, it calls otherwise(trace, error, "
+      "args, kwargs) if the rule raises an Exception, and then Trace.after_operation.");
   m.def(
       "shorten_method",
       [](const py::object& rule, const py::object& method) {
         return make(&call_method, rule, method);
       },
       py::arg("rule"), py::arg("method"),
-      "The method for traced arrays, and the rule for traced numbers.");
+      "A callable that calls the method for traced arrays, and the rule for traced numbers.");
   bind_function_shortcuts(m);
   bind_index_shortcuts(m);
   m.attr("Shortcut") =

@@ -341,7 +341,7 @@ void bind_tracers(py::module_& m) {
         step_type = reinterpret_cast<PyTypeObject*>(py::object(step).release().ptr());
       },
       py::arg("tracer"), py::arg("storage"), py::arg("step"),
-      "Names the classes of traced arrays, of their storages and of the steps of views.");
+      "Sets the classes of traced arrays, of their storages and of the steps of views.");
   static PyMethodDef functions[] = {{"next_serial", &next_serial, METH_NOARGS,
                                      "A number that is greater than those of all storages so far."},
                                     {nullptr, nullptr, 0, nullptr}};
