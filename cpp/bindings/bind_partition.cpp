@@ -79,8 +79,8 @@ void bind_partition(py::module_& m) {
         return driver::cut(graph, device, chunks);
       },
       py::arg("graph"), py::arg("device"), py::arg("chunks"),
-      "Cuts a graph into programs of blocks. `arguments` has the sizes of the chunks by argument "
-      "and axis; no chunk may be empty. Raises UnsupportedOpError if the graph cannot be cut.");
+      "Cuts a graph into programs of blocks. `chunks` has the sizes of the chunks by argument and "
+      "axis; no chunk may be empty. Raises UnsupportedOpError if the graph cannot be cut.");
 }
 
 }  // namespace rune::bindings
