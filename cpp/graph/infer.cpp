@@ -418,7 +418,7 @@ Metadata infer_node(const Noop&, const Operands& in) {
   return in.size() == 0 ? no_value() : same_as_operand(in);
 }
 
-// The device that the operands which name one agree on.
+// The device of the operands, as far as they name one. They must agree.
 std::optional<std::string> common_device(const char* op, const Operands& in) {
   const std::optional<std::string>* first = nullptr;
   for (size_t i = 0; i < in.size(); ++i) {
@@ -453,8 +453,8 @@ void check_count(const char* op, NodeKind kind, size_t count) {
   user_error(ErrorKind::Value, op, ": cannot take ", count, " operands (expected ", limits, ")");
 }
 
-// The overloads of this file, and those of infer_detail.h through their arguments' namespace. A
-// kind without one does not compile.
+// Calls the overload for the payload: one of this file, or one of infer_detail.h, which is found by
+// the namespace of its arguments. A kind without an overload does not compile.
 Metadata infer_payload(const Payload& payload, const Operands& in) {
   return std::visit([&](const auto& node) { return infer_node(node, in); }, payload);
 }

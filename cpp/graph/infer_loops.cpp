@@ -1,4 +1,4 @@
-// Inference of the nodes that make loops.
+// Type inference for the nodes that make loops.
 #include "graph/infer_detail.h"
 
 namespace rune::graph::detail {
