@@ -137,7 +137,7 @@ class Verifier {
                "`: differs from the kernel that its launches have in common");
   }
 
-  // Nothing computes arrays without elements, and whoever takes one reads nothing.
+  // Arrays without elements are never computed or read.
   bool is_empty(Value v) const { return max_elements(graph_[v].shape()) == 0; }
 
   // Fills writers_.
@@ -202,7 +202,7 @@ class Verifier {
             if (w != i) needed[{w, i}].insert(v);
           continue;
         }
-        // The last one before the item, or else the first, which is then too late.
+        // The last writer before the item. If there is none, the first one, which is too late.
         int64_t writer = writers->second.front();
         for (const int64_t w : writers->second) writer = w < i ? w : writer;
         if (writer != i) needed[{writer, i}].insert(v);
@@ -225,12 +225,13 @@ class Verifier {
              text::to_text(std::vector<Value>(values.begin(), values.end())), ")");
   }
 
-  // Whether one of the items is a synchronization.
+  // Whether one of the two items is a synchronization.
   bool is_for_order(const Dependency& d) const {
     return schedule_.items[d.from].synchronization() || schedule_.items[d.to].synchronization();
   }
 
-  // Items are in an order in which they can run; where they are not, says whether any order exists.
+  // Items must be in an order in which they can run. If they are not, the error says whether any
+  // such order exists.
   void check_order() {
     std::vector<Ints> consumers(num_items());
     std::vector<int64_t> missing(num_items(), 0);
@@ -300,13 +301,13 @@ class Verifier {
     return true;
   }
 
-  // Of a temporary, in the arena.
+  // The end of a temporary in the arena.
   int64_t end_of(const Allocation& allocation) const {
     return *allocation.offset + bytes_of(graph_[allocation.value]);
   }
 
-  // Sweeps over the items; the live temporaries are ordered by offset and disjoint, so that a new
-  // one can only meet its neighbours.
+  // Sweeps over the items. The live temporaries are ordered by offset and disjoint, so a new one
+  // can only overlap the ones before and after it.
   void check_overlaps(std::vector<const Allocation*> temporaries) {
     std::erase_if(temporaries, [&](const Allocation* t) { return end_of(*t) == *t->offset; });
     std::sort(temporaries.begin(), temporaries.end(), [](const Allocation* a, const Allocation* b) {

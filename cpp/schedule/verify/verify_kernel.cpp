@@ -57,7 +57,7 @@ class KernelVerifier : KernelChecks {
     }
   }
 
-  // That all values and axes exist. The other checks rely on it.
+  // Checks that all values and axes exist. The other checks rely on it.
   bool check_references() {
     for (const Value v : kernel_.ops) check_value(v, "op");
     for (const Value v : kernel_.inputs) check_value(v, "input");
@@ -138,7 +138,7 @@ class KernelVerifier : KernelChecks {
       report("workgroups have ", mapping_.threads, " threads, but no axis is mapped to threads");
   }
 
-  // Each team has a point, and exchanges values by shuffles only.
+  // Each team has a point, and its threads exchange values only by shuffles.
   void check_teams() {
     const int64_t teams = *mapping_.teams;
     const auto is_divided = [&](int64_t axis) {
@@ -154,7 +154,7 @@ class KernelVerifier : KernelChecks {
       report("teams of threads combine what they reduce otherwise than by shuffles");
   }
 
-  // Two axes, whose pieces a workgroup's threads share evenly, patch by patch.
+  // There are two axes. A workgroup's threads share their pieces evenly, patch by patch.
   void check_squares() {
     int64_t of_group = 1, of_patch = 1, divided = 0;
     bool is_even = !mapping_.points;
@@ -291,7 +291,7 @@ class KernelVerifier : KernelChecks {
                        [](const Stage& stage) { return stage.kind == StageKind::Scatter; });
   }
 
-  // Workgroups combine nothing but what they store, in a buffer that has been begun.
+  // Workgroups combine only values that they store, in a buffer with initial elements.
   void check_atomic_reductions() {
     for (const Stage& stage : kernel_.stages())
       for (const StageValue& value : stage.values) {

@@ -31,7 +31,7 @@ class StageVerifier : KernelChecks {
       if (!stored.count(v)) report("no stage stores the output ", text(v));
   }
 
-  // Every kept value has a scratch buffer of its own and is taken only after it has been kept.
+  // Every kept value has a scratch buffer of its own and is read only after it has been kept.
   void check_scratch() {
     std::set<Value> kept;
     const auto num_loops = std::count_if(mapping_.serial.begin(), mapping_.serial.end(),
@@ -54,7 +54,7 @@ class StageVerifier : KernelChecks {
     for (const Scratch& buffer : kernel_.scratch) check_scratch_buffer(buffer, kept);
   }
 
-  // Follows every stage down to what it reads.
+  // Checks the accesses of every stage.
   void check_accesses() {
     std::set<uint32_t> inputs, all_reductions, done, computed, read, begun;
     for (const Value v : kernel_.inputs) inputs.insert(v.id);
@@ -107,8 +107,8 @@ class StageVerifier : KernelChecks {
     auto operator<=>(const Step&) const = default;
   };
 
-  // Whether sums of strides hit each of 0 .. count-1 once: sorted, each stride must be the number
-  // of positions that the smaller ones reach. Returns "" or what is wrong.
+  // Checks that sums of strides give each of 0 .. count-1 once: when sorted, each stride must equal
+  // the number of positions that the smaller ones reach. Returns "" or a description of the error.
   static std::string coverage(std::vector<Step> steps, int64_t count) {
     std::sort(steps.begin(), steps.end());
     int64_t reached = 1;
@@ -134,7 +134,7 @@ class StageVerifier : KernelChecks {
              text(value.value), " ", wrong);
   }
 
-  // Of a part, positions must be distinct and within the value.
+  // For a part of a value, positions must be distinct and within the value.
   void check_part(size_t s, const StageValue& value, const Ints& axes, int64_t count) {
     std::vector<Step> steps;
     for (const int64_t axis : axes) steps.push_back({value.strides[axis], extent(axis)});
