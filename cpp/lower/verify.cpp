@@ -17,7 +17,7 @@ class Verifier {
   explicit Verifier(const Kernel& kernel) : kernel_(kernel), scope_of_(kernel.body.size()) {}
 
   std::vector<std::string> take() { return std::move(errors_); }
-  // Whether all operands and scopes are as they should be, whatever their types.
+  // Whether all operands and scopes are valid, apart from types.
   bool sound() const { return sound_; }
 
   void structure() {
@@ -33,7 +33,7 @@ class Verifier {
     globals();
   }
 
-  // Needs sound() after structure().
+  // Call it after structure(), and only if sound().
   void hazards() {
     const ThreadDependence dependence = thread_dependence(kernel_);
     int ifs = 0;
@@ -79,7 +79,7 @@ class Verifier {
       std::visit([&](const auto& payload) { check(payload); }, instr().payload);
     if (opens_scope(kind)) {
       open_.push_back({id_, ++scopes_});
-      // The loop's own value is visible inside only.
+      // The loop's own value is visible only inside of it.
       scope_of_[id_] = scopes_;
     }
   }
@@ -129,7 +129,7 @@ class Verifier {
     return good;
   }
 
-  // The type by itself, and the dtypes that payloads rely on.
+  // Checks the type by itself, and the dtypes on which payloads rely.
   bool well_formed() {
     if (!has_value(instr().kind())) return true;
     const bool good = type().lanes >= 1 && !(type().pointer && type().lanes != 1);
@@ -276,7 +276,7 @@ class Verifier {
     expect(!is_bool(arg(2).dtype), "adds bool");
     same_type(arg(2));
   }
-  // Every element of each tile is in one lane of one thread.
+  // Every element of each tile must be in exactly one lane of one thread.
   void check_spread(const std::vector<Ints>& spread, const int64_t (&sizes)[3], int64_t threads) {
     check_groups(threads);
     expect(spread.size() == 3, "spreads ", spread.size(), " tiles, not 3");
