@@ -87,7 +87,7 @@ Value cbrt(Operands x) {
   const Value size = magnitude(x[0]);
   const Value is_denormal = less(size, f.smallest_normal());
   const Value normal = where(is_denormal, size * std::ldexp(1.0, 24), size);
-  // The exponent + 129, which is a multiple of 3. 171 / 512 is near enough to 1/3 for it.
+  // The exponent plus 129, which is a multiple of 3. 171 / 512 is near enough to 1/3.
   const Value exponent = (bits(normal) >> f.mantissa) + 2;
   const Value third = (exponent * 171) >> 9;
   const Value rest = exponent - third * 3;
