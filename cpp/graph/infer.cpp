@@ -301,7 +301,8 @@ Metadata infer_node(const Unique&, const Operands&) {
 }
 
 Metadata infer_node(const Device& node, const Operands&) {
-  if (node.name.empty()) user_error(ErrorKind::Value, "device: cannot be without a name");
+  if (node.name.empty())
+    user_error(ErrorKind::Value, "device: cannot make a device (its name is empty)");
   Metadata meta = no_value();
   meta.device = node.name;
   return meta;
@@ -382,13 +383,15 @@ Metadata infer_node(const Threefry&, const Operands& in) {
 }
 
 Metadata infer_node(const Custom& node, const Operands& in) {
-  if (node.op_name.empty()) user_error(ErrorKind::Value, "custom: cannot be without a name");
+  if (node.op_name.empty())
+    user_error(ErrorKind::Value, "custom: cannot make an operation (its name is empty)");
   check_sizes("custom", in.declared.shape);
   return in.declared;
 }
 
 Metadata infer_node(const Host_Callback& node, const Operands& in) {
-  if (node.name.empty()) user_error(ErrorKind::Value, "host_callback: cannot be without a name");
+  if (node.name.empty())
+    user_error(ErrorKind::Value, "host_callback: cannot call a function (its name is empty)");
   if (node.call < 0 || node.result < 0)
     user_error(ErrorKind::Value, "host_callback: cannot be result ", node.result, " of call ",
                node.call, " (both count from 0)");

@@ -65,7 +65,7 @@ class Numbering {
   bool contains(Value v) const { return slots_[position(v.id)].id == v.id; }
   Value operator[](Value v) const {
     const Slot& slot = slots_[position(v.id)];
-    RUNE_CHECK(slot.id == v.id, "%", v.id, " is no part of the segment");
+    RUNE_CHECK(slot.id == v.id, "%", v.id, " is not part of the segment");
     return {slot.number};
   }
   std::vector<Value> of(const std::vector<Value>& values) const {

@@ -55,7 +55,8 @@ class Expressions {
     if (is_constant(h)) return add(h, h.front());
     if (const auto dim = known(h, kNear)) {
       if (dim->least() < 0)
-        user_error(ErrorKind::Unsupported, "segment: a size of ", *dim, " may be negative");
+        user_error(ErrorKind::Unsupported, "segment: cannot express a size by ", *dim,
+                   " (it may be negative)");
       return add(h, *dim);
     }
     const int64_t low = std::clamp<int64_t>(*std::min_element(h.begin(), h.end()), 1, least_);

@@ -42,7 +42,7 @@ class Verifier {
       if (kind == InstrKind::If) ++ifs;
       if (kind == InstrKind::EndIf) --ifs;
       if (is_collective(instr()) && dependence.execution[id_])
-        fail("stands under an If or Range whose condition or bound depends on the thread");
+        fail("is inside of an If or Range whose condition or bound depends on the thread");
       if ((kind == InstrKind::Load || kind == InstrKind::Store) && ifs == 0) constant_index();
     }
   }
@@ -93,7 +93,8 @@ class Verifier {
     }
     const InstrKind kind = kernel_.body[open_.back().opener].kind();
     if ((kind == InstrKind::If) == range)
-      fail("closes `", print_instr(kernel_, Var{open_.back().opener}), "`, which is no ", opener);
+      fail("closes `", print_instr(kernel_, Var{open_.back().opener}), "`, which is not a ",
+           opener);
     open_.pop_back();
   }
 
@@ -196,7 +197,7 @@ class Verifier {
   void check(const Custom&) {}
 
   void access(const Type& value, size_t mask_position) {
-    if (!arg(0).pointer) return fail("%", instr().args[0].id, " is no memory");
+    if (!arg(0).pointer) return fail("%", instr().args[0].id, " is not memory");
     expect(value.dtype == arg(0).dtype && is_value(value), "moves ", type_text(value),
            " but the memory holds ", name_of(arg(0).dtype));
     expect(is_index(arg(1)), "the index is ", type_text(arg(1)), ", no integer");

@@ -244,7 +244,7 @@ Dim Codec<Dim>::parse(Lexer& lexer) {
     const Lexer start = lexer;
     const std::string name = lexer.ident();
     const auto bounds = lexer.bounds_of(name);
-    if (!bounds) start.fail("use of the undeclared size " + name);
+    if (!bounds) start.fail("the size " + name + " is not declared");
     sum += Dim(SymVar{name, bounds->first, bounds->second}) * factor;
   }
   return sum;

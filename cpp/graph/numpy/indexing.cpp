@@ -45,7 +45,7 @@ Stretch resolve_slice(const IndexItem& item, const Dim& size) {
   for (Dim::Term& term : terms) {
     if (term.coefficient % stride != 0)
       refuse_sizes({span}, concat("slice: cannot take every ", stride, "-th of ", span,
-                                  " elements (their number is no whole multiple)"));
+                                  " elements (a symbolic size must be a multiple of the step)"));
     term.coefficient /= stride;
   }
   const Dim count(up(span.offset()), std::move(terms));

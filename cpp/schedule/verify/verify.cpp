@@ -121,9 +121,9 @@ class Verifier {
       const Launch& launch = *schedule_.items[launches[i]].launch();
       const Launch& expected = again.launches[i];
       if (launch.kernel > expected.kernel)
-        return report("kernel ", launch.kernel, " is kernel ", expected.kernel, " again");
+        return report("kernel ", launch.kernel, " is the same as kernel ", expected.kernel);
       if (launch.kernel < expected.kernel)
-        return report(item_text(launches[i]), ": computes something else than its kernel");
+        return report(item_text(launches[i]), ": does not compute the same as its kernel");
       if (launch.arguments != expected.arguments)
         return report(item_text(launches[i]), ": has the arguments ",
                       text::to_text(launch.arguments), ", but differs from its kernel by ",
@@ -210,7 +210,7 @@ class Verifier {
     std::set<std::pair<int64_t, int64_t>> seen;
     for (const Dependency& d : schedule_.dependencies) {
       const std::string name = concat("the dependency of item ", d.to, " on item ", d.from);
-      if (!seen.insert({d.from, d.to}).second) report(name, " is doubled");
+      if (!seen.insert({d.from, d.to}).second) report(name, " is listed twice");
       if (is_for_order(d)) continue;
       const auto it = needed.find({d.from, d.to});
       const std::set<Value> expected = it == needed.end() ? std::set<Value>{} : it->second;
@@ -248,7 +248,8 @@ class Verifier {
       for (const int64_t consumer : consumers[ready[next]])
         if (--missing[consumer] == 0) ready.push_back(consumer);
     for (int64_t i = 0; i < num_items(); ++i)
-      if (missing[i] > 0) report(item_text(i), ": is in, or behind, a cycle of dependencies");
+      if (missing[i] > 0)
+        report(item_text(i), ": is in a cycle of dependencies, or depends on one");
   }
 
   // Memory.

@@ -39,7 +39,7 @@ class StageVerifier : KernelChecks {
     for (size_t s = 0; s < kernel_.stages().size(); ++s) {
       const Stage& stage = kernel_.stages()[s];
       if (stage.depth && (stage.kind != StageKind::Map || !stage.values.empty() || !stage.keeps))
-        report("stage ", s, " has a depth, but does more than to keep a value");
+        report("stage ", s, " has a depth, but does more than keep a value");
       if (stage.depth && (*stage.depth < 0 || *stage.depth > num_loops))
         report("stage ", s, " is inside ", *stage.depth, " of ", num_loops, " loops");
       if (stage.takes)
@@ -75,7 +75,8 @@ class StageVerifier : KernelChecks {
           read.insert(seed.value.id);
           if (!inputs.count(seed.value.id))
             report("stage ", s, " updates ", text(seed.value),
-                   ", which is missing from the inputs, and no stage before it begins it");
+                   ", which is missing from the inputs, and no earlier stage stores its initial "
+                   "elements");
         }
         if (stage.kind == StageKind::Map) begun.insert(seed.value.id);
         if (stage.kind == StageKind::Map && all_reductions.count(seed.value.id)) {
@@ -158,7 +159,7 @@ class StageVerifier : KernelChecks {
     for (int64_t i = 0; i < num_axes(); ++i)
       if (value.strides[i] != 0 && !contains(stage.axes, i) && !contains(outer_, i))
         report("stage ", s, ": ", text(value.value), " has a stride along ", axis_text(i),
-               ", which is another stage's");
+               ", which is an axis of another stage");
     const bool scans = stage.kind == StageKind::Scan, scatters = stage.kind == StageKind::Scatter;
     if (scans != (node.kind() == graph::NodeKind::Scan) ||
         (scatters && node.kind() != graph::NodeKind::Scatter))
@@ -183,7 +184,7 @@ class StageVerifier : KernelChecks {
       return;
     }
     if (!reduces)
-      return report("stage ", s, " reduces ", text(value.value), ", which is no reduction");
+      return report("stage ", s, " reduces ", text(value.value), ", which is not a reduction");
     check_coverage(s, value, outer_, max_elements(node.shape()), "outer ");
     check_coverage(s, value, stage.axes, max_elements(reduced_shape(graph_, value.value)),
                    "inner ");
