@@ -12,11 +12,11 @@ namespace rune::metal {
 
 namespace {
 
-// Copying less costs less than a buffer object.
+// Copying fewer bytes than these costs less than a buffer object.
 constexpr size_t kLeastAdopted = size_t{64} << 10;
 
-// Sizes come in steps of an eighth of a power of two, at least of a page: sizes near to one another
-// share buffers, and at most an eighth is lost.
+// Rounds a size up to a multiple of an eighth of a power of two, at least of a page. So similar
+// sizes can share buffers, and at most an eighth is lost.
 size_t bucket_of(size_t bytes) {
   constexpr size_t kPage = size_t{16} << 10;
   const size_t step = std::max(kPage, std::bit_floor(bytes) / 8);
@@ -48,7 +48,7 @@ void* Allocator::allocate(size_t bytes) {
     block = std::make_shared<Block>();
     block->buffer = new_buffer(size);
     if (!block->buffer) {
-      // Cached buffers and those that running work still uses may be in the way.
+      // Cached buffers, and buffers that running work still uses, may hold the missing memory.
       trim_locked(0);
       lock.unlock();
       queue_.synchronize();
@@ -71,7 +71,7 @@ void* Allocator::allocate(size_t bytes) {
   return memory;
 }
 
-// Metal takes whole pages. What lies behind the end of the memory on its last page is not touched.
+// Metal takes whole pages. The part of the last page after the end of the memory is not accessed.
 bool Allocator::adopt(void* memory, size_t bytes) {
   const auto at = reinterpret_cast<uintptr_t>(memory);
   const auto page = static_cast<size_t>(getpagesize());
@@ -130,9 +130,9 @@ id<MTLBuffer> Allocator::new_buffer(size_t bytes) const {
   }
 }
 
-// Shared memory is the machine's: an allocation beyond what it has makes it swap, instead of
-// failing. Frees cached buffers and waits for launches that use freed ones. May return a buffer
-// that became free.
+// Frees cached buffers, and waits for launches that use freed ones. May return a buffer that became
+// free. This is necessary because the memory is the machine's: an allocation that exceeds it makes
+// the machine swap instead of failing.
 std::shared_ptr<Block> Allocator::make_room_locked(std::unique_lock<std::mutex>& lock,
                                                    size_t bytes) {
   const size_t limit = working_set_ / 4 * 3;
@@ -181,7 +181,7 @@ void Allocator::deallocate(void* memory, size_t) {
 }
 
 void Allocator::trim_locked(size_t limit) {
-  // The completion handler of work that still uses a block keeps it until then.
+  // If running work still uses a block, its completion handler keeps the block alive.
   while (cached_bytes_ > limit) {
     cached_bytes_ -= cache_.back()->bytes;
     cache_.pop_back();

@@ -32,7 +32,7 @@ bool keeps_archives(id<MTLDevice> device) {
   return options().cache && [device supportsFamily:MTLGPUFamilyApple7] && !is_paravirtual(device);
 }
 
-// Makes a folder for this user alone. Returns false for one that others may write to.
+// Makes a folder that only this user may access. Returns false if others may write to it.
 bool make_private(const std::filesystem::path& folder) {
   namespace fs = std::filesystem;
   std::error_code failed;
@@ -43,7 +43,7 @@ bool make_private(const std::filesystem::path& folder) {
          !(status.st_mode & (S_IWGRP | S_IWOTH));
 }
 
-// Removes the files used longest ago, if the folder holds more than it may.
+// If the folder exceeds its limit, removes the files used longest ago.
 void trim(const std::filesystem::path& folder) {
   namespace fs = std::filesystem;
   struct File {
@@ -55,7 +55,7 @@ void trim(const std::filesystem::path& folder) {
   uintmax_t total = 0;
   std::error_code failed;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed)) {
-    std::error_code gone;  // another process has removed it
+    std::error_code gone;  // ignored: another process may have removed the file
     const fs::file_time_type used = entry.last_write_time(gone);
     const uintmax_t bytes = gone ? 0 : entry.file_size(gone);
     if (gone) continue;
@@ -116,7 +116,7 @@ void Archive::save(std::span<MTLComputePipelineDescriptor* const> pipelines) {
     std::error_code failed;
     if ([archive_ serializeToURL:to_url(fresh) error:nil] && chmod(fresh.c_str(), 0600) == 0)
       std::filesystem::rename(fresh, path_, failed);
-    std::filesystem::remove(fresh, failed);  // what is left of a failed attempt
+    std::filesystem::remove(fresh, failed);  // the rest of a failed attempt
     trim(path_.parent_path());
   }
 }

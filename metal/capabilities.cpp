@@ -3,8 +3,8 @@
 
 namespace rune::metal {
 
-// Native are the elementary operations alone, which Metal rounds correctly or computes exactly: its
-// specification allows the other functions more error than the float contract.
+// Only the elementary operations are native. Metal computes them exactly or rounds them correctly.
+// For other functions its specification allows more error than the float contract.
 Capabilities capabilities() {
   Capabilities caps = render::capabilities_of(render::msl_dialect());
   caps.num_cores = 10;

@@ -5,8 +5,8 @@
 
 namespace rune::metal {
 
-// If RUNE_JIT_METAL_CAPTURE names a file, records all commands of the device there, from now to the
-// end of the process. Throws UserError(Runtime) with Metal's reason if Metal cannot record.
+// If RUNE_JIT_METAL_CAPTURE names a file, records all later commands of the device in it, until the
+// process ends. Throws UserError(Runtime) with Metal's reason if Metal cannot record.
 void start_capture(id<MTLDevice> device);
 
 }  // namespace rune::metal

@@ -35,8 +35,8 @@ void start_capture(id<MTLDevice> device) {
   if (!is_recording)
     user_error(ErrorKind::Runtime, "metal: cannot record commands in ", path, " (", reason,
                ")\nhint: Metal records if MTL_CAPTURE_ENABLED=1 is set; the file must not exist");
-  // Programs in Python's caches keep the device beyond the interpreter's end: only the process's
-  // end is sure to come.
+  // Programs in Python's caches may keep the device after the interpreter has ended, so recording
+  // stops when the process exits.
   std::atexit(stop_capture);
 }
 

@@ -14,13 +14,13 @@
 
 namespace rune::metal {
 
-// Compiles with safe math: no reassociation; NaN and infinities are kept. Metal compiles the
-// pipelines of a library at the same time. The 32 libraries used last are kept with their pipelines
-// by source text, so that a text is compiled once; pipelines are also kept on disk. A program keeps
-// its own pipelines alive. Thread-safe.
+// Compiles with safe math: there is no reassociation, and NaN and infinities are kept. Metal
+// compiles the pipelines of a library at the same time. The 32 libraries used last are kept with
+// their pipelines, by source text, so that a text is not compiled again. Pipelines are also kept on
+// disk. A program keeps its own pipeline alive. Thread-safe.
 class Compiler : public runtime::Compiler {
  public:
-  // The capabilities that kernels are lowered and estimated for.
+  // Takes the capabilities for which kernels are lowered and estimated.
   Compiler(id<MTLDevice> device, Queue& queue, Allocator& allocator,
            const Capabilities& capabilities);
 
@@ -44,7 +44,7 @@ class Compiler : public runtime::Compiler {
   Allocator& allocator_;
   const int num_cores_, simd_width_;
   std::mutex mutex_;
-  std::list<Library> libraries_;  // the last used comes first
+  std::list<Library> libraries_;  // the library used last comes first
   std::unordered_map<std::string_view, std::list<Library>::iterator> by_text_;
 };
 

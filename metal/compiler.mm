@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kMaxSlots = 31;
 constexpr size_t kMaxDirect = kMaxSlots - 2;
 constexpr size_t kMaxInlineBytes = 4096;  // of setBytes
-constexpr size_t kMostLibraries = 32;     // kept for their source
+constexpr size_t kMostLibraries = 32;     // the most libraries that are kept for reuse
 
 MTLCompileOptions* compile_options() {
   MTLCompileOptions* options = [MTLCompileOptions new];
@@ -36,7 +36,7 @@ MTLCompileOptions* compile_options() {
 
 constexpr int64_t kMaxPosition = std::numeric_limits<uint32_t>::max();
 
-// Whether Metal may choose the threadgroups: dispatchThreads numbers all threads in 32 bits.
+// Whether Metal may choose the threadgroups. dispatchThreads numbers all threads in 32 bits.
 bool may_divide_freely(const runtime::KernelSource& source) {
   return source.independent_threads && source.grid <= kMaxPosition / source.local;
 }
@@ -87,7 +87,7 @@ class Program : public runtime::Program {
   const std::shared_ptr<const std::string> name_, text_;
   const id<MTLComputePipelineState> pipeline_;
   const NSUInteger grid_, local_;
-  const bool is_free_;  // Metal may divide the threads as it likes
+  const bool is_free_;  // whether Metal may choose the threadgroups
   const double estimated_ns_;
   std::vector<Buffer> buffers_;
   Queue& queue_;
@@ -100,7 +100,8 @@ bool combines_in_simd_groups(const Capabilities& capabilities) {
          std::any_of(ops.begin(), ops.end(), [](const auto& of_dtype) { return of_dtype.any(); });
 }
 
-// simd_width: that of the SIMD-groups that kernels were lowered for; 0 if any will do.
+// Throws if the pipeline cannot run the kernel. simd_width is the width of the SIMD-groups that the
+// kernel was lowered for, or 0 if any width will do.
 void check_limits(const runtime::KernelSource& source, id<MTLComputePipelineState> pipeline,
                   int simd_width) {
   if (source.grid > kMaxPosition)
@@ -165,7 +166,7 @@ void Compiler::make_pipelines(Library& library, std::span<const runtime::KernelS
     std::condition_variable changed;
     size_t missing = 0;
     std::map<std::string, id<MTLComputePipelineState>> pipelines;
-    std::string failed, message;  // of one that failed
+    std::string failed, message;  // the name and the message of a kernel that failed
   };
   const auto results = std::make_shared<Results>();
   @autoreleasepool {

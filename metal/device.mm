@@ -16,8 +16,8 @@ namespace rune::metal {
 
 namespace {
 
-// Processes without a window server, and those that only see virtual GPUs, find the default device
-// in the list of all alone. The caller need not have an autorelease pool.
+// The default device. Processes without a window server, and those that only see virtual GPUs, find
+// it only in the list of all devices. The caller need not have an autorelease pool.
 NS_RETURNS_RETAINED id<MTLDevice> find_device() {
   @autoreleasepool {
     const id<MTLDevice> device = MTLCreateSystemDefaultDevice();
@@ -25,8 +25,8 @@ NS_RETURNS_RETAINED id<MTLDevice> find_device() {
   }
 }
 
-// The number of the GPU's cores by the system's registry, since Metal does not tell; 0 if that does
-// not tell either, as in virtual machines.
+// The number of the GPU's cores. It comes from the system's registry, because Metal does not report
+// it. 0 if the registry lacks it too, as in virtual machines.
 int count_cores() {
   int cores = 0;
   io_iterator_t found = 0;
@@ -50,8 +50,8 @@ Capabilities read_capabilities(Capabilities caps, id<MTLDevice> device) {
     const MTLSize threads = device.maxThreadsPerThreadgroup;
     caps.max_threads_per_group = static_cast<int>(std::min<NSUInteger>(threads.width, 1 << 20));
     caps.shared_memory_bytes = static_cast<int64_t>(device.maxThreadgroupMemoryLength);
-    // Reductions over SIMD-groups of 32 threads, matrix units and atomic operations on floats came
-    // with the A14 and the M1.
+    // Older GPUs than the A14 and the M1 lack reductions over SIMD-groups of 32 threads, matrix
+    // units and atomic operations on floats.
     if (![device supportsFamily:MTLGPUFamilyApple7]) {
       caps.simd_ops.fill({});
       caps.simd_shuffles.reset();
@@ -98,7 +98,7 @@ class Device : public runtime::Device {
   }
 
  private:
-  // The memory is the host's to use when the launches so far that use it have run.
+  // Waits for the earlier launches that use the memory. The host may use it then.
   void wait_for(const void* memory, size_t bytes, bool to_read) {
     if (bytes == 0) return;
     const Binding binding = allocator_.find(memory);

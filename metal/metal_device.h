@@ -7,16 +7,17 @@
 
 namespace rune::metal {
 
-// What Apple's GPUs can do in general, for rendering on machines that have none.
+// The capabilities of a typical GPU of Apple's, for rendering on machines that have none.
 Capabilities capabilities();
 
-// The system's default GPU, whose capabilities are the general ones, but for what it reports
-// itself. Throws UserError(Runtime) where there is no GPU or the system is older than macOS 14, and
-// in a build without Metal (it is built on macOS only).
+// The system's default GPU. Its capabilities are those that it reports, and otherwise the typical
+// ones. Throws UserError(Runtime) if there is no GPU, if the system is older than macOS 14, or if
+// the build has no Metal (only builds on macOS have it).
 //
-// Memory of the device is shared with the host: allocator() gives addresses that both may use, and
-// a program's buffers may lie anywhere inside of one. A launch only encodes; synchronize() waits
-// and throws the first error that the GPU reported since the last call, with the kernels' names.
+// The device shares its memory with the host: both may use the addresses that allocator() returns,
+// and a program's buffer may be any part of such memory. A launch only encodes commands.
+// synchronize() waits, and throws the first error that the GPU reported since the last call, with
+// the kernels' names.
 std::shared_ptr<runtime::Device> make_device();
 bool is_available();
 

@@ -1,5 +1,5 @@
-// Included by all Objective-C++ files of this folder; not for plain C++. Python's threads have no
-// autorelease pool, so a function that returns an object to code without a pool returns it
+// All Objective-C++ files of this folder include this file; plain C++ must not. Python's threads
+// have no autorelease pool. A function that returns an object to code without a pool returns it
 // retained.
 #pragma once
 
@@ -25,8 +25,8 @@ inline std::string describe(NSError* error) {
   return error ? to_std(error.localizedDescription) : std::string("no reason was given");
 }
 
-// Whether the GPU is that of a virtual machine, as on hosted CI: an Apple5 whose buffers of host
-// memory and binary archives do not work.
+// Whether the GPU is that of a virtual machine, as on hosted CI. It reports the family Apple5, and
+// its buffers of host memory and its binary archives do not work.
 inline bool is_paravirtual(id<MTLDevice> device) {
   @autoreleasepool {
     return to_std(device.name).find("Paravirtual") != std::string::npos;

@@ -1,4 +1,4 @@
-// The command queue. It encodes launches into command buffers and knows which of them have run.
+// The command queue. It encodes launches into command buffers and tracks which buffers have run.
 #pragma once
 
 #include <atomic>
@@ -24,9 +24,9 @@ struct Block {
   }
   id<MTLBuffer> buffer;
   size_t bytes = 0;                              // of the whole buffer
-  std::shared_ptr<std::atomic<size_t>> counter;  // of the bytes of living blocks; may be null
-  // The queue's mutex guards the following: the number of the last command buffer that uses the
-  // block, and the error that kept its contents from being computed (null if none did).
+  std::shared_ptr<std::atomic<size_t>> counter;  // sum of `bytes` of all blocks; may be null
+  // The queue's mutex guards the next two: the number of the last command buffer that uses the
+  // block, and the error because of which its contents were not computed (null if there was none).
   uint64_t last_use = 0;
   std::shared_ptr<const std::string> error;
 };
@@ -39,8 +39,8 @@ struct Binding {
   bool is_written = false;
 };
 
-// A launch of a compiled kernel. Its first `direct` buffers have a slot each. If there are more,
-// the next slot is an array with the addresses of the others. The variables take the last slot.
+// A launch of a compiled kernel. Its first `direct` buffers have a slot each. If there are more
+// buffers, the next slot holds an array of their addresses. The last slot holds the variables.
 struct Dispatch {
   std::shared_ptr<const std::string> name, source;
   size_t direct = 0;
@@ -51,39 +51,38 @@ struct Dispatch {
   double estimated_ns = 0;  // on the whole GPU
 };
 
-// Command buffers are numbered from 1 in the order in which they are committed and run. At most 16
-// are in flight: a launch waits before it begins another one. After an error of the GPU a launch
-// waits until nothing is in flight, then a new MTLCommandQueue takes the place of the old one.
-// Thread-safe.
+// Command buffers are numbered from 1, in the order in which they are committed and run. At most 16
+// are in flight: a launch that needs a further one waits. After an error of the GPU, a launch waits
+// until none is in flight, and a new MTLCommandQueue then replaces the old one. Thread-safe.
 class Queue {
  public:
   // Throws UserError(Runtime) if the device cannot create a queue.
   explicit Queue(id<MTLDevice> device);
   ~Queue();
-  // Waits for all commands while their pipelines are alive. Errors are dropped.
+  // Waits for all commands and ignores errors. Call it while the commands' pipelines exist.
   void finish() noexcept;
 
-  // In a process that was forked from the one that made the queue nothing can be run or waited for,
-  // and mutexes of the parent's other threads may be locked for ever. The second function throws
-  // UserError(Runtime) there; launch, synchronize and wait_for do, too.
+  // Whether this process was forked from the one that made the queue. In a forked process nothing
+  // can be run or waited for, and mutexes of the parent's other threads may be locked for ever.
+  // require_own_process, launch, synchronize and wait_for throw UserError(Runtime) there.
   bool is_forked() const { return fork_.is_child(); }
   void require_own_process() const;
 
-  // Adds a launch to the open command buffer. Commits the buffer once its launches, bytes or
-  // estimated time exceed a limit; the system kills a command buffer that takes seconds.
+  // Adds a launch to the open command buffer. Commits the buffer when its launches, bytes or
+  // estimated time exceed a limit, because the system kills a command buffer that takes seconds.
   void launch(const Dispatch& dispatch, std::span<const Binding> bindings,
               std::span<const int64_t> vars);
 
-  // Commits the open command buffer and waits for all. Throws UserError(Runtime) with the first
-  // error since the last call.
+  // Commits the open command buffer and waits for all command buffers. Throws UserError(Runtime)
+  // with the first error since the last call.
   void synchronize();
   // Waits until the command buffers that use the block have run. With `to_read`, throws
-  // UserError(Runtime) if one that should have written the block failed.
+  // UserError(Runtime) if the block's contents were not computed because of an error.
   void wait_for(const Block& block, bool to_read);
   // Waits until the oldest command buffer in flight has run, which frees the blocks that nothing
-  // else holds. Commits the open one if none is in flight. Returns false if there is none at all.
+  // else holds. If none is in flight, commits the open one. Returns false if there is none at all.
   bool wait_for_oldest();
-  // Forgets an error in computing the block's contents. No launch may use the block.
+  // Clears the error of the block's contents. No launch may use the block.
   void reset(Block& block);
   // Whether no launch uses the block any more.
   bool is_idle(const Block& block) const;

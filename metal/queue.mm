@@ -10,16 +10,16 @@ namespace rune::metal {
 
 namespace {
 
-// A command buffer is committed with this much: enough to hide the cost of a commit, little enough
-// to start the GPU early and to stay far from the watchdog's limit.
+// A command buffer is committed when it has this much work. That is enough to hide the cost of a
+// commit, and so little that the GPU starts early and stays far from the watchdog's limit.
 constexpr size_t kMaxLaunches = 40;
 constexpr size_t kMaxBytes = size_t{64} << 20;
 constexpr double kMaxNs = 20e6;
-// Command buffers that may be committed and not complete: enough to keep the GPU busy.
+// The most command buffers in flight (committed and not complete): enough to keep the GPU busy.
 constexpr uint64_t kMaxInFlight = 16;
-// Command buffers that Metal makes at a time. Beyond them it waits until one is complete and its
-// completion handlers have returned. The queue must not come to that, since it waits with a mutex
-// that the handlers need.
+// The most command buffers that Metal makes at a time. If more are wanted, Metal waits until one is
+// complete and its completion handlers have returned. The queue must avoid that, because it would
+// wait with a mutex that the handlers need.
 constexpr NSUInteger kMaxCommandBuffers = 64;
 static_assert(kMaxInFlight + 2 < kMaxCommandBuffers);
 
@@ -39,7 +39,7 @@ struct Queue::Batch {
   id<MTLCommandBuffer> commands;
   id<MTLComputeCommandEncoder> encoder;
   std::vector<Binding> bindings;
-  size_t first_unordered = 0;  // of those since the last barrier
+  size_t first_unordered = 0;  // the first one after the last barrier
   std::vector<std::shared_ptr<const std::string>> kernels, sources;
   size_t bytes = 0;
   double estimated_ns = 0;
@@ -67,27 +67,28 @@ struct Queue::Shared {
   std::mutex mutex;
   std::condition_variable changed;
   uint64_t committed = 0;
-  uint64_t completed = 0;                    // this command buffer and all before it
-  std::map<uint64_t, Finished> finished;     // those after it that have run
-  bool has_failed = false;                   // a command buffer of the present MTLCommandQueue
+  uint64_t completed = 0;                 // this command buffer and all before it are complete
+  std::map<uint64_t, Finished> finished;  // later command buffers that have run
+  bool has_failed = false;                // whether one of the present MTLCommandQueue failed
   std::shared_ptr<const std::string> error;  // the first since the last synchronize()
 
   uint64_t in_flight() const { return committed - completed; }
 
-  // Handlers may come out of order: they take effect in the order of the commands.
+  // Handlers may run out of order. Their reports take effect in the order of the command buffers.
   void complete(uint64_t number, Finished report) {
     const std::lock_guard<std::mutex> lock(mutex);
     finished[number] = std::move(report);
     while (!finished.empty() && finished.begin()->first == completed + 1) {
       complete_locked(finished.begin()->second);
-      finished.erase(finished.begin());  // frees blocks before anybody hears that it is done
+      finished.erase(finished.begin());  // frees its blocks before waiting threads are told
       ++completed;
     }
     changed.notify_all();
   }
 
  private:
-  // What a failed command buffer was to write, and what was computed from that, is not to be read.
+  // Marks the blocks that a failed command buffer should have written, and blocks computed from
+  // marked ones, with the error. They must not be read.
   void complete_locked(const Finished& report) {
     std::shared_ptr<const std::string> cause;
     if (!report.failure.empty()) {
@@ -141,12 +142,13 @@ void Queue::finish() noexcept {
   if (is_forked()) return;
   try {
     synchronize();
-  } catch (...) {  // nobody is left to hear of it
+  } catch (...) {  // nobody is left to report it to
   }
 }
 
 void Queue::open_locked(std::unique_lock<std::mutex>& lock, const std::string& kernel) {
-  // After an error Metal may ignore whatever is committed to the same queue.
+  // After an error, Metal may ignore all that is committed to the same MTLCommandQueue, so wait
+  // until nothing is in flight and make a new one.
   shared_->changed.wait(lock, [&] {
     return batch_ || shared_->in_flight() < (shared_->has_failed ? 1 : kMaxInFlight);
   });
@@ -157,10 +159,10 @@ void Queue::open_locked(std::unique_lock<std::mutex>& lock, const std::string& k
   }
   auto batch = std::make_unique<Batch>();
   @autoreleasepool {
-    // The batch holds what it uses: Metal need not retain each buffer again.
+    // The batch retains the buffers that it uses, so Metal need not retain them again.
     batch->commands = [queue_ commandBufferWithUnretainedReferences];
-    // Launches that do not need one another's results run together; see conflicts(). Between
-    // command buffers Metal keeps the order itself.
+    // Launches that do not need one another's results run concurrently (see conflicts()). Metal
+    // itself keeps the order of command buffers.
     batch->encoder =
         [batch->commands computeCommandEncoderWithDispatchType:MTLDispatchTypeConcurrent];
   }
@@ -189,8 +191,9 @@ void bind(id<MTLComputeCommandEncoder> encoder, size_t direct, std::span<const B
   if (!vars.empty()) [encoder setBytes:vars.data() length:vars.size_bytes() atIndex:slot];
 }
 
-// Threads that need no others run in threadgroups as large as the pipeline allows, the last ones of
-// which may be smaller; kernels that share work count on whole threadgroups as they were scheduled.
+// Independent threads run in threadgroups as large as the pipeline allows, and the last
+// threadgroups may be smaller. Kernels whose threads work together need whole threadgroups of the
+// scheduled size.
 void dispatch_threads(id<MTLComputeCommandEncoder> encoder, const Dispatch& dispatch) {
   const NSUInteger grid = dispatch.grid, local = dispatch.local;
   if (!dispatch.is_free) {
@@ -241,8 +244,8 @@ void Queue::commit_locked() {
   const uint64_t number = ++shared_->committed;
   @autoreleasepool {
     [batch->encoder endEncoding];
-    // The handler runs on a thread of Metal's, where nothing may be thrown: the error waits for
-    // synchronize(). It holds the blocks; the last to go frees them.
+    // The handler runs on one of Metal's threads, where nothing may be thrown, so the error is kept
+    // for synchronize(). The handler keeps the blocks alive until the commands have run.
     const std::shared_ptr<Shared> shared = shared_;
     const auto bindings = std::make_shared<std::vector<Binding>>(std::move(batch->bindings));
     const std::string kernels = list_names(batch->kernels);
@@ -252,7 +255,7 @@ void Queue::commit_locked() {
       std::string failure;
       if (done.status == MTLCommandBufferStatusError)
         failure = "metal: cannot run " + kernels + " (" + describe(done.error) +
-                  "; a new command queue takes the launches from now on)" + join(sources);
+                  "; later launches use a new command queue)" + join(sources);
       shared->complete(number, {failure, std::exchange(*bindings, {})});
     }];
     [batch->commands commit];
@@ -277,7 +280,7 @@ void Queue::wait_for(const Block& block, bool to_read) {
   if (block.last_use > shared_->committed) commit_locked();
   wait_locked(lock, block.last_use);
   if (!to_read || !block.error) return;
-  if (shared_->error == block.error) shared_->error.reset();  // it is told here
+  if (shared_->error == block.error) shared_->error.reset();  // it is reported here
   throw UserError(ErrorKind::Runtime, *block.error);
 }
 

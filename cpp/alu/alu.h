@@ -44,7 +44,7 @@ struct AluInfo {
   const char* meaning;
 
   bool has(unsigned flag) const { return flags & flag; }
-  // Whether operands of this dtype are allowed (of Where: the last two).
+  // Whether operands of this dtype are allowed (for Where: as the last two operands).
   bool accepts(DType dtype) const;
 };
 
@@ -52,8 +52,8 @@ const AluInfo& info(AluOp op);
 std::span<const AluInfo> all_alu_ops();
 const char* name_of(AluOp op);
 
-// The result's dtype. `operands` holds one dtype an operand. Throws UserError(Type) that names the
-// operation if the number of operands or a dtype is not allowed or if the dtypes differ.
+// The result's dtype. `operands` holds the dtype of each operand. Throws UserError(Type), which
+// names the operation, if the number of operands or a dtype is not allowed or if the dtypes differ.
 DType result_dtype(AluOp op, std::span<const DType> operands);
 
 // The reductions: an associative operation with its identity.

@@ -1,8 +1,8 @@
 // The functions that the rows of alu.def name: they compute the scalar operations.
 //
 // Operands are doubles, or integers of 64 bits with the dtype's signedness (bool: unsigned). The
-// caller rounds or wraps the result to the dtype. T, where a function takes it, is the C++ type of
-// the dtype; of floats narrower than float32 it is float.
+// caller rounds or wraps the result to the dtype. Some functions take T, the C++ type of the dtype
+// (float for floats narrower than float32).
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace rune::arithmetic {
 template <class W>
 concept Integer = std::integral<W>;
 
-// Integers wrap, by way of unsigned arithmetic.
+// Integers wrap, because they are computed as unsigned ones.
 template <class W>
 W sum(W a, W b) {
   if constexpr (Integer<W>)
@@ -68,7 +68,7 @@ W multiply_add(W a, W b, W c) {
 template <Integer W>
 W truncated_quotient(W a, W b) {
   if (b == 0) return 0;
-  // The lowest number by -1 wraps.
+  // The lowest number divided by -1 wraps.
   return std::is_signed_v<W> && b == static_cast<W>(-1) ? negation(a) : a / b;
 }
 template <class W>
@@ -84,7 +84,7 @@ struct FloorDivision {
   T quotient, remainder;
 };
 
-// NumPy's npy_divmod, each step of which rounds to the dtype.
+// NumPy's npy_divmod. Each step rounds to the dtype.
 template <std::floating_point T>
 FloorDivision<T> floor_division(T a, T b) {
   T remainder = std::fmod(a, b);
@@ -117,7 +117,8 @@ auto floor_remainder(W a, W b) {
   return floor_division<U>(static_cast<U>(a), static_cast<U>(b)).remainder;
 }
 
-// A double has too few bits more than a float32 for its power to round to the right one.
+// Powers of float32 and narrower floats are computed in long double. A double has too few bits more
+// than a float32: its power, rounded again, would not always be the correctly rounded float32.
 template <class T, class W>
 W power(W a, W b) {
   if constexpr (std::is_same_v<T, double>) {
@@ -146,7 +147,7 @@ W shift_right(W a, W b) {
   return a >> b;
 }
 
-// Of two numbers. -0.0 is below 0.0.
+// The larger of two numbers, neither of which is NaN. -0.0 is below 0.0.
 inline double larger_number_of(double a, double b) {
   return a > b || (a == b && !std::signbit(a)) ? a : b;
 }

@@ -11,7 +11,7 @@ namespace rune {
 
 namespace {
 
-// By operation: its row, with the expression as a function.
+// An operation's row of alu.def, with the expression as a function.
 template <AluOp kOp>
 struct Definition;
 #define RUNE_ALU(Name, text, arity, operands, result, flags, cost, numpy, spelling, evaluate, ...) \
@@ -65,7 +65,7 @@ void take_bits(uint64_t* dst, const uint64_t* a, const uint64_t*, const uint64_t
   for (uint32_t i = 0; i < count; ++i) dst[i] = word_from_bits<kTo>(a[i]);
 }
 
-// A table over all dtypes of what `f` gives for each, as a constant.
+// A constant table of the results of `f` for all dtypes.
 template <class F, size_t... kDTypes>
 constexpr auto by_dtype(F f, std::index_sequence<kDTypes...>) {
   return std::array{f(std::integral_constant<DType, static_cast<DType>(kDTypes)>())...};

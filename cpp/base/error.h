@@ -17,7 +17,7 @@ enum class ErrorKind {
   Index,
   DType,
   Unsupported,
-  Undecided,  // only the values that a program computes tell
+  Undecided,  // whether the call fails depends on values that a program computes
   Parse,
   Runtime,
   Memory,
@@ -67,7 +67,7 @@ void append(std::string& out, const T& value) {
 }
 }  // namespace detail
 
-// Concatenates its arguments as by operator<<.
+// Concatenates its arguments, each printed as operator<< prints it.
 template <class... Args>
 std::string concat(const Args&... args) {
   std::string out;

@@ -1,4 +1,5 @@
-// Options. Only this file's functions read the environment; every option has a row in options.def.
+// Options. Only the functions of this file read the environment. Every option has a row in
+// options.def.
 #pragma once
 
 #include <string>
@@ -19,8 +20,8 @@ struct Options {
 // Throws UserError(Value) for a value that does not parse.
 Options& options();
 
-// The options as the environment says now, for callers that must not fix options() yet. Throws as
-// options() does.
+// The options of the present environment, read anew. For callers that must not fix the result of
+// options() yet. Throws as options() does.
 Options read_environment();
 
 // One line for each variable: name, current value, meaning.

@@ -43,7 +43,8 @@ class Lexer {
   // True if the next token is followed, without space, by `=` (an attribute `key=value`).
   bool peek_attribute() const;
 
-  // Names that later text uses, with their least and greatest value. Copies of a lexer share them.
+  // Declares the name of a size for the text that follows, with the size's least and greatest
+  // value. Copies of a lexer share these names.
   void declare(const std::string& name, int64_t least, int64_t greatest);
   std::optional<std::pair<int64_t, int64_t>> bounds_of(const std::string& name) const;
 
@@ -61,7 +62,7 @@ class Lexer {
 };
 
 std::string quote(std::string_view raw);
-// Shortest decimal that reads back to the same double; nan, inf and -inf by name.
+// The shortest decimal that reads back to the same double, or nan, -nan, inf or -inf.
 std::string print_double(double value);
 double parse_double(const std::string& token, const Lexer& lexer);
 

@@ -1,6 +1,6 @@
-// rune_jit.Array as C++ sees it: an object that holds the memory of its elements and the name of
-// its device. The Python class (python/rune_jit/arrays/array.py) inherits from the type defined
-// here, so that programs read arguments and make results without calling Python.
+// The base type of rune_jit.Array: an object that holds the memory of its elements and the name of
+// its device. The Python class (python/rune_jit/arrays/array.py) inherits from it, so that programs
+// read arguments and make results without calling Python.
 #pragma once
 
 #include <functional>
@@ -21,24 +21,24 @@ struct ArrayType {
 size_t bytes_of(const ArrayType& type);
 bool fits(const ArrayHeader& header, const ArrayType& type);
 
-// A condition on what programs have computed, which is known when the device has run them.
+// A condition on values that programs compute. It can be checked when the device has run them.
 class DeferredCheck {
  public:
   explicit DeferredCheck(std::function<void()> check) : check_(std::move(check)) {}
-  // Waits for the device, and throws if the condition does not hold. The caller has the GIL.
+  // Waits for the device, and throws if the condition does not hold. The caller must hold the GIL.
   void verify();
 
  private:
-  std::function<void()> check_;  // empty once it has passed
+  std::function<void()> check_;  // empty once the check has passed
 };
 using DeferredChecks = std::vector<std::shared_ptr<DeferredCheck>>;
 
 // Elements in C order in the memory of a device that the host cannot address.
 class DeviceMemory {
  public:
-  // Uninitialised. Throws what the device's allocator throws.
+  // Allocates uninitialised memory. Throws what the device's allocator throws.
   DeviceMemory(std::shared_ptr<runtime::Device> device, ArrayType type);
-  // Memory of another library. `release` is called when no launch uses it any more.
+  // Takes memory of another library. `release` is called when no launch uses the memory any more.
   DeviceMemory(std::shared_ptr<runtime::Device> device, ArrayType type, void* memory,
                std::function<void()> release);
   DeviceMemory(const DeviceMemory&) = delete;
@@ -52,7 +52,7 @@ class DeviceMemory {
   void copy_out(void* host) const;  // after the device's launches
   std::shared_ptr<DeviceMemory> copy() const;
 
-  // Conditions without which the elements are not valid. They are verified before the elements
+  // Conditions that must hold for the elements to be valid. They are verified before the elements
   // leave the device.
   const DeferredChecks& checks() const { return checks_; }
   void add_checks(const DeferredChecks& checks);
@@ -63,16 +63,16 @@ class DeviceMemory {
   ArrayType type_;
   size_t bytes_;
   void* memory_ = nullptr;
-  std::function<void()> release_;  // of memory that is another library's
+  std::function<void()> release_;  // for another library's memory
   DeferredChecks checks_;
 };
 
-// A C-contiguous numpy.ndarray of memory that `owner` keeps alive.
+// Makes a C-contiguous numpy.ndarray of memory that `owner` keeps alive.
 py::array make_ndarray(const ArrayType& type, const py::dtype& dtype, void* memory,
                        py::object owner);
 
-// A fresh C-contiguous numpy.ndarray, whose memory goes back to the caching allocator when its last
-// view dies.
+// Makes a new C-contiguous numpy.ndarray. Its memory returns to the caching allocator when its last
+// view is deleted.
 py::array allocate_array(const ArrayType& type, const py::dtype& dtype);
 
 // Whether this is a rune_jit.Array.
@@ -80,11 +80,11 @@ bool is_array(py::handle object);
 // The memory of an Array: a numpy.ndarray, or a DeviceMemory.
 py::object memory_of(py::handle array);
 void set_memory(py::handle array, py::object memory);
-// Gives an Array, and all Arrays that are views of the same array, the elements of `memory`. Nobody
-// else may write to this memory.
+// Replaces the elements of an Array, and of all Arrays that are views of the same array, by those
+// of `memory`. Nobody else may write to this memory.
 void write_array(py::handle array, const py::object& memory);
-// An object that Arrays share which are views of one array in a device's memory. Null if there are
-// no views.
+// The object that is shared by all Arrays that are views of one array in a device's memory. Null if
+// there are no views.
 py::handle views_of(py::handle array);
 // The name of an Array's device: a str.
 py::handle device_of(py::handle array);
@@ -96,8 +96,8 @@ py::object make_array(py::object memory, py::handle device);
 // Copies the elements of one ndarray to another one of its dtype and shape. They must not overlap.
 void copy_elements(py::handle to, const py::array& from);
 
-// An Array's or DeviceMemory's elements as a numpy.ndarray: its own memory, or a copy of the
-// device's.
+// The elements of an Array or DeviceMemory as a numpy.ndarray: of the same memory if the host can
+// address it, otherwise of a copy.
 py::array to_host(py::handle memory);
 
 }  // namespace rune::bindings

@@ -1,4 +1,4 @@
-// The base of rune_jit.Array, and memory of devices with memory of their own.
+// Binds the base type of rune_jit.Array, and the memory of devices that do not use the host's.
 #include "bindings/array.h"
 
 #include <pybind11/gil_safe_call_once.h>
@@ -18,13 +18,13 @@ namespace rune::bindings {
 namespace {
 
 struct ArrayObject {
-  PyObject ob_base;  // as PyObject_HEAD has it
+  PyObject ob_base;  // what PyObject_HEAD declares
   PyObject* memory;
   PyObject* device;
-  PyObject* views;  // null, or what must be told of writes to a device's memory: arrays/views.py
+  PyObject* views;  // see views_of; may be null
 };
 
-// Python's class; its instances are what programs return. Lives as long as the process.
+// The Python class, whose instances programs return. It is never freed.
 PyTypeObject* array_base = nullptr;
 PyTypeObject* array_class = nullptr;
 bool has_instances = false;  // whether it has ever had any
@@ -39,10 +39,10 @@ void free_array(PyObject* self) {
   Py_XDECREF(as_array(self)->device);
   Py_XDECREF(as_array(self)->views);
   type->tp_free(self);
-  Py_DECREF(type);  // of a heap type each instance holds a reference
+  Py_DECREF(type);  // each instance of a heap type holds a reference to it
 }
 
-// The buffer protocol: that of the memory in the host's, or of a read-only copy of the device's.
+// The buffer protocol. The buffer is the host's memory, or a read-only copy of the device's.
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   view->obj = nullptr;
   try {
@@ -88,14 +88,14 @@ PyTypeObject* make_base() {
   return type;
 }
 
-// Memory of the caching allocator that an ndarray has as its base.
+// Memory of the caching allocator, as the base object of an ndarray.
 struct BlockObject {
   PyObject ob_base;
   void* memory;
   size_t bytes;
 };
 
-PyTypeObject* block_type = nullptr;  // lives as long as the process
+PyTypeObject* block_type = nullptr;  // never freed
 
 void free_block(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
@@ -114,15 +114,15 @@ PyTypeObject* make_block_type() {
   return type;
 }
 
-// Whether nobody can see that other memory takes the place of an Array's: it is a program's result
-// that no view, buffer or running program refers to.
+// Whether an Array's memory can be replaced without anybody noticing: it is a program's result, and
+// no view, buffer or running program refers to it.
 bool is_sole_owner(py::handle memory) {
   if (memory.ref_count() != 1) return false;
   const auto* proxy = py::detail::array_proxy(memory.ptr());
   return proxy->base && Py_TYPE(proxy->base) == block_type && Py_REFCNT(proxy->base) == 1;
 }
 
-// A copy on another device; nothing if that needs the host's memory.
+// Copies memory to another device directly. Returns nothing if that is impossible.
 std::optional<std::shared_ptr<DeviceMemory>> copy_to(const DeviceMemory& memory,
                                                      const std::string& device) {
   memory.verify();
@@ -172,7 +172,7 @@ DeviceMemory::~DeviceMemory() {
   if (release_) {
     try {
       device_->interchange()->when_done(std::move(release_));
-    } catch (const UserError&) {  // an error destroyed the context, and the memory with it
+    } catch (const UserError&) {  // an error has destroyed the context, and the memory with it
     }
     return;
   }
@@ -322,7 +322,7 @@ void bind_array(py::module_& m) {
   m.def("make_array", &make_array, py::arg("memory"), py::arg("device"));
   m.def("has_made_arrays", &has_made_arrays, "Whether there has been an Array in this process.");
   m.def("write_array", &write_array, py::arg("array"), py::arg("memory"),
-        "Gives an Array, and those that are views of the same array, these elements.");
+        "Replaces the elements of an Array and of all Arrays that are views of the same array.");
   m.def("to_host", &to_host, py::arg("memory"),
         "The elements as a numpy.ndarray: the memory itself, or a copy of the device's.");
   m.def(
@@ -346,15 +346,17 @@ void bind_array(py::module_& m) {
         const py::gil_scoped_release release;
         opened->synchronize();
       },
-      py::arg("device"), "Waits for a device's launches; raises what one of them met.");
+      py::arg("device"),
+      "Waits for a device's launches. Raises the error of a launch that failed.");
   py::class_<DeviceMemory, std::shared_ptr<DeviceMemory>>(
-      m, "DeviceMemory", "Elements in C order in memory that only a device can address.")
+      m, "DeviceMemory", "Elements in C order, in memory that only a device can address.")
       .def(py::init(&from_host), py::arg("array"), py::arg("device"))
       .def("copy", &DeviceMemory::copy)
       .def("copy_to", &copy_to, py::arg("device"),
-           "A copy on another device; None if only the host can copy it.")
+           "Copies the memory to another device directly. None if that is impossible.")
       .def("verify", &DeviceMemory::verify,
-           "Waits for the device, and raises what programs that computed the elements found.")
+           "Waits for the device. Raises the error of a failed check of the programs that computed "
+           "the elements.")
       .def_property_readonly(
           "shape", [](const DeviceMemory& d) { return py::tuple(py::cast(d.type().shape)); })
       .def_property_readonly("dtype",

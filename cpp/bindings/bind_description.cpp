@@ -1,4 +1,5 @@
-// What a lowered program consists of, for pages and profiles: the facts of driver::explain as data.
+// Describes a lowered program as data, for pages and profiles. driver::explain has the same facts
+// as text.
 
 #include "bindings/bindings.h"
 #include "bindings/lowered.h"
@@ -15,7 +16,8 @@ namespace {
 using namespace py::literals;
 using driver::Lowered;
 
-// By number: dtype, shape, bytes, and what it is where it is no result of a kernel.
+// The values by number, each with its dtype, shape and bytes, and whether it is an input or a
+// constant.
 py::dict values_of(const Lowered& lowered) {
   const schedule::Schedule& schedule = lowered.schedule;
   py::dict values;
@@ -90,15 +92,15 @@ py::dict describe(const PyLowered& l) {
 void bind_description(py::class_<PyLowered, std::shared_ptr<PyLowered>>& lowered) {
   lowered.def("describe", &describe,
               "The facts of `explain` as data: `items` in order, each with its nodes, costs and "
-              "limits; `values` in memory, by number; `fusions`, taken or not, with the reasons.");
+              "limits; `values` in memory, by number; and `fusions` that were considered, each "
+              "with the reason why it was done or not.");
   lowered.def(
       "texts",
       [](const PyLowered& l, const std::string& target) {
         const py::gil_scoped_release release;
         return driver::kernel_texts(l.lowered, target);
       },
-      py::arg("target"),
-      "(name, source) of each program for a target, as it is lowered for that target.");
+      py::arg("target"), "(name, source) of each program, lowered for a target.");
 }
 
 }  // namespace rune::bindings

@@ -1,4 +1,4 @@
-// The path of a warm call: key the arguments, find the compiled call, run it.
+// Runs warm calls: makes the key of the arguments, finds the compiled call and runs it.
 #include <Python.h>  // before what needs it
 #include <structmember.h>
 
@@ -21,12 +21,12 @@ namespace rune::bindings {
 
 namespace {
 
-// The base of jitted functions. A call whose compiled call was remembered, or that NumPy runs,
-// needs no Python frame of ours; all else goes to the subclass's methods `_slow_call(args, kwargs)`
-// and, for arguments that its program cannot take, `_eager_call(args, kwargs, why)`, which runs the
-// user's function on NumPy.
+// The base of jitted functions. A remembered call runs without a Python frame of ours, by its
+// program or on NumPy. All other calls go to methods of the subclass: `_eager_call(args, kwargs,
+// why)`, which runs the user's function on NumPy, if the program cannot take the arguments, and
+// otherwise `_slow_call(args, kwargs)`.
 struct DispatcherObject {
-  PyObject ob_base;  // as PyObject_HEAD has it
+  PyObject ob_base;  // what PyObject_HEAD declares
   vectorcallfunc vectorcall;
   Dispatcher* dispatcher;
   long long hits;
@@ -36,7 +36,7 @@ DispatcherObject& as_dispatcher(PyObject* self) {
   return *reinterpret_cast<DispatcherObject*>(self);
 }
 
-// Calls a method of the subclass with what a vectorcall was given, and what follows.
+// Calls a method of the subclass with the arguments of a vectorcall, followed by `more`.
 template <class... More>
 py::object call_method(PyObject* self, const char* name, std::span<PyObject* const> args,
                        PyObject* const* values, PyObject* names, const More&... more) {
@@ -48,8 +48,8 @@ py::object call_method(PyObject* self, const char* name, std::span<PyObject* con
   return py::handle(self).attr(name)(positional, named, more...);
 }
 
-// Whether NumPy, as it is set on this thread (numpy.errstate), reports floating-point errors in
-// another way than by warnings. Programs report none.
+// Whether numpy.errstate on this thread asks for reports of floating-point errors other than
+// warnings. Programs report none.
 bool must_report_errors() {
   static PyObject* const variable = [] {
     try {
@@ -59,7 +59,7 @@ bool must_report_errors() {
       return static_cast<PyObject*>(nullptr);
     }
   }();
-  static PyObject* silent = nullptr;  // the last state that was asked about and does not
+  static PyObject* silent = nullptr;  // the last checked state that asks for none
   PyObject* state = nullptr;
   if (!variable || PyContextVar_Get(variable, nullptr, &state) < 0 || !state) {
     PyErr_Clear();
@@ -80,11 +80,12 @@ bool is_of_dask(PyTypeObject* type) {
   static std::unordered_map<PyTypeObject*, bool> known;
   const auto [at, is_new] = known.try_emplace(type);
   if (!is_new) return at->second;
-  Py_INCREF(type);  // no other one must get its address
+  Py_INCREF(type);  // so that no other type gets its address
   return at->second = PyObject_HasAttrString(reinterpret_cast<PyObject*>(type), "__dask_graph__");
 }
 
-// Whether an argument is or holds what NumPy cannot be given as it is: an Array, or dask's.
+// Whether an argument is, or holds, an object that must be converted for NumPy: an Array, or an
+// object of dask's.
 bool needs_look(PyObject* value, int depth = 0) {
   const auto inside = [&](PyObject* item) { return needs_look(item, depth + 1); };
   if (PyFloat_CheckExact(value) || PyLong_CheckExact(value) || is_ndarray(value, true))
@@ -112,7 +113,7 @@ bool may_need_look() {
 
 constexpr const char* kUnsuitable = "its program does not take these arguments";
 
-// The user's function, if it has this code still; otherwise null.
+// The user's function if it still has this code, otherwise null.
 py::object function_with(PyObject* self, const py::object& code) {
   static PyObject* const fn = PyUnicode_InternFromString("_fn");
   static PyObject* const attribute = PyUnicode_InternFromString("__code__");
@@ -134,8 +135,8 @@ py::object dispatch(PyObject* self, std::span<PyObject* const> args, PyObject* c
   };
   if (is_tracing() || is_on_numpy()) return slow();
   KeyedCall call;
-  Ways ways;            // shared while they run
-  py::object function;  // for NumPy
+  Ways ways;            // copied, because other threads may change them during a run
+  py::object function;  // to run on NumPy, if it is set
   const auto run_function = [&] {
     return py::reinterpret_steal<py::object>(
         PyObject_Vectorcall(function.ptr(), values - args.size(), args.size(), names));
@@ -163,10 +164,10 @@ py::object dispatch(PyObject* self, std::span<PyObject* const> args, PyObject* c
       const OnNumpy& on_numpy = *found->on_numpy;
       on_numpy.use->tick = CompiledCall::tick();
       as_dispatcher(self).hits += on_numpy.is_hit;
-      if (!call.owned.empty()) dispatcher.note_look(true);  // records, which take time to look at
+      if (!call.owned.empty()) dispatcher.note_look(true);  // keys of records take time
       function = function_with(self, on_numpy.code);
     }
-  } catch (const py::error_already_set&) {  // of the arguments: Python says what is wrong
+  } catch (const py::error_already_set&) {  // of the arguments; the slow call raises it again
   }
   if (function) return run_function();
   if (must_report_errors()) return eager("numpy.errstate asks for floating-point errors");
@@ -194,7 +195,7 @@ py::object dispatch(PyObject* self, std::span<PyObject* const> args, PyObject* c
   RUNE_UNREACHABLE();
 }
 
-// Whether there may be a frame of rune_jit's in the tracebacks of an exception.
+// Whether the tracebacks of an exception may have frames of rune_jit.
 bool may_show_own_frames(py::object error) {
   for (; !error.is_none(); error = error.attr("__context__"))
     for (py::object at = error.attr("__traceback__"); !at.is_none(); at = at.attr("tb_next")) {
@@ -204,17 +205,17 @@ bool may_show_own_frames(py::object error) {
   return false;
 }
 
-// Takes rune_jit's own frames out of the traceback of the Python error that is set.
+// Removes rune_jit's own frames from the traceback of the Python error that is set.
 void shorten_traceback() {
   if (options().tracebacks || is_tracing()) return;
   py::error_already_set error;
   const py::object value = error.value();
-  // Before Python 3.12 an exception that nothing has handled yet does not know it all.
+  // Before Python 3.12 an exception that has not been handled yet lacks its traceback.
   if (error.trace()) PyException_SetTraceback(value.ptr(), error.trace().ptr());
   try {
     if (!may_show_own_frames(value)) return error.restore();
     py::module_::import("rune_jit.tracing.tracebacks").attr("shorten")(value);
-  } catch (py::error_already_set&) {  // the process ends, or memory does
+  } catch (py::error_already_set&) {  // the process ends, or memory is exhausted
     return error.restore();
   }
   const py::object traceback = value.attr("__traceback__");
@@ -231,10 +232,10 @@ class CallTimer {
   CallTimer(const CallTimer&) = delete;
   ~CallTimer() {
     if (begin_ns_ == 0) return;
-    const py::error_scope error;  // of the call
+    const py::error_scope error;  // keeps the call's error
     try {
       runtime::note_call(py::handle(self_).attr("_name").cast<std::string>(), begin_ns_);
-    } catch (const std::exception&) {  // a name that is no text: the call has none in the profile
+    } catch (const std::exception&) {  // the name is not text: the profile leaves the call out
       PyErr_Clear();
     }
   }
@@ -269,7 +270,7 @@ void free_dispatcher(PyObject* self) {
   PyTypeObject* const type = Py_TYPE(self);
   delete as_dispatcher(self).dispatcher;
   type->tp_free(self);
-  Py_DECREF(type);  // of a heap type each instance holds a reference
+  Py_DECREF(type);  // each instance of a heap type holds a reference to it
 }
 
 KeyedCall key_call(py::handle self, const py::tuple& args, const py::dict& kwargs) {
@@ -284,10 +285,10 @@ KeyedCall key_call(py::handle self, const py::tuple& args, const py::dict& kwarg
   return call;
 }
 
-// Registers what runs calls of such arguments. False, and nothing done, if the leaves are others
-// than those that trees.flatten found: it has been told of a container since a class was keyed by
-// identity. `sizes` are the AxisSizes (python/rune_jit/tracing/sizes.py) of the call, `constants`
-// the positions of the numbers that the trace used as constants.
+// Registers `remembered` for calls with such arguments. Returns false, and does nothing, if
+// trees.flatten found other leaves: then a class that had been keyed by identity has meanwhile been
+// registered as a container. `sizes` are the AxisSizes (python/rune_jit/tracing/sizes.py) of the
+// call. `constants` are the positions of the numbers that the trace used as constants.
 bool remember(py::handle self, const py::tuple& args, const py::dict& kwargs,
               const py::list& leaves, const py::sequence& sizes,
               const std::vector<int64_t>& constants, Remembered remembered) {
@@ -336,15 +337,17 @@ py::object make_dispatcher() {
             Parameters(names, std::move(is_static), std::move(dynamic), star, star_star,
                        has_receiver, std::move(describe));
       },
-      "Sets what decides how arguments are keyed, by position: the names that calls may give, "
-      "which are static values, axes of dynamic sizes; where *args and **kwargs are; whether the "
-      "first may be a method's object; and trees.describe.");
+      "Sets how arguments are keyed. For each parameter, by position: the name that calls may use, "
+      "whether it is a static value, and its axes of dynamic sizes. Then the positions of *args "
+      "and **kwargs, whether the first parameter may be the receiver of a method, and "
+      "trees.describe.");
   define(
       "_key",
       [](py::handle self, const py::tuple& args, const py::dict& kwargs) {
         return key_call(self, args, kwargs).key;
       },
-      "The CallKey of arguments that the signature takes. Raises what their hashes raise.");
+      "Makes the CallKey of arguments that the signature takes. Raises the errors of their "
+      "hashes.");
   define(
       "_keyed",
       [](py::handle self, const py::tuple& args, const py::dict& kwargs) {
@@ -353,7 +356,7 @@ py::object make_dispatcher() {
         for (const py::handle leaf : call.leaves) leaves.append(leaf);
         return py::make_tuple(std::move(call.key), std::move(leaves));
       },
-      "As _key, and the leaves of the arguments.");
+      "The CallKey, as _key makes it, and the leaves of the arguments.");
   define(
       "_remember",
       [](py::handle self, const py::tuple& args, const py::dict& kwargs, const py::list& leaves,
@@ -361,8 +364,8 @@ py::object make_dispatcher() {
         return remember(self, args, kwargs, leaves, sizes, constants,
                         {std::move(ways), {}, {}, {}, {}});
       },
-      "Registers the compiled calls of such arguments, of which each tells whether it is for the "
-      "data at hand; False if they cannot be keyed here.");
+      "Registers the compiled calls for such arguments. Each of them checks whether it is for a "
+      "call's data. False if the arguments cannot be keyed here.");
   define(
       "_remember_on_numpy",
       [](py::handle self, const py::tuple& args, const py::dict& kwargs, const py::list& leaves,
@@ -373,8 +376,8 @@ py::object make_dispatcher() {
         return remember(self, args, kwargs, leaves, sizes, constants,
                         {{}, std::move(on_numpy), {}, {}, {}});
       },
-      "Registers that the function itself runs the next `calls` of such arguments, until its code "
-      "changes; they must hold no Array. False if they cannot be keyed here.");
+      "Registers that the function itself runs the next `calls` calls with such arguments, until "
+      "its code changes. The arguments must hold no Array. False if they cannot be keyed here.");
   define(
       "_note_look",
       [](py::handle self, bool on_numpy) {
@@ -383,8 +386,8 @@ py::object make_dispatcher() {
         const py::object code = py::getattr(self.attr("_fn"), "__code__", py::none());
         dispatcher.code = code.is_none() ? py::object() : code;
       },
-      "Notes that a call, whose arguments were looked at, runs on NumPy, or otherwise. After many "
-      "in a row on NumPy the function itself runs some without a look at their arguments.");
+      "Notes whether a call whose key was made runs on NumPy. After many such calls in a row, the "
+      "function itself runs some calls without making their keys.");
   define(
       "_forget", [](py::handle self) { as_dispatcher(self.ptr()).dispatcher->calls.clear(); },
       "Forgets every registered call.");
@@ -413,12 +416,13 @@ void bind_dispatch(py::module_& m) {
         }
         return broken;
       },
-      py::arg("guards"), "Positions of those (kind, holder, name, value) that do not hold.");
+      py::arg("guards"), "Positions of the guards (kind, holder, name, value) that do not hold.");
   m.def(
       "check",
       [](const py::tuple& what, const py::object& value) { return Check::of(what).passes(value); },
       py::arg("what"), py::arg("value"),
-      "Raises the error of a check (compiled_call.h) of a value that a program computed.");
+      "Checks a value that a program computed (Check in compiled_call.h) and raises the error if "
+      "it fails.");
   m.def("static_leaves", &static_leaves, py::arg("leaves"),
         "Positions of the leaves that are neither arrays nor numbers that a program takes.");
   py::class_<CallKey>(m, "CallKey")
@@ -427,7 +431,8 @@ void bind_dispatch(py::module_& m) {
   py::class_<LastUse, std::shared_ptr<LastUse>>(m, "LastUse")
       .def(py::init())
       .def("is_now", [](LastUse& use) { use.tick = CompiledCall::tick(); })
-      .def_readonly("tick", &LastUse::tick, "By the clock of CompiledCall.");
+      .def_readonly("tick", &LastUse::tick,
+                    "The time of its last use, by the clock of CompiledCall.");
   py::class_<CompiledCall, std::shared_ptr<CompiledCall>>(m, "CompiledCall")
       .def(py::init<std::shared_ptr<BoundProgram>, std::vector<int64_t>, std::vector<py::object>,
                     const std::vector<py::tuple>&, py::object,
@@ -441,8 +446,8 @@ void bind_dispatch(py::module_& m) {
            py::arg("device"))
       .def("is_current", &CompiledCall::is_current)
       .def("broken", &CompiledCall::broken,
-           "(kind, holder, name, expected) of the guards that do not hold; for captured arrays of "
-           "another type than before (\"array\", array, number, None).")
+           "(kind, holder, name, expected) of each guard that does not hold, and (\"array\", "
+           "array, number, None) of each captured array whose type has changed.")
       .def_property_readonly("last_used", &CompiledCall::last_used)
       .def("call", [](CompiledCall& c, const py::list& leaves) {
         std::vector<py::handle> handles(leaves.begin(), leaves.end());

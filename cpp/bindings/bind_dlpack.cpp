@@ -1,5 +1,4 @@
-// Memory of devices that other libraries use as well: DLPack, and what __cuda_array_interface__
-// tells.
+// Shares memory of devices with other libraries: by DLPack and __cuda_array_interface__.
 
 #include "base/error.h"
 #include "bindings/array.h"
@@ -45,20 +44,20 @@ runtime::Interchange& interchange_of(const DeviceMemory& memory) {
   return *interchange;
 }
 
-// What a consumer holds of a memory.
+// The object behind a capsule, which keeps the memory alive for its consumer.
 template <class ManagedTensor>
 struct Export {
   ManagedTensor managed{};
   std::shared_ptr<DeviceMemory> memory;
   Ints shape;
-  std::optional<int64_t> stream;  // in which the consumer may use the memory
+  std::optional<int64_t> stream;  // where the consumer may use the memory
 
   // Any thread may call it, with or without the GIL.
   static void release(ManagedTensor* managed) {
     const std::unique_ptr<Export> self(static_cast<Export*>(managed->context));
     try {
       if (self->stream) interchange_of(*self->memory).wait_for(*self->stream);
-    } catch (const UserError&) {  // an error of the consumer's work, which the next wait reports
+    } catch (const UserError&) {  // an error of the consumer's commands: the next wait reports it
     }
   }
 };
@@ -101,7 +100,7 @@ py::capsule export_dlpack(const std::shared_ptr<DeviceMemory>& memory,
   py::capsule capsule = make_capsule<dlpack::VersionedManaged>(memory, stream, kVersionedName);
   auto* const managed = capsule.get_pointer<dlpack::VersionedManaged>();
   managed->version = {1, 0};
-  managed->flags = dlpack::kReadOnly;  // Arrays may share it
+  managed->flags = dlpack::kReadOnly;  // Arrays may share the memory
   return capsule;
 }
 
@@ -114,8 +113,8 @@ bool is_c_order(const dlpack::Tensor& tensor) {
   return true;
 }
 
-// The memory; the tensor's shape; and its strides in elements of the memory, which then has one
-// axis, with the index of the first element, unless the elements are in C order.
+// The memory and the tensor's shape. If the elements are not in C order, also the strides in
+// elements and the index of the first element; the memory then has one axis.
 using Imported = std::tuple<std::shared_ptr<DeviceMemory>, Ints, std::optional<Ints>, int64_t>;
 
 Imported to_memory(const dlpack::Tensor& tensor, const std::string& device,
@@ -143,7 +142,7 @@ template <class ManagedTensor>
 Imported take_managed(const py::capsule& capsule, const std::string& device,
                       const char* used_name) {
   auto* const managed = capsule.get_pointer<ManagedTensor>();
-  // The consumer's after this, whatever happens.
+  // From here on the tensor belongs to this consumer, whatever happens.
   if (PyCapsule_SetName(capsule.ptr(), used_name) != 0) throw py::error_already_set();
   const std::shared_ptr<ManagedTensor> owner(managed, [](ManagedTensor* tensor) {
     if (tensor->release) tensor->release(tensor);
@@ -160,7 +159,7 @@ Imported import_dlpack(const py::capsule& capsule, const std::string& device) {
     return take_managed<dlpack::VersionedManaged>(capsule, device, "used_dltensor_versioned");
   }
   if (!PyCapsule_IsValid(capsule.ptr(), kName))
-    user_error(ErrorKind::Value, "from_dlpack: cannot use a capsule that was used before");
+    user_error(ErrorKind::Value, "from_dlpack: cannot use this capsule (it has been used before)");
   return take_managed<dlpack::Managed>(capsule, device, "used_dltensor");
 }
 
@@ -174,7 +173,8 @@ void bind_dlpack(py::module_& m) {
         return interchange ? std::optional(interchange->device()) : std::nullopt;
       },
       py::arg("memory"),
-      "DLPack's kind and number of a memory's device; None if other libraries cannot use it.");
+      "DLPack's numbers for the type of a memory's device and for the device. None if other "
+      "libraries cannot use the memory.");
   m.def(
       "stream_of", [](const DeviceMemory& memory) { return interchange_of(memory).stream(); },
       py::arg("memory"), "The stream in which programs use a memory.");
@@ -195,18 +195,18 @@ void bind_dlpack(py::module_& m) {
         device_first ? interchange->release_to(stream) : interchange->run_after(stream);
       },
       py::arg("device"), py::arg("stream"), py::arg("device_first"),
-      "What is put from now on into a stream, or with device_first=False launched on the device, "
-      "runs after all launches so far, or all in the stream.");
+      "Makes later commands of a stream wait for all launches so far. With device_first=False, "
+      "makes later launches wait for all commands in the stream so far.");
   m.def(
       "address_of",
       [](const DeviceMemory& memory) { return reinterpret_cast<uintptr_t>(memory.get()); },
       py::arg("memory"));
   m.def("export_dlpack", &export_dlpack, py::arg("memory"), py::arg("stream"), py::arg("versioned"),
-        "A DLPack capsule of a memory. What is put into `stream` runs after all launches so far.");
+        "A DLPack capsule of a memory. Later commands of `stream` wait for all launches so far.");
   m.def("import_dlpack", &import_dlpack, py::arg("capsule"), py::arg("device"),
-        "(memory, shape, strides, first) of a DLPack capsule of a device's memory: the memory has "
-        "the shape, or, if there are strides, one axis, in which `first` is the index of the first "
-        "element and the strides count elements.");
+        "(memory, shape, strides, first) of a DLPack capsule of a device's memory. Without "
+        "strides, the memory has the shape. With strides, it has one axis; `first` is the index of "
+        "the first element, and the strides count elements.");
 }
 
 }  // namespace rune::bindings

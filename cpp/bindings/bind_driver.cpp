@@ -1,4 +1,4 @@
-// Programs on their way through the pipeline: text of each stage, cost, and compilation.
+// Binds the pipeline: lowering, the text of each stage, costs, and compilation.
 #include <algorithm>
 
 #include "base/error.h"
@@ -16,9 +16,9 @@ namespace rune::bindings {
 
 namespace {
 
-// A Python callable on read-only arrays that returns a sequence of arrays: all results of a call.
-// If it has a method `fill`, that is called instead: with a dict of the arrays that it must fill,
-// by the number of the result, and then the operands.
+// A Python callable that takes read-only arrays and returns a sequence of arrays, all results of a
+// call. If it has a method `fill`, that is called instead. Its arguments are a dict of the arrays
+// that it must fill, by the number of the result, followed by the operands.
 class PythonFunction {
  public:
   PythonFunction(std::string name, const py::object& function)
@@ -61,7 +61,7 @@ class PythonFunction {
   }
 
  private:
-  // The memory lasts as long as the call.
+  // The array is valid until the call returns.
   static py::array view(const driver::HostArray& array) {
     return make_ndarray({array.dtype, array.shape}, to_numpy(array.dtype), array.memory,
                         py::none());
@@ -81,7 +81,7 @@ std::vector<driver::HostFunction> to_functions(const py::sequence& pairs) {
   return functions;
 }
 
-// Calls function(i) for each i < count, on several cores if so much time makes that worthwhile.
+// Calls function(i) for each i < count, on several cores if `estimated_ns` makes that worthwhile.
 void call_side_by_side(const py::function& function, int64_t count, double estimated_ns) {
   const py::gil_scoped_release release;
   runtime::parallel_for(count, estimated_ns, [&](int64_t begin, int64_t end) {
@@ -94,7 +94,8 @@ SizedType type_of(const graph::Graph& g, graph::Value v) {
   return {g[v].dtype(), g[v].shape()};
 }
 
-// The driver knows inputs by number only; here they have the user's names.
+// Checks that the device has the inputs' dtypes. Errors have the user's names of the inputs, which
+// the driver does not know.
 void check_dtypes(const graph::Graph& g, const std::string& device,
                   const std::vector<std::string>& names) {
   const Capabilities& caps = driver::find_target(device).capabilities();
@@ -186,7 +187,7 @@ void bind_driver(py::module_& m) {
               texts.push_back(lower::print(kernel));
             return texts;
           },
-          "Text of the Lowered IR, one a launch.")
+          "Text of the Lowered IR, one for each launch.")
       .def_readonly("device", &PyLowered::device)
       .def(
           "source",
@@ -201,11 +202,11 @@ void bind_driver(py::module_& m) {
   m.def("lower", &lower, py::arg("graph"), py::arg("device"),
         py::arg("names") = std::vector<std::string>{}, py::arg("functions") = py::tuple(),
         py::arg("name") = "",
-        "Runs the pipeline up to the Lowered IR for a device. Errors call the inputs by their "
-        "names. `functions`: a (name, callable) for each call of a host callback, in order; it "
-        "takes read-only arrays and returns a sequence of arrays, or has a method `fill`, which "
-        "takes a dict of the arrays that it fills, by the number of the result, and then the "
-        "read-only arrays. `name`: what profiles call the program.");
+        "Runs the pipeline up to the Lowered IR for a device. Errors use the inputs' names. "
+        "`functions` has a (name, callable) for each host call, in order. The callable takes "
+        "read-only arrays and returns a sequence of arrays. Or it has a method `fill`, which takes "
+        "a dict of the arrays that it fills, by the number of the result, followed by the "
+        "read-only arrays. `name` is the program's name in profiles.");
   m.def("call_side_by_side", &call_side_by_side, py::arg("function"), py::arg("count"),
         py::arg("estimated_ns"),
         "Calls function(i) for each i < count, on several cores if the estimated time of all calls "

@@ -1,4 +1,4 @@
-// C++ errors become the exceptions of rune_jit.errors and Python's own.
+// Translates C++ errors to the exceptions of rune_jit.errors and to Python's own.
 #include <new>
 
 #include "base/error.h"
@@ -32,7 +32,7 @@ void raise_user_error(const UserError& e) {
   }
 }
 
-// Throws on what is not an error of this library.
+// Sets the Python exception for an error of this library. Rethrows other errors.
 void raise_error_of_ours(const std::exception_ptr& pointer) {
   try {
     if (pointer) std::rethrow_exception(pointer);

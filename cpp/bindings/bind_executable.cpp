@@ -1,4 +1,4 @@
-// Compiled programs: run on NumPy arrays.
+// Binds compiled programs, which run on NumPy's and device arrays.
 #include <algorithm>
 #include <memory>
 
@@ -11,16 +11,16 @@ namespace rune::bindings {
 
 namespace {
 
-// A program shorter than this keeps the GIL: giving it up and getting it back takes as long as
-// several hundred instructions, and much longer where another thread waits for it.
+// A shorter program keeps the GIL. Releasing and acquiring it takes as long as several hundred
+// instructions, and much longer if another thread waits for it.
 constexpr double kBriefNs = 2000;
 
-// Bytes of one number, aligned to any dtype.
+// Memory for one number, aligned for any dtype.
 struct alignas(16) ScalarStorage {
   unsigned char bytes[16];
 };
 
-// The values of a program's variables for one run, and its types with these sizes.
+// The values of a program's variables for one run.
 class Sizes {
  public:
   Sizes(const std::vector<SymVar>& vars, const std::map<std::string, int64_t>& given)
@@ -34,7 +34,7 @@ class Sizes {
     }
   }
 
-  // Takes the sizes of arrays: of each variable, from where it alone is a size.
+  // Sets variables to sizes of arguments, along the axes whose size is a variable alone.
   void bind(const std::vector<Shape>& shapes, std::span<const py::handle> arguments) {
     for (size_t i = 0; i < shapes.size(); ++i) {
       if (is_constant(shapes[i])) continue;
@@ -69,7 +69,7 @@ class Sizes {
   }
 
  private:
-  // {} of what is no array.
+  // The shape of an array. Any other object gives {}.
   static Ints shape_of(py::handle argument) {
     const py::object memory =
         is_array(argument) ? memory_of(argument) : py::reinterpret_borrow<py::object>(argument);
@@ -94,8 +94,8 @@ class Sizes {
   std::vector<std::optional<int64_t>> values_;
 };
 
-// What memory holds an array: its inner axes have room for the largest sizes, so that its strides
-// do not depend on the sizes of a run.
+// The type of the memory that holds an array. Its inner axes have room for the largest sizes, so
+// that its strides do not depend on the sizes of a run.
 ArrayType stored(const ArrayType& largest, const ArrayType& now) {
   ArrayType result = now;
   for (size_t d = 1; d < result.shape.size(); ++d) result.shape[d] = largest.shape[d];
@@ -109,7 +109,7 @@ std::vector<ArrayType> all_stored(const std::vector<ArrayType>& largest,
   return result;
 }
 
-// The elements of an array of `shape` that is stored in this one.
+// The part of `array` that holds the elements of an array of this shape.
 py::array part(const py::array& array, const Ints& shape) {
   py::tuple index(shape.size());
   for (size_t d = 0; d < shape.size(); ++d) index[d] = py::slice(0, shape[d], 1);
@@ -130,7 +130,7 @@ bool store_complex(py::handle argument, DType dtype, ScalarStorage& storage) {
   return true;
 }
 
-// A Python number as the dtype's bytes; false if it is none.
+// Stores a Python number as the dtype's bytes. Returns false for other objects.
 bool store_number(py::handle argument, DType dtype, ScalarStorage& storage) {
   if (is_complex(dtype)) return store_complex(argument, dtype, storage);
   if (PyFloat_CheckExact(argument.ptr())) {
@@ -144,10 +144,10 @@ bool store_number(py::handle argument, DType dtype, ScalarStorage& storage) {
   return false;
 }
 
-// What one run needs of its arguments: pointers, and what keeps them alive.
+// Pointers to the arguments' memory for one run, and the objects that keep the memory alive.
 class RunArguments {
  public:
-  // Pointers to memory of `device`, or to the host's if it is null.
+  // The pointers are to memory of `device`, or to the host's memory if it is null.
   RunArguments(std::span<const py::handle> arguments, const std::vector<ArrayType>& types,
                std::shared_ptr<runtime::Device> device)
       : device_(std::move(device)) {
@@ -157,9 +157,9 @@ class RunArguments {
       pointers_.push_back(pointer(arguments[i], types[i], i));
   }
   std::vector<void*>& pointers() { return pointers_; }
-  // What must hold for the arguments, and so for the results.
+  // Conditions that must hold for the arguments, and so for the results.
   const DeferredChecks& checks() const { return checks_; }
-  // Whether launches must have run before this goes and the caller goes on.
+  // Whether launches must have run before this object is destroyed.
   bool must_be_waited_for() const {
     return !adopted_.empty() || !device_ || !device_->allocator().defers_frees();
   }
@@ -177,14 +177,14 @@ class RunArguments {
 
   void* array_pointer(py::handle array, const ArrayType& type, size_t i) {
     const py::object memory = memory_of(array);
-    kept_.push_back(memory);  // another thread may give the Array other memory
+    kept_.push_back(memory);  // because another thread may replace the Array's memory
     if (is_ndarray(memory, false)) return host_pointer(memory, type, i);
     const auto& there = memory.cast<const DeviceMemory&>();
     if (there.type() != type) wrong_argument(i, type, memory);
     checks_.insert(checks_.end(), there.checks().begin(), there.checks().end());
     if (&there.device() != device_.get()) return keep(to_host(memory), type);
     if (reinterpret_cast<uintptr_t>(there.get()) % device_->alignment() == 0) return there.get();
-    copies_.push_back(there.copy());  // another library's memory
+    copies_.push_back(there.copy());  // another library's memory may lack the alignment
     return copies_.back()->get();
   }
 
@@ -194,7 +194,7 @@ class RunArguments {
     return header.contiguous ? on_device(header.data, type) : keep(array, type);
   }
 
-  // A contiguous, aligned copy.
+  // Makes a contiguous, aligned copy and keeps it.
   void* keep(py::handle array, const ArrayType& type) {
     const py::array copy = py::array::ensure(
         array, py::array::c_style | static_cast<int>(py::detail::npy_api::NPY_ARRAY_ALIGNED_));
@@ -224,10 +224,10 @@ class RunArguments {
   std::vector<py::object> kept_;
   DeferredChecks checks_;
   std::vector<std::shared_ptr<DeviceMemory>> copies_;
-  std::vector<std::shared_ptr<void>> adopted_;  // the host's memory that the device uses in place
+  std::vector<std::shared_ptr<void>> adopted_;  // host memory that the device uses in place
 };
 
-// A copy of an argument as it is stored.
+// Copies an argument to memory with room for the largest sizes.
 py::array stored_copy(py::handle argument, const ArrayType& type, const ArrayType& memory,
                       size_t i) {
   const bool has_elements = is_array(argument) || is_ndarray(argument, false);
@@ -335,7 +335,7 @@ std::vector<py::object> BoundProgram::run_sized(std::span<const py::handle> argu
   std::optional<py::gil_scoped_release> release;
   if (!is_brief_) release.emplace();
   executable_->run(in.pointers(), out, vars);
-  // Results in the device's memory are waited for when they are read.
+  // For results in the device's memory, the wait comes when they are read.
   if (in.must_be_waited_for()) executable_->device->synchronize();
   return results;
 }
@@ -343,7 +343,7 @@ std::vector<py::object> BoundProgram::run_sized(std::span<const py::handle> argu
 py::object to_numpy_result(const py::object& memory) {
   py::array array = to_host(memory);
   if (array.ndim() != 0) return array;
-  return array[py::tuple()];  // NumPy's scalar
+  return array[py::tuple()];  // a NumPy scalar
 }
 
 void bind_executable(py::module_& m) {
@@ -363,8 +363,8 @@ void bind_executable(py::module_& m) {
             return results;
           },
           py::arg("arguments"), py::arg("values") = std::map<std::string, int64_t>{},
-          "Runs on arrays (or numbers, for 0-d inputs) of the compiled types; a list of results. "
-          "`values` gives symbolic variables that are no argument's size, by name.")
+          "Runs on arrays (or numbers, for 0-d inputs) of the compiled types. Returns a list of "
+          "results. `values` has the symbolic variables that are not sizes of arguments, by name.")
       .def(
           "run_alone",
           [](const BoundProgram& p, const std::vector<py::object>& arguments) {
@@ -375,7 +375,8 @@ void bind_executable(py::module_& m) {
             return results;
           },
           py::arg("arguments"),
-          "As `run`, on the calling thread alone; the results are arrays, also of 0 dimensions.");
+          "As `run`, but only on the calling thread. All results are arrays, even those of 0 "
+          "dimensions.");
 }
 
 }  // namespace rune::bindings

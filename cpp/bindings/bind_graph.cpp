@@ -1,4 +1,4 @@
-// Graphs under construction: GraphBuilder, whose methods are NumPy's functions, and its Values.
+// Binds graphs under construction: GraphBuilder, whose methods are NumPy's functions, and Value.
 #include <algorithm>
 
 #include "base/error.h"
@@ -25,7 +25,8 @@ using graph::numpy::Operands;
 
 namespace {
 
-// The numbers of the inputs that a value is computed from. None if it depends on a dynamic size.
+// The numbers of the inputs from which a value is computed. Nothing if it depends on a dynamic
+// size.
 std::optional<std::vector<int64_t>> inputs_behind(const PyGraph& g, const PyValue& value) {
   const graph::Graph& graph = g.graph();
   std::vector<bool> is_needed(value.operand().value.id + 1, false);
@@ -41,7 +42,7 @@ std::optional<std::vector<int64_t>> inputs_behind(const PyGraph& g, const PyValu
   return inputs;
 }
 
-// Results as Python has them.
+// Conversions of results to Python objects.
 PyValue wrap(const PyGraph& g, const Operand& x) {
   return to_value(g, x);
 }
@@ -74,7 +75,7 @@ Enum by_name(const std::string& name) {
   return text::Codec<Enum>::parse(lexer);
 }
 
-// How Python gives an argument of a C++ type: as itself, or as something to convert.
+// The type in which Python passes an argument of a C++ type: the same, or one to convert from.
 template <class T>
 struct Argument {
   using Python = T;
@@ -158,41 +159,41 @@ void bind_functions(Class& c) {
   def(c, "define_size", &define_size, py::arg("name"), py::arg("low"), py::arg("high"),
       "A size that is known when the program runs.");
   def(c, "begin_loop", &begin_loop, py::arg("low"), py::arg("high"),
-      "The counter of a new loop: a Size whose values, in all iterations, are from `low` to "
-      "`high`, "
+      "Begins a loop and returns its counter: a Size whose values are between `low` and `high`, "
       "which must differ.");
   def(c, "carry", &carry, py::arg("counter"), py::arg("index"), py::arg("value"),
-      "What the loop carries as number `index`, at the start of an iteration; `value` is what it "
-      "is before the first one.");
+      "Carried value number `index` of the loop, at the start of an iteration. `value` is its "
+      "initial value.");
   def(c, "end_loop", &end_loop, py::arg("counter"), py::arg("start"), py::arg("stop"),
       py::arg("step"), py::arg("values"), py::arg("initial"), py::arg("goes_on") = py::none(),
       py::arg("keeps_checks") = true,
-      "Ends the loop whose counter has the values of range(start, stop, step). `values` are what "
-      "it carries, by index, at the end of an iteration. Returns what they are after the last one; "
-      "the initial ones if there is none. If `goes_on` is given, value number `goes_on` is a 0-d "
-      "bool, and an iteration runs only if it is true: else the loop has ended. Raises ValueError "
-      "if a shape changes, TypeError for a dtype. What is checked in the body stays so if "
-      "`keeps_checks`.");
+      "Ends the loop whose counter has the values of range(start, stop, step). `values` are the "
+      "carried values, by index, at the end of an iteration. Returns their values after the last "
+      "iteration, or the initial values if there is none. If `goes_on` is given, value number "
+      "`goes_on` is a 0-d bool, and the loop ends before an iteration if it is false. Raises "
+      "ValueError if a shape changes, TypeError if a dtype does. With `keeps_checks`, the checks "
+      "in the body are kept.");
   def(c, "depends_on_counter", &depends_on_counter, py::arg("counter"), py::arg("value"),
       "Whether a value may differ from iteration to iteration of an open loop.");
   def(c, "depends_on_carried", &depends_on_carried, py::arg("counter"), py::arg("value"),
-      "Whether a value may depend on what an open loop carries.");
+      "Whether a value may depend on the carried values of an open loop.");
   def(c, "largest_operation", &largest_operation, py::arg("counter"),
-      "How many operations the largest node takes that has been made since the loop began.");
+      "The number of operations of the largest node that has been made since the loop began.");
   def(c, "give_up_loop", &give_up_loop,
       "Ends the innermost loop without a result: nobody uses its values.");
   def(c, "bind_position", &bind_position, py::arg("at"), py::arg("axis"), py::arg("size"),
-      "The position x[at] along an axis as a Size in the body of the innermost loop. A call raises "
-      "IndexError, which calls the axis `axis`, if there is none.");
+      "The position x[at] along an axis, as a Size in the body of the innermost loop. If the axis "
+      "has no such position, the call raises IndexError, which names the axis `axis`.");
   def(c, "bind_slice", &bind_slice, py::arg("start"), py::arg("stop"), py::arg("size"),
-      "The first position and the number of the elements x[start:stop] along an axis as Sizes in "
+      "The first position and the number of the elements x[start:stop] along an axis, as Sizes in "
       "the body of the innermost loop.");
   def(c, "bind_number", &bind_number, py::arg("value"), py::arg("low"), py::arg("high"),
-      "A number that is known to lie within bounds as a Size in the body of the innermost loop.");
+      "A number that is known to lie within bounds, as a Size in the body of the innermost loop.");
   def(c, "bind_bound", &bind_bound, py::arg("value"),
-      "The bound of a range as a Size in the body of the innermost loop.");
+      "The bound of a range, as a Size in the body of the innermost loop.");
   def(c, "python_number", &python_number, py::arg("value"), py::arg("to_int"),
-      "int() or float() of a 0-d value. int() of 64 bits assumes at most 2^31 in magnitude.");
+      "int() or float() of a 0-d value. int() of a 64-bit value assumes that its magnitude is at "
+      "most 2^31.");
   c.def(
       "mark_unsure",
       [](PyGraph& g, const PyValue& value, const py::object& kind, const PyValue& is_python) {
@@ -200,7 +201,7 @@ void bind_functions(Class& c) {
       },
       py::arg("value"), py::arg("kind"), py::arg("is_python"),
       "Notes that a 0-d value stands for a Python number of this kind where a 0-d bool is true.");
-  def(c, "is_python", &is_python, py::arg("value"), "Whether a number is Python's: a 0-d bool.");
+  def(c, "is_python", &is_python, py::arg("value"), "Whether a number is Python's, as a 0-d bool.");
   c.def(
       "unsure_kind",
       [](const PyGraph& g, const PyValue& value) -> std::optional<std::string> {
@@ -208,9 +209,8 @@ void bind_functions(Class& c) {
         if (!kind) return std::nullopt;
         return *kind == Kind::Bool ? "bool" : *kind == Kind::Float ? "float" : "int";
       },
-      py::arg("value"), "The kind of Python number that a value may stand for, if it may.");
-  def(c, "may_be_zero", &may_be_zero, py::arg("value"),
-      "Whether an integer is not known to be another number than 0.");
+      py::arg("value"), "The kind of Python number that a value may stand for, or None.");
+  def(c, "may_be_zero", &may_be_zero, py::arg("value"), "Whether an integer may be 0.");
   def(c, "is_known_to_fit", &is_known_to_fit, py::arg("value"), py::arg("dtype"),
       "Whether a dtype of integers is known to hold each element of a traced value of integers.");
   c.def(
@@ -223,9 +223,9 @@ void bind_functions(Class& c) {
         return py::make_tuple(found->position, found->locations);
       },
       py::arg("carries"),
-      "The position of a Python integer, of these that loops carry, that may leave 64 bits (or "
-      "their number, if that is another one), and the lines whose results may be the first to do "
-      "so. None if there is none.");
+      "The position, among these Python integers that loops carry, of one that may exceed 64 bits, "
+      "and the lines whose results may be the first to do so. The position is the number of "
+      "integers if another integer may exceed them. None if no integer may.");
   c.def(
       "check_integers",
       [](PyGraph& g, const std::set<std::string>& lines) {
@@ -233,7 +233,7 @@ void bind_functions(Class& c) {
         g.checked_at = lines;
       },
       py::arg("lines_of_loops"),
-      "Makes the program check that Python integers keep within 64 bits, in loops at these lines.");
+      "Makes the program check that Python integers fit 64 bits, in loops at these lines.");
   def(c, "depends_on_arguments", &depends_on_arguments, py::arg("value"),
       "Whether a value is computed from an argument of the program.");
   c.def(
@@ -243,23 +243,23 @@ void bind_functions(Class& c) {
         return holds_at(g, Argument<Dim>::from(g, counter), x.operand(), start, count, step);
       },
       py::arg("counter"), py::arg("x"), py::arg("start"), py::arg("count"), py::arg("step"),
-      "Whether a 0-d bool holds in the iterations in which the counter is start, start + step, and "
-      "so on. None if anything but the counter decides it.");
+      "Whether a 0-d bool is true in each of the iterations in which the counter is start, start + "
+      "step, and so on. None if it depends on anything but the counter.");
   def(c, "begin_condition", &begin_condition,
-      "What is traced until the condition ends is used only where it holds.");
+      "Begins a condition: values that are traced until it ends are used only where it holds.");
   def(c, "end_condition", &end_condition, py::arg("holds"),
-      "Ends the innermost condition: a 0-d bool.");
+      "Ends the innermost condition, which is a 0-d bool.");
   def(c, "size_value", &size_value, py::arg("size"), "A size as a Python int in computations.");
   def(c, "assume_range", &assume_range);
   def(c, "assume", &assume, py::arg("holds"),
-      "States that a 0-d bool is true, which the program checks.");
+      "Assumes that a 0-d bool is true. The program checks that.");
   def(c, "raise_if", &raise_if, py::arg("raises"), py::arg("number"),
-      "States that the function raises an exception where a 0-d bool is true: Python runs the "
-      "call. `checks` gives the number back.");
+      "Notes that the function raises an exception if a 0-d bool is true. Python then runs the "
+      "call. `checks` returns the number.");
   def(c, "assume_nonzero", &assume_nonzero, py::arg("x"),
-      "States that a Python number is not 0, which the program checks.");
+      "Assumes that a Python number is not 0. The program checks that.");
   def(c, "assume_small", &assume_small, py::arg("x"),
-      "A Python integer, which is assumed to be at most 2^31 in magnitude.");
+      "A Python integer. Its magnitude is assumed to be at most 2^31.");
   c.def("constant", &constant, py::arg("x"), "The value of a NumPy scalar.");
   def(c, "real", &real);
   def(c, "imag", &imag);
@@ -278,7 +278,8 @@ void bind_functions(Class& c) {
   def(c, "reduce", &reduce, py::arg("name"), py::arg("x"), py::arg("axes"), py::arg("keepdims"),
       no_dtype);
   def(c, "scan", &scan, py::arg("op"), py::arg("x"), py::arg("axis"),
-      "Reductions (add, prod, max, min) of the elements up to and with each along an axis >= 0.");
+      "For each element, the reduction (add, prod, max, min) of the elements up to and including "
+      "it along an axis >= 0.");
   def(c, "threefry", &threefry);
   def(c, "contract", &contract);
   def(c, "matmul", &matmul);
@@ -312,7 +313,7 @@ std::optional<std::pair<int64_t, int64_t>> range_of(const PyGraph& g, const Oper
   return std::pair(known->second.first.least(), known->second.second.bound());
 }
 
-// a or b, which are of one type.
+// Selects a or b, which have the same type.
 PyValue select(PyGraph& g, py::handle condition, py::handle a, py::handle b) {
   const Operand x = to_operand(a), y = to_operand(b);
   const Operand strong_x(value_of(g, x)), strong_y(value_of(g, y));
@@ -325,8 +326,9 @@ PyValue select(PyGraph& g, py::handle condition, py::handle a, py::handle b) {
   return wrap(g, result);
 }
 
-// The results, of these (dtype, shape), of call number `call` to a function of the host. One that
-// may raise is called whether its results are used or not. `rows`: see graph::Host_Callback.
+// The results, with these dtypes and shapes, of call number `call` to a function of the host. A
+// function that may raise is called even if its results are not used. `rows`: see
+// graph::Host_Callback.
 std::vector<PyValue> host_callback(PyGraph& g, const std::string& name, int64_t call,
                                    const py::sequence& operands, const py::sequence& results,
                                    bool may_raise, std::optional<int64_t> rows) {
@@ -401,7 +403,7 @@ void bind_graph(py::module_& m) {
           return graph;
         }),
         py::arg("counts_uses") = false, py::arg("most") = py::none(),
-        "`most`: how many nodes it may have. `counts_uses`: for `KnownSegments`.")
+        "`most` is the most nodes that it may have. KnownSegments needs `counts_uses`.")
       .def("__len__", [](const PyGraph& g) { return g.size(); })
       .def_property(
           "must_pay", [](const PyGraph& g) { return g.must_pay; },
@@ -409,10 +411,11 @@ void bind_graph(py::module_& m) {
             g.must_pay = must_pay;
             g.allowed = 0;
           },
-          "Whether it may have nodes that take long to compile only if they take NumPy long.")
+          "Whether it may have many nodes only if NumPy's time for them is worth compiling them.")
       .def_readwrite("quiet_until", &PyGraph::quiet_until,
-                     "Until it has more nodes, or a check, no after_operation is called.")
-      .def_readonly("pays", &PyGraph::pays, "Whether it has not had too many for that.")
+                     "after_operation is not called until it has more nodes than this, or a check.")
+      .def_readonly("pays", &PyGraph::pays,
+                    "Whether the graph still has few enough nodes for NumPy's time.")
       .def_property_readonly("has_checks", [](const PyGraph& g) { return !g.checks.empty(); })
       .def_property_readonly("has_checked_integers",
                              [](const PyGraph& g) { return g.has_checked_integers; })
@@ -423,31 +426,31 @@ void bind_graph(py::module_& m) {
             g.checks.clear();
             return result;
           },
-          "`checks`, which are forgotten.")
+          "Returns `checks` and removes them.")
       .def(
           "python_bool",
           [](PyGraph& g, py::handle x) {
             return wrap(g, Operand(to_operand(x).value, Kind::Bool));
           },
-          "A 0-d bool as a Python one.")
+          "A 0-d bool as a Python bool.")
       .def("select", &select, py::arg("condition"), py::arg("a"), py::arg("b"),
-           "a or b, which are of one type; Python's numbers stay such.")
+           "a or b, which have the same type. Python's numbers stay Python's.")
       .def("inputs_behind", &inputs_behind, py::arg("value"),
-           "The numbers of the inputs that a value is computed from; None if it depends on a "
+           "The numbers of the inputs from which a value is computed. None if it depends on a "
            "dynamic size.")
       .def_property_readonly(
           "guards", &guards,
           "(input, dtype) for a Python int that must fit the dtype, (input, None) "
           "for a number that must not be zero.")
       .def_property_readonly("checks", &checks,
-                             "(value, axis, size) of each check of traced indices; the value is a "
-                             "0-d uint64, nonzero if an index is out of bounds.")
-      .def(
-          "host_callback", &host_callback, py::arg("name"), py::arg("call"), py::arg("operands"),
-          py::arg("results"), py::arg("may_raise"), py::arg("rows") = py::none(),
-          "Values of the results, of these (dtype, shape), of call number `call` to a function. "
-          "One that may raise is called whether its results are used or not. With `rows` it treats "
-          "the points of the first axes of operand 0 and of the results, so many, one by one.")
+                             "(value, axis, size) of each check of traced indices. The value is a "
+                             "0-d uint64, which is not 0 if an index is out of bounds.")
+      .def("host_callback", &host_callback, py::arg("name"), py::arg("call"), py::arg("operands"),
+           py::arg("results"), py::arg("may_raise"), py::arg("rows") = py::none(),
+           "The results, with these dtypes and shapes, of call number `call` to a function of the "
+           "host. A function that may raise is called even if its results are not used. `rows` is "
+           "the number of first axes of operand 0 and of the results whose points the function "
+           "treats one by one.")
       .def(
           "finish",
           [](const PyGraph& g, const std::vector<PyValue>& outputs) {

@@ -1,5 +1,5 @@
-// The CPU backend's compiler, which is Python (llvmlite), and entry points for tests: one stage at
-// a time, on IR text.
+// Sets the CPU backend's compiler, which is in Python (llvmlite). Also binds entry points for
+// tests, which run one stage at a time on IR text.
 
 #include "backends/cpu/cpu_calibration.h"
 #include "backends/cpu/cpu_capabilities.h"
@@ -22,7 +22,8 @@ namespace rune::bindings {
 
 namespace {
 
-// A Python object that C++ threads may drop: freed under the GIL, and kept at exit.
+// Holds a Python object that any C++ thread may release. It is freed with the GIL held, and kept at
+// exit.
 std::shared_ptr<void> keep_alive(py::object object) {
   auto* raw = object.release().ptr();
   return std::shared_ptr<void>(raw, [](void* p) {
@@ -32,7 +33,7 @@ std::shared_ptr<void> keep_alive(py::object object) {
   });
 }
 
-// Python's signal handlers run on its main thread alone; other threads need not wait for the GIL.
+// Python's signal handlers run only on its main thread, so other threads need not wait for the GIL.
 unsigned long main_thread = 0;
 
 void handle_signals() {
@@ -52,19 +53,20 @@ void set_compile_hook(const py::function& compile_module) {
                                              .cast<std::pair<std::vector<uintptr_t>, py::object>>();
           runtime::CompiledModule module;
           for (const uintptr_t address : addresses)
-            // NOLINTNEXTLINE(performance-no-int-to-ptr): Python has addresses as integers
+            // NOLINTNEXTLINE(performance-no-int-to-ptr): in Python, addresses are integers
             module.entry_points.push_back(reinterpret_cast<void*>(address));
           module.keep_alive = keep_alive(code);
           return module;
         } catch (const py::error_already_set& e) {
           if (!e.matches(PyExc_Exception)) throw;  // Ctrl-C
-          user_error(ErrorKind::Runtime, "compile: LLVM refused the module: ", e.what());
+          user_error(ErrorKind::Runtime, "compile: cannot compile the module with LLVM (", e.what(),
+                     ")");
         }
       });
 }
 
-// What the CUDA backend asks of Python: functions of the module rune_jit.backends.cuda, which
-// `module` loads.
+// Sets the functions of Python that the CUDA backend calls. They are in the module
+// rune_jit.backends.cuda, which `module` loads.
 void set_cuda_module(const py::function& module) {
   const std::shared_ptr<void> load = keep_alive(module);
   const auto call = [load](const char* function, const auto&... arguments) {
@@ -92,14 +94,15 @@ void set_cuda_module(const py::function& module) {
                       }};
 }
 
-// Runs a kernel on arrays, one a Define_Global, and its own arguments, in place. Raises what the
-// interpreter finds: accesses out of bounds, races, barriers not reached by all.
+// Runs a kernel in place on arrays, one for each Define_Global, and its other arguments. Raises an
+// error if the interpreter finds an access out of bounds, a race, or a barrier that some threads do
+// not reach.
 void interpret(const std::string& text, const std::vector<py::array>& arrays, bool reverse_order) {
   const lower::Kernel kernel = lower::parse(text);
   std::vector<lower::Memory> globals;
   for (const py::array& array : arrays) {
     if (!(array.flags() & py::array::c_style))
-      user_error(ErrorKind::Value, "interpret: cannot use an array that is not C-contiguous");
+      user_error(ErrorKind::Value, "interpret: cannot use an array (it is not C-contiguous)");
     globals.push_back({const_cast<void*>(array.data()), array.size()});
   }
   lower::InterpreterOptions options;
@@ -113,7 +116,7 @@ runtime::CpuFigures measure_cpu() {
   return runtime::measure_cpu(runtime::built_in_cpu_capabilities());
 }
 
-// A graph, schedule or kernels as text: read, verified and printed again.
+// Reads a graph, a schedule or kernels as text, verifies it and prints it again.
 std::pair<std::string, std::vector<std::string>> reprint(const std::string& text) {
   const driver::State state = driver::parse(text, driver::find_target("cpu").capabilities());
   return {driver::print(state), driver::verify(state)};
@@ -127,11 +130,12 @@ void bind_hooks(py::module_& m) {
   set_interrupt_hook(handle_signals);
   m.def("set_compile_hook", &set_compile_hook, py::arg("compile_module"),
         "Sets the compiler of LLVM IR: compile_module(ir, names, cache, cache_dir) -> (addresses, "
-        "keep_alive), with the options of these names.");
+        "keep_alive). The last two arguments are options.");
   m.def("set_cuda_module", &set_cuda_module, py::arg("load"),
-        "Sets what loads rune_jit.backends.cuda, whose functions the CUDA backend calls.");
+        "Sets the function that loads rune_jit.backends.cuda, whose functions the CUDA backend "
+        "calls.");
   m.def("describe_cuda", &cuda::describe,
-        "NVIDIA's driver, the devices and NVRTC, or why there is none; a line each.");
+        "NVIDIA's driver, the devices and NVRTC, one line each. A missing one's line says why.");
   m.def(
       "compile_cuda",
       [](const std::string& text, int architecture) {
@@ -140,7 +144,7 @@ void bind_hooks(py::module_& m) {
         return std::pair(py::bytes(image.bytes), image.log);
       },
       py::arg("text"), py::arg("architecture"),
-      "Compiles CUDA C++ to PTX by NVRTC, without a device: PTX, and the compiler's messages.");
+      "Compiles CUDA C++ with NVRTC, without a device. Returns PTX and the compiler's messages.");
   m.def(
       "calibration_options", [] { return std::pair(options().calibration, options().cache_dir); },
       "RUNE_JIT_CALIBRATION and RUNE_JIT_CACHE_DIR.");
@@ -150,18 +154,18 @@ void bind_hooks(py::module_& m) {
   m.def(
       "built_in_cpu_figures",
       [] { return runtime::figures_of(runtime::built_in_cpu_capabilities()); },
-      "The figures of the CPU that the cost model uses where none have been set.");
+      "The figures of the CPU that the cost model uses if none have been set.");
   m.def("release_memory", &driver::release_memory, py::call_guard<py::gil_scoped_release>(),
         "Returns the memory that devices keep for reuse to the system.");
   m.def("measure_cpu", &measure_cpu, "Measures the figures of the CPU, in some 25 ms.");
   m.def("set_cpu_figures", &runtime::calibrate_cpu, py::arg("figures"),
-        "Sets the figures of the CPU for what is lowered from now on. Raises ValueError for a "
-        "figure that is not positive and finite.");
+        "Sets the figures of the CPU for programs that are lowered from now on. Raises ValueError "
+        "for a figure that is not positive and finite.");
   m.def("interpret", &interpret, py::arg("kernel"), py::arg("arrays"),
         py::arg("reverse_order") = false);
   m.def("reprint", &reprint, py::arg("text"),
-        "IR text (graph, schedule or kernels) as it prints after reading, and the verifier's "
-        "violations.");
+        "Reads IR text (a graph, a schedule or kernels). Returns it as it is printed again, and "
+        "the verifier's violations.");
   m.def(
       "render_llvm",
       [](const std::string& kernel) { return render::render_llvm(lower::parse(kernel)); },

@@ -1,4 +1,5 @@
-// Graphs node by node: every kind of node, with its attributes as in the graph's text.
+// Binds the construction of graphs node by node: every kind of node, with its attributes as in the
+// graph's text.
 #include "base/error.h"
 #include "bindings/bindings.h"
 #include "graph/builder.h"
@@ -28,7 +29,7 @@ uint32_t add(graph::Builder& b, const std::string& operation, const std::vector<
   std::vector<graph::Value> inputs;
   for (const uint32_t id : operands) {
     if (id >= b.size())
-      user_error(ErrorKind::Value, "node: cannot use %", id, " of ", b.size(), " nodes");
+      user_error(ErrorKind::Value, "node: cannot use %", id, " (there are ", b.size(), " nodes)");
     inputs.push_back({id});
   }
   graph::Metadata declared;
@@ -42,7 +43,8 @@ std::shared_ptr<graph::Graph> finish(graph::Builder& b, const std::vector<uint32
   std::vector<graph::Value> values;
   for (const uint32_t id : outputs) {
     if (id >= b.size())
-      user_error(ErrorKind::Value, "finish: cannot return %", id, " of ", b.size(), " nodes");
+      user_error(ErrorKind::Value, "finish: cannot return %", id, " (there are ", b.size(),
+                 " nodes)");
     values.push_back({id});
   }
   b.set_outputs(std::move(values));
@@ -75,7 +77,7 @@ void bind_ir(py::module_& m) {
             return to_python(Dim(*variable));
           },
           py::arg("number"), "The size that is the value of a define_var or loop_counter.")
-      .def("finish", &finish, py::arg("outputs"), "The graph that returns these nodes.");
+      .def("finish", &finish, py::arg("outputs"), "The graph with these nodes as outputs.");
 }
 
 }  // namespace rune::bindings

@@ -1,4 +1,4 @@
-// Programs cut into programs of blocks, for arrays in chunks.
+// Binds the partition of programs into programs of blocks, for arrays in chunks.
 #include "bindings/bindings.h"
 #include "driver/cut.h"
 #include "graph/text.h"
@@ -57,7 +57,8 @@ py::list passes_of(const partition::Plan& plan) {
 }  // namespace
 
 void bind_partition(py::module_& m) {
-  py::class_<partition::Plan>(m, "Plan", "Programs of blocks, and how they make a program.")
+  py::class_<partition::Plan>(
+      m, "Plan", "A program that has been cut: programs of blocks, and the passes that run them.")
       .def("__str__", [](const partition::Plan& plan) { return partition::print(plan); })
       .def_readonly("outputs", &partition::Plan::outputs, "The arrays that are the outputs.")
       .def_property_readonly("arrays", &arrays_of,
@@ -65,12 +66,11 @@ void bind_partition(py::module_& m) {
       .def_property_readonly("programs", &programs_of, "Texts of graphs.")
       .def_property_readonly(
           "passes", &passes_of,
-          "(level, grid, results, blocks, call) of each. The grid has the chunks of its axes. A "
-          "result is (array, axis of the grid or -1 by axis, operation that combines parts or "
-          "None, "
-          "axes of the grid along which). A block, in row-major order, is (program, [(array, "
-          "box)]). The call is None, or (name, number, the function's results that it has): then "
-          "programs are None.");
+          "(level, grid, results, blocks, call) of each pass. The grid has the chunks of its axes. "
+          "A result is (array, for each axis the axis of the grid or -1, the operation that "
+          "combines partial results or None, the axes of the grid along which they are combined). "
+          "A block, in row-major order, is (program, [(array, box)]). The call is None or (name, "
+          "number, numbers of the function's results); programs are None if there is a call.");
   m.def(
       "cut",
       [](const graph::Graph& graph, const std::string& device,
@@ -79,8 +79,8 @@ void bind_partition(py::module_& m) {
         return driver::cut(graph, device, chunks);
       },
       py::arg("graph"), py::arg("device"), py::arg("chunks"),
-      "Cuts a graph into programs of blocks of arrays in these chunks: by argument and axis, the "
-      "sizes of chunks, none of them empty. Raises UnsupportedOpError for what cannot be cut.");
+      "Cuts a graph into programs of blocks. `chunks` has the sizes of the chunks by argument and "
+      "axis; no chunk may be empty. Raises UnsupportedOpError if the graph cannot be cut.");
 }
 
 }  // namespace rune::bindings

@@ -1,4 +1,4 @@
-// What was recorded of programs, calls and memory while a profile was taken.
+// Binds profiles: the records of programs, calls and memory.
 #include "bindings/profile.h"
 
 namespace rune::bindings {
@@ -30,7 +30,7 @@ py::dict to_dict(const runtime::ProgramTotals& program) {
                   "runs"_a = program.runs, "total_ns"_a = program.total_ns, "steps"_a = steps);
 }
 
-// Rows of numbers, the times since the profile's begin.
+// Rows of numbers. Times are relative to the profile's begin.
 template <class Items, class Row>
 py::array_t<double> to_rows(const Items& items, size_t columns, Row row) {
   py::array_t<double> rows({items.size(), columns});
@@ -77,11 +77,11 @@ void bind_profile(py::module_& m) {
   m.def("begin_profile", &runtime::begin_profile,
         "Begins to record what programs do. Raises RuntimeError while another profile is taken.");
   m.def("end_profile", &end_profile,
-        "What was recorded: `programs` with their `steps` and totals; `functions`; `memory` by "
-        "device; `intervals`, rows of kind (0 call of a function, 1 run of a program, 2 step), "
-        "number of the function or program, number of the step, begin and duration in ns, thread; "
-        "`left_out`, how many intervals and points of memory were too many to keep. Times are "
-        "since `begin_ns`.");
+        "Ends the profile and returns its records: `programs` with their `steps` and totals; "
+        "`functions`; `memory` by device; `intervals`, rows of kind (0 call of a function, 1 run "
+        "of a program, 2 step), number of the function or program, number of the step, begin and "
+        "duration in ns, and thread; `left_out`, the number of intervals and points of memory that "
+        "were not kept. Times are relative to `begin_ns`.");
   m.def("is_profiling", &runtime::is_profiling, "Whether a profile is being taken.");
   m.def("profile_clock_ns", &runtime::profile_clock_ns, "The clock of profiles.");
 }

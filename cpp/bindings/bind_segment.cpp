@@ -1,4 +1,4 @@
-// Segments of graphs under construction (graph/segment.h), as Python has them.
+// Binds segments of graphs under construction (graph/segment.h).
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -18,7 +18,7 @@ namespace rune::bindings {
 
 namespace {
 
-// A segment of a graph under construction, which must live as long.
+// A segment of a graph under construction, which it keeps alive.
 struct PySegment {
   std::shared_ptr<const PyGraph> graph;
   graph::Segment segment;
@@ -26,7 +26,7 @@ struct PySegment {
   Scalar constant(size_t i) const {
     return graph->graph()[segment.constants.at(i)].as<graph::Const_Scalar>()->value;
   }
-  // All constants, kConstant bytes each.
+  // The bytes of all constants, kConstant bytes for each.
   std::string constants() const {
     std::string bytes(segment.constants.size() * kConstant, '\0');
     for (size_t i = 0; i < segment.constants.size(); ++i) constant(i).store(&bytes[i * kConstant]);
@@ -41,7 +41,7 @@ struct PySegment {
   }
 };
 
-// The segment has run: its outputs are in memory.
+// Notes that the segment has run, so that its outputs are in memory.
 void mark_stored(PyGraph& g, const PySegment& segment) {
   for (const graph::Value v : segment.segment.outputs) g.make_argument(v);
 }
@@ -61,11 +61,12 @@ PySegment cut(const std::shared_ptr<PyGraph>& g, const std::vector<PyValue>& wan
   return {g, graph::cut_segment(g->graph(), values, live, stored)};
 }
 
-// The compiled programs of segments of known sizes: what most cuts of a trace find.
+// The compiled programs of segments, by pattern and sizes. Most segments of a trace are found here.
 class KnownSegments {
  public:
-  // Of the segment's pattern, sizes and constants, where those at the positions `arguments` are
-  // arguments. It replaces the program for these sizes.
+  // Adds a program for segments with this one's pattern, sizes and constants. The constants at the
+  // positions `arguments` are arguments of the program and may differ. Replaces an earlier program
+  // for the same pattern and sizes.
   void add(const PySegment& segment, std::shared_ptr<const BoundProgram> program, Ints arguments) {
     std::vector<Known>& known = known_[segment.segment.pattern];
     std::erase_if(known, [&](const Known& k) { return k.sizes == segment.segment.sizes; });
@@ -73,8 +74,9 @@ class KnownSegments {
         {segment.segment.sizes, segment.constants(), std::move(arguments), std::move(program)});
   }
 
-  // Cuts a segment and, if its program is known, runs it: the wanted values, as NumPy's. The values
-  // that later segments may read are then those in memory. Otherwise the PySegment.
+  // Cuts a segment. If its program is known, runs it and returns the wanted values as NumPy
+  // objects; `in_memory` then has the values that later segments may read. Otherwise returns the
+  // PySegment.
   py::object run(const std::shared_ptr<PyGraph>& g, const std::vector<PyValue>& wanted,
                  py::dict& in_memory) {
     PySegment cut_out = cut(g, wanted, in_memory);
@@ -95,7 +97,7 @@ class KnownSegments {
     return found;
   }
 
-  double numpy_ns = 0;  // an estimate of NumPy's time for all that have run
+  double numpy_ns = 0;  // NumPy's estimated time for all segments that have run
 
  private:
   struct Known {
@@ -156,8 +158,8 @@ void bind_segments(py::module_& m) {
             return result;
           },
           py::arg("of_segment"),
-          "By name, what the symbolic sizes are in a segment of these sizes; None if it is none "
-          "that they describe.");
+          "The values of the symbolic sizes, by name, for a segment of these sizes. None if they "
+          "do not fit the segment.");
   py::class_<PySegment>(m, "Segment",
                         "A part of a graph under construction that runs before the rest.")
       .def_property_readonly("inputs", [](const PySegment& s) { return ids_of(s.segment.inputs); })
@@ -166,7 +168,7 @@ void bind_segments(py::module_& m) {
       .def_property_readonly("held", [](const PySegment& s) { return ids_of(s.segment.held); })
       .def_property_readonly(
           "pattern", [](const PySegment& s) { return s.segment.pattern; },
-          "Segments of one pattern differ in sizes and constants only.")
+          "Segments of the same pattern differ only in sizes and constants.")
       .def_property_readonly(
           "sizes", [](const PySegment& s) { return py::tuple(py::cast(s.segment.sizes)); },
           "All sizes in the segment.")
@@ -176,8 +178,8 @@ void bind_segments(py::module_& m) {
             return graph::symbolic_sizes(s.graph->graph(), s.segment, seen);
           },
           py::arg("seen"),
-          "The SegmentSizes for segments of this pattern, given the sizes of those that have been "
-          "seen, of which this is the last. Raises an error that names a size which cannot be "
+          "The SegmentSizes for segments of this pattern, from the sizes of the segments seen so "
+          "far. This is the last of them. Raises an error that names a size which cannot be "
           "symbolic.")
       .def_property_readonly(
           "numpy_ns", [](const PySegment& s) { return s.segment.numpy_ns; },
@@ -200,24 +202,25 @@ void bind_segments(py::module_& m) {
                       : graph::program_of(g, s.segment, arguments));
           },
           py::arg("arguments"), py::arg("sizes") = nullptr,
-          "The program, whose arguments are the inputs, then the constants at these positions.");
+          "The graph of the segment. Its arguments are the inputs, followed by the constants at "
+          "these positions.");
   m.def("mark_stored", &mark_stored, py::arg("builder"), py::arg("segment"),
         "Makes the outputs of a segment, which has run, arguments of later ones.");
   py::class_<KnownSegments>(m, "KnownSegments",
                             "The compiled programs of segments whose sizes are known.")
       .def(py::init<>())
       .def("add", &KnownSegments::add, py::arg("segment"), py::arg("program"), py::arg("arguments"),
-           "Adds the Executable of a segment, whose constants at these positions are arguments. It "
-           "replaces the one for the same pattern and sizes.")
+           "Adds the Executable of a segment. The constants at these positions are arguments of "
+           "it. It replaces an Executable for the same pattern and sizes.")
       .def("run",
            py::overload_cast<const std::shared_ptr<PyGraph>&, const std::vector<PyValue>&,
                              py::dict&>(&KnownSegments::run),
            py::arg("builder"), py::arg("wanted"), py::arg("in_memory"),
-           "Cuts the Segment that computes these values and what all Values that Python holds are "
-           "read from; the keys of `in_memory` are the ids of values that are in memory. If the "
-           "program of the Segment is known, it runs: the result is a list of the elements of the "
-           "wanted values, and `in_memory` then holds what later segments may read. Otherwise the "
-           "result is the Segment. The builder must have been made with counts_uses.")
+           "Cuts the Segment that computes these values and the values from which all Values that "
+           "Python holds are read. The keys of `in_memory` are the ids of values that are in "
+           "memory. If the Segment's program is known, runs it and returns a list of the wanted "
+           "values' elements; `in_memory` then has the values that later segments may read. "
+           "Otherwise returns the Segment. The builder must have been made with counts_uses.")
       .def_readonly("numpy_ns", &KnownSegments::numpy_ns,
                     "An estimate of NumPy's time for all segments that have run.");
 }

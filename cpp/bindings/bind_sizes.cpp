@@ -1,4 +1,4 @@
-// Symbolic sizes: Size, whose operators tracing/sizes.py adds.
+// Binds symbolic sizes: the class Size. tracing/sizes.py adds its operators.
 #include "base/error.h"
 #include "bindings/bindings.h"
 
@@ -41,7 +41,7 @@ void bind_sizes(py::module_& m) {
       .def("__hash__", [](const PySize& s) { return py::hash(py::str(s.dim.text())); })
       .def_property_readonly(
           "is_traced", [](const PySize& s) { return s.trace != nullptr; },
-          "Whether it belongs to a trace, and not to a graph that is built node by node.")
+          "Whether the size belongs to a trace, not to a graph that is built node by node.")
       .def_property_readonly(
           "low", [](const PySize& s) { return s.dim.least(); }, "The least value.")
       .def_property_readonly(
@@ -53,7 +53,7 @@ void bind_sizes(py::module_& m) {
             for (const Dim::Term& term : s.dim.terms()) names.push_back(term.var.name);
             return names;
           },
-          "The names of the Dims that it depends on.")
+          "The names of the Dims on which the size depends.")
       .def_property_readonly(
           "coefficients",
           [](const PySize& s) {
@@ -61,13 +61,13 @@ void bind_sizes(py::module_& m) {
             for (const Dim::Term& term : s.dim.terms()) result[term.var.name] = term.coefficient;
             return result;
           },
-          "By name, what the Dims are multiplied by.")
+          "The factors of the Dims, by name.")
       .def(
           "plus",
           [](const PySize& s, py::handle other, int64_t factor) {
             return to_python(s.dim + to_dim(other, s.trace) * factor, s.trace);
           },
-          py::arg("other"), py::arg("factor") = 1, "The sum with `factor` times an int or a Size.")
+          py::arg("other"), py::arg("factor") = 1, "The size plus `factor` times an int or a Size.")
       .def(
           "times",
           [](const PySize& s, int64_t factor) { return to_python(s.dim * factor, s.trace); },
@@ -75,7 +75,7 @@ void bind_sizes(py::module_& m) {
       .def(
           "is_same",
           [](const PySize& s, const PySize& o) { return s.trace == o.trace && s.dim == o.dim; },
-          py::arg("other"), "Whether two sizes are one expression.");
+          py::arg("other"), "Whether two sizes are the same expression.");
 }
 
 }  // namespace rune::bindings

@@ -1,4 +1,4 @@
-// dtypes, capabilities of targets, options and the table of scalar operations.
+// Binds dtypes, capabilities of targets, options and the table of scalar operations.
 #include <pybind11/gil_safe_call_once.h>
 
 #include <bit>
@@ -14,16 +14,16 @@ namespace rune::bindings {
 
 namespace {
 
-// dtypes by NumPy's type number. NumPy numbers some C types twice (long and long long), and
-// bfloat16's number is given out when ml_dtypes is imported.
+// dtypes by NumPy's type number. NumPy has two numbers for some types (long and long long).
+// bfloat16 gets its number when ml_dtypes is imported.
 struct DTypeTable {
   std::array<py::object, kNumGraphDTypes> descriptors;
   std::vector<std::pair<int, DType>> by_number;
 };
 
-// Made once, never freed: the interpreter may be gone at exit. The import may let another thread
-// run that needs the table, too: a plain static would make that thread wait with the GIL held, for
-// ever.
+// The table is made once and never freed, because the interpreter may have ended at exit. During
+// the import another thread may run and need the table. With a plain static variable, that thread
+// would wait for ever with the GIL held.
 const DTypeTable& dtype_table() {
   PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<DTypeTable> table;
   const auto make = [] {
@@ -64,7 +64,8 @@ py::dict describe(const AluInfo& row) {
 }  // namespace
 
 std::optional<DType> dtype_of(const py::dtype& descriptor) {
-  // Native is '=' or, of bytes, '|'; arrays from files may name it.
+  // The native byte order is '=' or, for single bytes, '|'. Arrays from files may have it as '<' or
+  // '>'.
   constexpr char kOther = std::endian::native == std::endian::little ? '>' : '<';
   if (descriptor.byteorder() == kOther) return std::nullopt;
   const int number = descriptor.num();
@@ -149,7 +150,7 @@ void bind_types(py::module_& m) {
         for (const AluInfo& row : all_alu_ops()) rows.append(describe(row));
         return rows;
       },
-      "The table of scalar operations, one dict each.");
+      "The table of scalar operations, one dict for each.");
   m.def(
       "has_ufunc", [](const std::string& name) { return graph::numpy::has_ufunc(name); },
       py::arg("name"), "Whether the NumPy ufunc of this name can be traced.");

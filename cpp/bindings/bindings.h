@@ -1,4 +1,4 @@
-// What the files of the extension module share. One file binds one kind of object.
+// Declarations that the files of the extension module share. Each file binds one kind of object.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -32,46 +32,46 @@ void bind_sizes(py::module_& m);
 void bind_tracers(py::module_& m);
 void bind_context(py::module_& m);
 
-// A size whose value is known when the program runs, as Python has it.
+// A symbolic size, as Python has it: its value is known only when the program runs.
 struct PySize {
   Dim dim;
-  std::shared_ptr<const void> trace;  // whose size it is; null for graphs built node by node
+  std::shared_ptr<const void> trace;  // to which it belongs; null for graphs built node by node
 };
-// A size that Python gives: an integer, or a Size of this trace. Throws UserError(Value) for one of
-// another.
+// Reads a size that Python gives: an integer, or a Size of this trace. Throws UserError(Value) for
+// a Size of another trace.
 Dim to_dim(py::handle size, const std::shared_ptr<const void>& trace = nullptr);
 Shape to_shape(const py::sequence& sizes, const std::shared_ptr<const void>& trace = nullptr);
-// An int, or a Size.
+// Makes a Python int or Size.
 py::object to_python(const Dim& dim, const std::shared_ptr<const void>& trace = nullptr);
 py::tuple to_python(const Shape& shape, const std::shared_ptr<const void>& trace = nullptr);
 
-// In a handler of an exception, in a function that Python calls without pybind11: sets the Python
-// exception that it stands for.
+// Sets the Python exception for the C++ exception that is being handled. For functions that Python
+// calls without pybind11.
 void raise_current_exception();
 
-// The dtype of a NumPy descriptor of native byte order; none for dtypes that this library lacks.
+// The dtype of a NumPy descriptor of native byte order, or nothing if this library lacks it.
 std::optional<DType> dtype_of(const py::dtype& descriptor);
-// The dtype named by anything that numpy.dtype takes, or numpy's bfloat16 of ml_dtypes. Throws
-// UserError(Unsupported) for one that this library lacks.
+// The dtype that numpy.dtype(anything) gives, including bfloat16 of ml_dtypes. Throws
+// UserError(Unsupported) if this library lacks it.
 DType to_dtype(py::handle anything);
 py::dtype to_numpy(DType dtype);
 
-// An ndarray's header, read without making Python objects. Valid while the array lives.
+// An ndarray's header, read without making Python objects. Valid while the array exists.
 struct ArrayHeader {
   void* data = nullptr;  // null in memory that the host cannot address
   int rank = 0;
   const ssize_t* shape = nullptr;
   const ssize_t* strides = nullptr;  // bytes
   std::optional<DType> dtype;
-  bool contiguous = false;  // C order, aligned to its dtype
-  bool turned = false;      // Fortran order, not C order, aligned to its dtype
+  bool contiguous = false;  // in C order, and aligned to its dtype
+  bool turned = false;      // in Fortran order but not in C order, and aligned to its dtype
   bool writeable = false;
   size_t bytes() const;  // of all elements
 };
 // Whether this is a numpy.ndarray (or a subclass); `exact` excludes subclasses other than
 // numpy.memmap, which computes as ndarray does.
 bool is_ndarray(py::handle object, bool exact);
-// Of an ndarray, or of the memory of a rune_jit.Array (valid while that lives).
+// The header of an ndarray, or of a rune_jit.Array's memory (valid while that memory exists).
 ArrayHeader header_of(py::handle array);
 
 }  // namespace rune::bindings

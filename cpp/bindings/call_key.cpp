@@ -11,7 +11,7 @@ namespace rune::bindings {
 
 namespace {
 
-constexpr int kDeepest = 64;  // containers; Python raises RecursionError beyond its own limit
+constexpr int kDeepest = 64;  // nested containers; deeper ones may raise Python's RecursionError
 
 template <class T>
 void append_bytes(const T& value, std::string& text) {
@@ -46,7 +46,7 @@ bool append_array_or_number_key(py::handle leaf, std::string& key,
     key.append(reinterpret_cast<const char*>(header.shape), header.rank * sizeof(ssize_t));
     for (const int64_t axis : dynamic) {
       const int64_t at = axis < 0 ? axis + header.rank : axis;
-      if (header.shape[at] == 0) continue;  // traced by itself
+      if (header.shape[at] == 0) continue;  // such a size stays in the key
       key.replace(shape_at + at * sizeof(ssize_t), sizeof(ssize_t), sizeof(ssize_t), '\xff');
     }
     if (on_device) {
@@ -75,7 +75,7 @@ bool append_array_or_number_key(py::handle leaf, std::string& key,
   return false;
 }
 
-// NumPy scalars are as strong as 0-d arrays, but nothing is ever written to them.
+// Appends the key of a NumPy scalar. It is as strong as a 0-d array, but is never written to.
 bool append_numpy_scalar_key(py::handle leaf, std::string& key) {
   PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<py::object> generic;
   generic.call_once_and_store_result([] { return py::module_::import("numpy").attr("generic"); });
@@ -109,7 +109,7 @@ bool has_many_numbers(PyObject* value) {
                                   PyBool_Check(value) || PyComplex_CheckExact(value));
 }
 
-// A value that is None, True, False or a str.
+// Appends None, True, False or a str. Returns false for other values.
 bool append_constant(PyObject* value, std::string& text) {
   if (PyUnicode_CheckExact(value)) return append_text(value, text);
   if (value != Py_None && !PyBool_Check(value)) return false;
@@ -117,19 +117,19 @@ bool append_constant(PyObject* value, std::string& text) {
   return true;
 }
 
-// Classes whose instances are leaves, each of which is a key to itself.
+// Classes whose instances are leaves that are keyed by identity.
 std::unordered_set<PyTypeObject*>& known_by_identity() {
   static std::unordered_set<PyTypeObject*> classes;
   return classes;
 }
 
-// Appends an argument to the key of a call.
+// Appends arguments to the key of a call.
 class Writer {
  public:
   Writer(KeyedCall& call, std::span<const int64_t> dynamic, const py::object& describe)
       : call_(call), text_(call.key.text), dynamic_(dynamic), describe_(describe) {}
 
-  // A static value.
+  // Appends a static value.
   void append_value(PyObject* value, int depth = 0) {
     if (append_constant(value, text_) || append_number(value)) return;
     if (!PyTuple_CheckExact(value) || depth == kDeepest) return append_described(value, true);
@@ -139,7 +139,7 @@ class Writer {
       append_value(PyTuple_GET_ITEM(value, i), depth + 1);
   }
 
-  // An array, a number, or any other object as a static value.
+  // Appends an array or a number, or any other object as a static value.
   void append_leaf(PyObject* value) {
     if (!append_leaf_key(value, text_, dynamic_)) append_value(value);
     call_.leaves.push_back(value);
@@ -184,7 +184,7 @@ class Writer {
     return true;
   }
 
-  // Its items in the order of their names, as trees.flatten has them.
+  // Appends a dict, with its items in the order of their names, as in trees.flatten.
   void append_dict(PyObject* dict, int depth) {
     std::vector<std::pair<std::string, PyObject*>> items;
     PyObject *name = nullptr, *value = nullptr;
@@ -194,7 +194,7 @@ class Writer {
         return append_described(dict, false);
       items.emplace_back(std::move(text), value);
     }
-    // By their characters: UTF-8 sorts as code points do.
+    // UTF-8 sorts like code points, so names are compared by bytes.
     const auto characters = [](const auto& item) {
       return std::string_view(item.first).substr(1 + sizeof(Py_ssize_t));
     };
@@ -213,9 +213,10 @@ class Writer {
     call_.key.objects.push_back(py::reinterpret_borrow<py::object>(value));
   }
 
-  // A function that a function or a lambda expression defines, and would define again: its code,
-  // globals and defaults, and which of the call's functions it is. Not one with attributes, another
-  // name, defaults of keywords only, or variables of outer functions.
+  // Appends a function that was defined inside of a function or by a lambda expression, and so may
+  // be another object in each call. It is described by its code, globals and defaults, and by its
+  // number among the call's functions. Returns false for functions with attributes, another name,
+  // defaults of keyword-only parameters, or variables of outer functions.
   bool append_function(PyObject* value) {
     if (!PyFunction_Check(value)) return false;
     const auto& function = *reinterpret_cast<PyFunctionObject*>(value);
@@ -244,7 +245,8 @@ class Writer {
     return true;
   }
 
-  // A method of an object: each time that it is read from the object it is another one.
+  // Appends a method of an object. It is described by its function and object, because each access
+  // to the attribute makes a new method object.
   bool append_method(PyObject* value) {
     if (!PyMethod_Check(value)) return false;
     text_ += 'M';
@@ -253,7 +255,8 @@ class Writer {
     return true;
   }
 
-  // What trees.describe says of an object: a static value, or a container with leaves.
+  // Appends an object as trees.describe describes it: as a static value, or as a container with
+  // leaves.
   void append_described(PyObject* value, bool is_static) {
     if (!is_static && (append_function(value) || append_method(value))) {
       call_.leaves.push_back(value);
@@ -264,7 +267,7 @@ class Writer {
       const py::tuple described = describe_(py::handle(value), is_static);
       stands_for = described[0];
       leaves = described[1];
-      // Classes are not forgotten: no other one must get the address.
+      // Keeps the class, so that no other one gets its address.
       if (described[2].cast<bool>() && known_by_identity().insert(Py_TYPE(value)).second)
         Py_INCREF(Py_TYPE(value));
     }
@@ -348,13 +351,13 @@ bool Parameters::may_have_key(std::span<PyObject* const> args, PyObject* const* 
 
 bool Parameters::key_of(std::span<PyObject* const> args, PyObject* const* values, PyObject* names,
                         KeyedCall& call) const {
-  constexpr size_t kKey = 32;  // bytes of most arguments' keys, at most
+  constexpr size_t kKey = 32;  // the keys of most arguments are not longer
   call.leaves.reserve(args.size());
   call.key.text.reserve(args.size() * kKey);
   for (size_t i = 0; i < args.size(); ++i) append(args[i], std::min(i, star_), call);
   const Py_ssize_t count = names ? PyTuple_GET_SIZE(names) : 0;
   if (count == 0) return true;
-  // By position, as the signature binds them; names that it does not know are **kwargs.
+  // Sorts named arguments by position, as the signature binds them. Unknown names are **kwargs.
   std::vector<std::pair<size_t, PyObject*>> named;
   py::dict others;
   for (Py_ssize_t i = 0; i < count; ++i) {
@@ -369,7 +372,7 @@ bool Parameters::key_of(std::span<PyObject* const> args, PyObject* const* values
   std::sort(named.begin(), named.end());
   size_t next = args.size();
   for (const auto& [position, value] : named) {
-    // An argument that could be given by position, too, has the same key then.
+    // A named argument that could have been given by position has the same key as if it had been.
     if (position != next++ || position >= star_) {
       call.key.text += 'K';
       append_bytes(position, call.key.text);

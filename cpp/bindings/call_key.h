@@ -9,19 +9,19 @@
 
 namespace rune::bindings {
 
-// Appends the key of one argument: dtype, shape, device of an array and whether it is turned, dtype
-// of a NumPy scalar, the type of a Python int or float. The sizes of an array's `dynamic` axes are
-// left out, unless one is 0. Returns false and appends nothing for a static value and for an array
-// that lacks a dynamic axis.
+// Appends the key of one argument. For an array that is its dtype, shape and device, and whether it
+// is in Fortran order. For a NumPy scalar it is the dtype, for a Python int or float the type.
+// Sizes of an array's `dynamic` axes are left out, unless they are 0. Returns false and appends
+// nothing for a static value and for an array that lacks a dynamic axis.
 bool append_leaf_key(py::handle leaf, std::string& key, std::span<const int64_t> dynamic = {});
 
-// Calls with equal keys have the same structure of arguments, arrays and numbers of the same types
-// at the leaves, and equal other values. Functions that one definition has made, without variables
-// of outer functions, are equal.
+// Calls with equal keys have the same structure of arguments. Their leaves are arrays and numbers
+// of the same types, and equal other values. Two functions made by the same definition are equal if
+// they use no variables of outer functions.
 struct CallKey {
   std::string text;
-  std::vector<py::object> values;   // not described by the text: compared by ==
-  std::vector<py::object> objects;  // objects whose addresses the text has, kept alive by the key
+  std::vector<py::object> values;   // values that the text does not describe, compared by ==
+  std::vector<py::object> objects;  // kept alive, because the text contains their addresses
 
   bool operator==(const CallKey& other) const;
 };
@@ -32,15 +32,15 @@ struct KeyedCall {
   std::vector<py::handle> leaves;    // in the order of trees.flatten
   std::vector<py::object> owned;     // keeps the leaves alive
   py::handle receiver;               // the object of a method; always a leaf
-  std::vector<PyObject*> functions;  // those that the key describes by their code
+  std::vector<PyObject*> functions;  // functions that the key describes by their code
 };
 
 // The part of a function's signature that decides how its arguments are keyed.
 class Parameters {
  public:
   Parameters() = default;
-  // For each parameter, by position: its name if a call may use it (otherwise None), whether the
-  // argument is a static value, and the axes of its arrays whose sizes are not part of the key.
+  // For each parameter, by position: its name if a call may use the name (otherwise None), whether
+  // the argument is a static value, and the axes of its arrays whose sizes are not part of the key.
   // `star` is the position of *args, or the number of positional parameters; `star_star` is the
   // position of **kwargs. With `has_receiver`, the first parameter is the receiver of a method.
   // `describe` is trees.describe.
@@ -48,14 +48,14 @@ class Parameters {
              std::vector<std::vector<int64_t>> dynamic, size_t star, size_t star_star,
              bool has_receiver, py::object describe);
 
-  // False if an argument, which is no static value, holds so many numbers that no program takes it.
-  // (To make a key of them takes long.) The parameters are those of key_of.
+  // False if an argument that is not static holds too many numbers for a program to take. It takes
+  // long to make a key of them. The parameters are those of key_of.
   bool may_have_key(std::span<PyObject* const> args, PyObject* const* values,
                     PyObject* names) const;
 
-  // Makes the key of a call. `names` are the names of the arguments that the call gives by name,
-  // `values` their values. Returns false if an argument is given twice. Raises Python's error for a
-  // value without a hash.
+  // Makes the key of a call. `names` and `values` are the names and values of the arguments that
+  // the call gives by name. Returns false if an argument is given twice. Raises Python's error for
+  // a value that cannot be hashed.
   bool key_of(std::span<PyObject* const> args, PyObject* const* values, PyObject* names,
               KeyedCall& call) const;
 

@@ -8,7 +8,7 @@ namespace rune::bindings {
 
 namespace {
 
-// The memory of an array: the bytes between its lowest and its highest element.
+// The range of memory of an array: from its lowest to its highest element.
 struct Extent {
   uintptr_t low = 0, high = 0;
   size_t bytes = 0;  // of all elements
@@ -26,7 +26,7 @@ struct Extent {
     return extent;
   }
   bool meets(const Extent& other) const { return low < other.high && other.low < high; }
-  // Two elements may share memory.
+  // Whether two elements may share memory.
   bool folds() const { return bytes > high - low; }
 };
 
@@ -34,7 +34,7 @@ bool is_any_array(py::handle x) {
   return is_array(x) || is_ndarray(x, false);
 }
 
-// Whether NumPy's array would lie in C order.
+// Whether the array's elements are in C order.
 bool is_contiguous(py::handle x) {
   const py::handle views = is_array(x) ? views_of(x) : nullptr;
   return views ? views.attr("is_contiguous")(x).cast<bool>() : header_of(x).contiguous;
@@ -209,8 +209,9 @@ CompiledCall::Status CompiledCall::call(std::span<const py::handle> leaves, py::
     try {
       computed = run(arguments, direct);
     } catch (const py::error_already_set&) {
-      // Of a function on the host, which may have seen what is computed for other data only, or
-      // where NumPy has raised before. NumPy writes what comes before the error.
+      // A function on the host has raised. It may have got values that NumPy would not compute for
+      // this data, or NumPy would have raised earlier. So NumPy runs the call, which also does the
+      // writes before the error.
       if (checks_.empty() && writes_.empty()) throw;
       return Status::Unsuitable;
     }
@@ -242,8 +243,8 @@ std::vector<py::object> CompiledCall::run(const std::vector<py::handle>& argumen
   return program_->run(taken);
 }
 
-// Checks of indices on a device of its own memory do not wait for it: what the program has computed
-// is checked when it is read.
+// If the device has memory of its own, checks of indices do not wait for the device. They are
+// deferred until results are read.
 const Check* CompiledCall::failed_check(std::span<const py::object> computed) const {
   const size_t first = computed.size() - checks_.size();
   DeferredChecks deferred;
@@ -262,8 +263,8 @@ const Check* CompiledCall::failed_check(std::span<const py::object> computed) co
   return nullptr;
 }
 
-// Whether NumPy would write to these arrays, and each write touches one input only and none that
-// the trace knew.
+// Whether the writes may be done: the arrays are writeable, and each write touches only one input,
+// and no array whose content a guard compares.
 bool CompiledCall::may_write(std::span<const py::handle> arguments) const {
   for (const WriteBack& w : writes_) {
     if (!is_in_host_memory(arguments[w.input])) {

@@ -12,40 +12,41 @@
 
 namespace rune::bindings {
 
-// What the trace concluded from the value of a Python number among the arguments.
+// A condition on a Python number among the arguments, which the trace relied on.
 struct LeafGuard {
   int64_t leaf = 0;
-  std::optional<DType> dtype;  // the number fits it; absent: the number is not zero
+  std::optional<DType> dtype;  // the number fits this dtype; or, if absent, it is not zero
 
   bool holds(py::handle value) const;
 };
 
 // A check of a value that the program computes.
 struct Check {
-  // Index, of a uint64: 0, or 2 * i + 1 for an index i out of bounds; a second one is the size of
-  // the axis if that is not known before. Equal, of two int64: they are equal. Assumed: so are
-  // these, or the program is not the one for the call's data. Raise: so are these, or Python runs
+  // Index: a uint64 must be 0. Otherwise it is 2 * i + 1 for an index i out of bounds. A second
+  // uint64 is the size of the axis if that is not known before.
+  // Equal, Assumed, Raise: two int64 must be equal. Otherwise, for Equal, the call raises
+  // ValueError. For Assumed, the program is not the one for the call's data. For Raise, Python runs
   // the call, which raises.
   enum class Kind : uint8_t { Index, Equal, Assumed, Raise } kind = Kind::Index;
-  int64_t axis = 0;             // of Index
-  std::optional<int64_t> size;  // of Index
-  std::string message;          // of Equal: the ValueError's text; the numbers replace each {}
+  int64_t axis = 0;             // for Index
+  std::optional<int64_t> size;  // for Index
+  std::string message;          // for Equal: the ValueError's text; the numbers replace each {}
 
-  // ("index", axis, size or None), ("equal", message), ("assumed",) or ("raise",).
+  // Reads ("index", axis, size or None), ("equal", message), ("assumed",) or ("raise",).
   static Check of(const py::tuple& t);
-  // False if an assumption does not hold, or the call raises; throws UserError if another check
+  // Returns false if a check of the kind Assumed or Raise fails. Throws UserError if another check
   // fails.
   bool passes(const py::object& computed) const;
 };
 
-// A write of the traced function to an argument or a captured array. It happens after the run, or
-// in it.
+// A write of the traced function to an argument or a captured array. It is done after the run, or
+// by the program itself.
 struct WriteBack {
-  int64_t input = 0;  // of the program
+  int64_t input = 0;  // the program's input that is written to
   int64_t computed = 0;
   bool is_direct = false;  // the program may compute the result in the array's memory
 
-  // `value` is memory.
+  // Writes `value`, a memory, to the array.
   void write(py::handle target, const py::object& value) const;
 };
 
@@ -53,15 +54,15 @@ struct WriteBack {
 struct Output {
   enum class From : uint8_t { Computed, Leaf, Constant } from = From::Computed;
   int64_t index = 0;
-  bool to_python = false;  // a Python number, not NumPy's
-  // The computed bool that says whether it is Python's, if only the call knows.
+  bool to_python = false;  // return a Python number, not NumPy's
+  // The number of a computed bool that replaces `to_python`, if it depends on the call.
   std::optional<int64_t> python_if;
-  bool copy = false;      // of Constant: each call returns its own array
-  bool to_array = false;  // a 0-d array, not a scalar
+  bool copy = false;      // for Constant: each call returns its own array
+  bool to_array = false;  // return a 0-d array, not a scalar
   py::object constant;
 
-  // ("computed", index, to_python, to_array[, python_if]), ("leaf", index), ("constant", object) or
-  // ("copy", array).
+  // Reads ("computed", index, to_python, to_array[, python_if]), ("leaf", index), ("constant",
+  // object) or ("copy", array).
   static Output of(const py::tuple& t);
 };
 
@@ -77,11 +78,10 @@ class CompiledCall {
                std::vector<int64_t> turned_results, const std::vector<py::tuple>& checks,
                py::object device);
 
-  // Whether the state that the trace read has not changed, and the captured arrays have the same
-  // types as before.
+  // Whether the state that the trace read and the types of the captured arrays are unchanged.
   bool is_current() const;
-  // The state that has changed: guards as tuples, and ("array", array, number, None) for captured
-  // arrays.
+  // The state that has changed: the guards that fail, as tuples, and ("array", array, number, None)
+  // for captured arrays.
   py::list broken() const;
 
   // Runs the program on the leaves of a call's arguments.
@@ -99,13 +99,14 @@ class CompiledCall {
  private:
   std::vector<py::object> run(const std::vector<py::handle>& arguments,
                               std::span<void* const> places) const;
-  // Whether the result that is written is used for nothing else, and certainly is written.
+  // Whether the written result has no other use, and the write will certainly be done.
   bool is_direct(const WriteBack& write) const;
-  // By result of the program, the memory of arrays that it may be computed in; empty if none.
+  // For each result of the program, the array's memory in which it may be computed, or null. Empty
+  // if there is none.
   std::vector<void*> places(std::span<const py::handle> arguments) const;
   bool may_write(std::span<const py::handle> arguments) const;
-  // Whether the data is what the trace assumed. Throws UserError for a failed check.
-  // The first check that is false; null if all pass.
+  // Returns the first check of the kind Assumed or Raise that fails, or null. Throws UserError if
+  // another check fails.
   const Check* failed_check(std::span<const py::object> computed) const;
   py::object one(const Output& output, std::span<const py::handle> leaves,
                  std::span<const py::object> computed) const;
@@ -119,14 +120,14 @@ class CompiledCall {
   std::vector<py::object> captured_;
   std::vector<Output> outputs_;
   py::object unflatten_;
-  py::object device_;  // of the Arrays that are returned; None if results are NumPy's
+  py::object device_;  // the device of returned Arrays; None if results are NumPy's
   std::vector<LeafGuard> leaf_guards_;
   std::vector<Guard> guards_;
-  std::vector<int64_t> contiguous_;      // inputs
+  std::vector<int64_t> contiguous_;      // inputs that must be contiguous
   std::vector<int64_t> turned_;          // inputs whose transposes the program takes
-  std::vector<int64_t> turned_results_;  // of the program; the function's are their transposes
+  std::vector<int64_t> turned_results_;  // results that the function returns transposed
   std::vector<WriteBack> writes_;
-  std::vector<Check> checks_;  // of the program's last results
+  std::vector<Check> checks_;  // the checks of the program's last results
 };
 
 }  // namespace rune::bindings

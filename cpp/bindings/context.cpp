@@ -18,7 +18,7 @@ namespace rune::bindings {
 
 namespace {
 
-PyObject* own_folders = nullptr;  // a tuple of str, kept at exit
+PyObject* own_folders = nullptr;  // rune_jit's folders, a tuple of str, kept at exit
 
 PyFrameObject* as_frame(const py::object& frame) {
   return reinterpret_cast<PyFrameObject*>(frame.ptr());
@@ -38,7 +38,7 @@ py::handle file_of(const py::object& code) {
   return reinterpret_cast<PyCodeObject*>(code.ptr())->co_filename;
 }
 
-// In bytes of the code.
+// The offset of the frame's present instruction in its code, in bytes.
 int instruction_of(const py::object& frame) {
 #if PY_VERSION_HEX >= 0x030b0000
   return PyFrame_GetLasti(as_frame(frame));
@@ -59,7 +59,7 @@ bool is_own(const py::object& code) {
   return false;
 }
 
-// The innermost frame whose code is not own; null if there is none.
+// The innermost frame whose code is not rune_jit's own. Null if there is none.
 template <class IsOwn>
 py::object user_frame(IsOwn is_own_code) {
   auto frame = py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
@@ -73,10 +73,12 @@ std::string line_of(const py::object& frame, int number) {
   return path.substr(path.find_last_of("/\\") + 1) + ':' + std::to_string(number);
 }
 
-// The lines of the user's code by instruction, because each traced operation asks for its line.
+// A cache of the lines of the user's code by instruction, because each traced operation needs its
+// line.
 class UserLines {
  public:
-  // Of the innermost user's frame, as a Python str: the same object for the same instruction.
+  // The present line of the innermost user's frame, as a Python str. The same instruction gives the
+  // same object.
   py::object now() {
     Code* found = nullptr;
     const py::object frame = user_frame([&](const py::object& code) {
@@ -91,22 +93,23 @@ class UserLines {
     if (!line) line = py::str(line_of(frame, number_of(*found, frame)));
     return line;
   }
-  bool may_shuffle = false;  // whether that code names `shuffle`
+  bool may_shuffle = false;  // whether that frame's code contains the name `shuffle`
 
  private:
   struct Code {
-    py::object code;  // keeps its address, which is the key, from being used again
+    py::object code;  // kept, so that its address, which is the key, is not reused
     bool is_own = false;
     bool names_shuffle = false;
     std::unordered_map<int, py::object> lines;  // by instruction
-    std::vector<std::pair<int, int>> numbers;   // where a line begins, and its number
+    std::vector<std::pair<int, int>> numbers;   // where each line begins, and its number
   };
 
   static bool names_shuffle(const py::object& code) {
     return code.attr("co_names").contains("shuffle");
   }
 
-  // Python looks for a line from the beginning of the code: for a few instructions only.
+  // The number of the frame's line. Python searches for it from the beginning of the code, which is
+  // only done for a few instructions of a code.
   static int number_of(Code& code, const py::object& frame) {
     if (code.lines.size() < kFew) return PyFrame_GetLineNumber(as_frame(frame));
     if (code.numbers.empty())
@@ -176,7 +179,7 @@ ActiveTrace* active_trace() {
   return active_traces.empty() ? nullptr : &active_traces.back();
 }
 
-// In the graph and, as attribute `line`, in the trace.
+// Notes the line in the graph, and in the trace's attribute `line`.
 void note_line() {
   Entry& active = active_traces.back();
   py::object line = active.lines.now();
@@ -193,39 +196,38 @@ void bind_context(py::module_& m) {
       "set_own_folders",
       [](const py::tuple& folders) { Py_XSETREF(own_folders, py::tuple(folders).release().ptr()); },
       py::arg("folders"),
-      "Names the folders, with a separator at the end, of code that is not the user's.");
+      "Sets the folders of code that is not the user's. Each ends with a separator.");
   m.def(
       "user_frame",
       []() -> py::object {
         py::object frame = user_frame(&is_own);
         return frame ? frame : py::none();
       },
-      "The innermost Python frame outside of the own folders, or None.");
-  m.def("user_site", &user_site,
-        "File and line of the innermost Python frame outside of the own folders.");
+      "The innermost Python frame of the user's code, or None.");
+  m.def("user_site", &user_site, "File and line of the innermost Python frame of the user's code.");
   m.def(
       "user_line",
       [] {
         const py::object frame = user_frame(&is_own);
         return frame ? line_of(frame, PyFrame_GetLineNumber(as_frame(frame))) : "<unknown>:0";
       },
-      "Its file's name and line: `file.py:12`.");
+      "File name and line of the innermost Python frame of the user's code: `file.py:12`.");
   m.def("trace_began", &trace_began, py::arg("trace"),
         "Makes a trace the innermost one of this thread.");
   m.def("trace_ended", [] { active_traces.pop_back(); });
   m.def(
       "suspend_traces", [] { suspended_traces.push_back(std::exchange(active_traces, {})); },
-      "There is no current trace on this thread until resume_traces.");
+      "Suspends the traces of this thread until resume_traces.");
   m.def("resume_traces", [] {
     active_traces = std::move(suspended_traces.back());
     suspended_traces.pop_back();
   });
   m.def(
       "numpy_began", [] { ++calls_on_numpy; },
-      "Jitted functions that are called on this thread run NumPy until numpy_ended.");
+      "Makes jitted functions that are called on this thread run on NumPy until numpy_ended.");
   m.def("numpy_ended", [] { --calls_on_numpy; });
   m.def("is_on_numpy", &is_on_numpy, "Whether numpy_began has been called on this thread.");
-  // Plain functions, because each traced operation calls them.
+  // Functions of CPython, not of pybind11, because each traced operation calls them.
   static PyMethodDef functions[] = {
       {"current_trace", &current_trace, METH_NOARGS,
        "The innermost trace that runs on this thread, or None."},

@@ -1,4 +1,4 @@
-// DLPack 1.0 (https://dmlc.github.io/dlpack), as far as the bindings need it.
+// The part of DLPack 1.0 (https://dmlc.github.io/dlpack) that the bindings need.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct Tensor {
   uint64_t byte_offset;
 };
 
-// Of consumers older than version 1. Its capsule is named "dltensor".
+// For consumers older than version 1. Its capsule is named "dltensor".
 struct Managed {
   Tensor tensor;
   void* context;
@@ -41,7 +41,7 @@ struct Version {
 
 constexpr uint64_t kReadOnly = 1;
 
-// Its capsule is named "dltensor_versioned".
+// For consumers of version 1. Its capsule is named "dltensor_versioned".
 struct VersionedManaged {
   Version version;
   void* context;

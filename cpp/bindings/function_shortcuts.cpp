@@ -1,5 +1,5 @@
-// Shortcuts of the rules of NumPy's functions (reductions, choices, transposes), of astype and of
-// ufuncs with out=.
+// Shortcuts for the rules of NumPy's functions (reductions, where, transpose, reshape), of astype,
+// and of ufuncs with out=.
 #include <algorithm>
 #include <string_view>
 
@@ -28,7 +28,7 @@ struct Call {
   PyObject* find(const char* name) const { return PyDict_GetItemString(named, name); }
 };
 
-// None, an int or a tuple of ints as axes of an array of this rank.
+// Reads None, an int or a tuple of ints as axes of an array of this rank.
 std::optional<Axes> axes_of(PyObject* given, int64_t rank) {
   if (given == Py_None) return Axes();
   Ints axes;
@@ -40,7 +40,7 @@ std::optional<Axes> axes_of(PyObject* given, int64_t rank) {
   return Axes(axes);
 }
 
-// Whether each element of the reduction is of one element.
+// Whether each element of the reduction's result comes from one element.
 bool is_of_ones(const Shape& shape, const Axes& axes) {
   const auto rank = static_cast<int64_t>(shape.size());
   for (int64_t i = 0; i < rank; ++i) {
@@ -52,7 +52,7 @@ bool is_of_ones(const Shape& shape, const Axes& axes) {
   return true;
 }
 
-// statistics.mean_of of float32 and float64; None for other dtypes and for what is empty.
+// statistics.mean_of for float32 and float64. Nothing for other dtypes and for empty arrays.
 std::optional<Operand> mean(PyGraph& g, const Operand& x, const Axes& axes, bool keepdims) {
   const DType dtype = graph::numpy::dtype_of(g, x);
   if (dtype != DType::Float32 && dtype != DType::Float64) return {};
@@ -100,7 +100,7 @@ std::optional<PyObject*> reduction(const ActiveTrace& active, std::string_view n
 std::optional<PyObject*> choice(const ActiveTrace& active, const Call& call) {
   if (call.positional.size() != 3 || call.num_named() > 0) return {};
   for (PyObject* x : call.positional) {
-    constexpr int64_t kMost = 127;  // which each dtype of integers holds
+    constexpr int64_t kMost = 127;  // the greatest number that all dtypes of integers hold
     if (!PyLong_CheckExact(x)) continue;
     if (!is_position(x) || PyLong_AsLongLong(x) < 0 || PyLong_AsLongLong(x) > kMost) return {};
   }
@@ -142,7 +142,7 @@ std::optional<PyObject*> transpose(const ActiveTrace& active, const Call& call) 
   return look(active) ? view.release().ptr() : nullptr;
 }
 
-// A size or a tuple of sizes; None of others.
+// Reads a size or a tuple of sizes. Nothing for other objects.
 std::optional<Shape> shape_given(PyObject* given) {
   Shape shape;
   for (PyObject* size : items_or_one(given)) {
@@ -152,7 +152,7 @@ std::optional<Shape> shape_given(PyObject* given) {
   return shape;
 }
 
-// shapes._reshape of whole arrays in C order, of which NumPy makes views.
+// shapes._reshape for whole arrays in C order, for which NumPy makes views.
 std::optional<PyObject*> reshape(const ActiveTrace& active, const Call& call) {
   using enum StorageField;
   if (call.positional.size() != 2 || call.num_named() > 0) return {};
@@ -191,7 +191,7 @@ std::optional<PyObject*> attempt_function(const ShortcutObject& self, Arguments 
   return reduction(*active, name, call);
 }
 
-// What stands for a class of scalars has its dtype.
+// Reads a dtype. The stand-in of a class of scalars has the class's dtype.
 DType dtype_given(PyObject* x) {
   if (!PyType_Check(x) && !PyUnicode_Check(x) && !py::isinstance<py::dtype>(x)) {
     const py::object dtype = py::getattr(x, "dtype", py::none());
@@ -247,7 +247,7 @@ void bind_function_shortcuts(py::module_& m) {
         return make_shortcut(rule, names, &attempt_function);
       },
       py::arg("rule"), py::arg("names"),
-      "Tracer.__array_function__ that computes functions of these names without the rule.");
+      "A Tracer.__array_function__ that computes functions of these names without the rule.");
   m.def(
       "shorten_astype",
       [](const py::object& rule) { return make_shortcut(rule, py::none(), &attempt_astype); },

@@ -38,7 +38,8 @@ std::optional<Operand> literal(py::handle x) {
   return std::nullopt;
 }
 
-// None, a Size, or an int. Slices end where arrays do, however far they reach.
+// Reads a slice's bound: None, a Size, or an int. Larger ints are clipped, because a slice ends
+// where the array does.
 std::optional<Dim> slice_bound(py::handle given, const PyGraph& g) {
   if (given.is_none()) return std::nullopt;
   if (!PyLong_Check(given.ptr())) return to_dim(given, g.trace);

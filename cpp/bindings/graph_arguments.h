@@ -1,4 +1,4 @@
-// Arguments that Python gives for functions on graphs under construction.
+// Reads the arguments that Python passes to functions on graphs under construction.
 #pragma once
 
 #include <optional>
@@ -9,14 +9,14 @@
 
 namespace rune::bindings {
 
-// A Value, or a Python number as a literal. Throws UserError for anything else.
+// Reads a Value, or a Python number as a literal. Throws UserError for anything else.
 graph::numpy::Operand to_operand(py::handle x);
 graph::numpy::Operands to_operands(const py::sequence& xs);
-// None, or the name of a kind of Python's numbers.
+// Reads None, or the name of a kind of Python's numbers.
 std::optional<Kind> weak_kind(const py::object& name);
-// Items: ints and Sizes, slices of them, None, Ellipsis, or a Value of integers.
+// Reads index items: ints and Sizes, slices of them, None, Ellipsis, or a Value of integers.
 graph::numpy::IndexItems to_index(const PyGraph& g, const py::sequence& items);
-// Pairs of ints and Sizes.
+// Reads pairs of ints and Sizes.
 graph::DimPairs to_dim_pairs(const PyGraph& g, const py::sequence& pairs);
 
 }  // namespace rune::bindings

@@ -15,8 +15,8 @@ namespace {
 constexpr std::array<const char*, 7> kKinds{"attribute", "cell",  "item",   "items",
                                             "keys",      "equal", "content"};
 
-// Whether a program that read `expected` may run where there is `now` instead. Floats are compared
-// by their bits: -0.0 is not 0.0, and NaN is itself.
+// Whether a program whose trace read `expected` may run with `now` instead. Floats are compared by
+// their bits, so -0.0 differs from 0.0, and NaN equals itself.
 bool same(PyObject* now, PyObject* expected) {
   if (now == expected) return true;
   if (Py_TYPE(now) != Py_TYPE(expected)) return false;
@@ -36,7 +36,7 @@ bool same(PyObject* now, PyObject* expected) {
   return comparable && PyObject_RichCompareBool(now, expected, Py_EQ) == 1;
 }
 
-// As same, of a new reference that is null where Python raised.
+// As same, but `now` is a new reference, or null if Python has raised.
 bool same_and_release(PyObject* now, PyObject* expected) {
   if (!now) {
     PyErr_Clear();
@@ -47,7 +47,7 @@ bool same_and_release(PyObject* now, PyObject* expected) {
   return result;
 }
 
-// The elements of a list or another sequence, or the items of a dict in their order.
+// Compares the elements of a list or another sequence, or the items of a dict in their order.
 bool same_items(PyObject* now, PyObject* expected) {
   if (PyObject_Size(now) != PyObject_Size(expected)) return false;
   if (PyDict_Check(now)) {
@@ -58,7 +58,7 @@ bool same_items(PyObject* now, PyObject* expected) {
     return true;
   }
   const auto items = py::reinterpret_steal<py::object>(PySequence_Fast(now, "not a sequence"));
-  if (!items) {  // changed by another thread meanwhile
+  if (!items) {  // another thread has changed it meanwhile
     PyErr_Clear();
     return false;
   }

@@ -1,4 +1,4 @@
-// Guards on the Python state that a trace read. Each call compares the state with them.
+// Guards on the Python state that a trace read. Each call compares the present state with them.
 #pragma once
 
 #include <vector>
@@ -10,10 +10,10 @@ namespace rune::bindings {
 // A part of the state outside of a function, and its expected value.
 struct Guard {
   // What the guard compares:
-  //  - Attribute, Cell, Item (of a dict): it is the expected object, or an equal number, text, or
-  //    tuple of these.
-  //  - Items: the same for all items, in order, of a list or deque (`expected` is a list) or of a
-  //    dict (`expected` is a dict).
+  //  - Attribute, Cell, Item (of a dict): the value is the expected object, or an equal number,
+  //    text or tuple of these.
+  //  - Items: all items, in order, of a list or deque (`expected` is a list) or of a dict
+  //    (`expected` is a dict) are as for Item.
   //  - Keys: a dict has these keys in this order (`expected` is a tuple of texts), and no others.
   //  - Equal: holder == expected.
   //  - Content: the holder, an array, has the bytes of `expected`, a copy.
@@ -23,7 +23,7 @@ struct Guard {
   py::object name;  // the name of an Attribute, or the key of an Item
   py::object expected;
 
-  // Never raises. A state that cannot be read does not hold.
+  // Whether the state is as expected. False if it cannot be read. Never raises.
   bool holds() const;
 };
 

@@ -1,4 +1,5 @@
-// Shortcuts of the rules that read and write arrays: integers, slices and writes in place.
+// Shortcuts for the rules that read and write arrays by integers and slices, and for operations in
+// place.
 #include <cmath>
 
 #include "bindings/bindings.h"
@@ -39,11 +40,11 @@ bool is_plain_slice(PyObject* x) {
 // The items of an index of integers, slices of integers, None and Ellipsis.
 struct Basic {
   py::list items;
-  py::ssize_t consumed = 0;  // axes of the array that integers and slices stand for
+  py::ssize_t consumed = 0;  // number of axes that integers and slices index
   bool has_ellipsis = false;
 };
 
-// None for another index.
+// Reads an index. Nothing if it has other items.
 std::optional<Basic> basic_items(PyObject* index) {
   Basic result;
   for (PyObject* item : items_or_one(index)) {
@@ -58,7 +59,8 @@ std::optional<Basic> basic_items(PyObject* index) {
   return result;
 }
 
-// Whether an integer among the items is no part of the program, but a value: Trace.position.
+// Whether an integer among the items must be a value of the program, not a constant
+// (Trace.position).
 bool has_values(const ActiveTrace& active, const TracerObject& x, const Basic& index) {
   if (!active.is_segmented) return false;
   static PyObject* const name = PyUnicode_InternFromString("position");
@@ -110,7 +112,8 @@ std::optional<PyObject*> attempt_getitem(const ShortcutObject&, Arguments args) 
   return result.release().ptr();
 }
 
-// `old` with its view through these steps, which are of kind "index", replaced by `part`.
+// `old` with the elements of its view through these steps replaced by `part`. The steps are of the
+// kind "index".
 Operand put(PyGraph& g, const Operand& old, Arguments steps, const Operand& part) {
   const IndexItems items =
       to_index(g, py::reinterpret_borrow<py::sequence>(items_of_step(steps[0])));
@@ -119,7 +122,7 @@ Operand put(PyGraph& g, const Operand& old, Arguments steps, const Operand& part
   return graph::numpy::put(g, old, items, put(g, inner, steps.subspan(1), part));
 }
 
-// The trace's Loops if a write may mean more to them than a new version; null if not.
+// The trace's Loops if they must be told of writes, otherwise null.
 py::object loops_minding_writes(const ActiveTrace& active) {
   static PyObject* const of_trace = PyUnicode_InternFromString("loops");
   static PyObject* const minds = PyUnicode_InternFromString("minds_writes");
@@ -161,7 +164,7 @@ void write(const ActiveTrace& active, const TracerObject& x, PyObject* steps, co
   call_method(x[TracerField::Storage], name, trace.ptr(), steps, part.ptr());
 }
 
-// A Python number that a dtype holds as NumPy stores it there without a warning or an error.
+// A Python number converted to a dtype, if NumPy stores it without a warning or an error.
 std::optional<Scalar> stored(PyObject* x, DType dtype) {
   const bool is_float = dtype == DType::Float64 || dtype == DType::Float32;
   if (PyFloat_CheckExact(x) && is_float) {
@@ -181,7 +184,8 @@ std::optional<Scalar> stored(PyObject* x, DType dtype) {
   return {};
 }
 
-// What an assignment writes to elements of this dtype: a number, or the value of an array of it.
+// The value that an assignment of x writes to elements of this dtype, if x is a number or an array
+// of the dtype.
 std::optional<Operand> assigned(const ActiveTrace& active, PyObject* x, DType dtype) {
   PyGraph& g = *active.graph;
   if (const auto number = stored(x, dtype)) return Operand(g.constant(*number));
@@ -204,7 +208,7 @@ bool are_plain(PyObject* items) {
   return true;
 }
 
-// Whether `view` certainly is x[items].
+// Whether `view` is certainly x[items].
 bool is_view_of(const TracerObject& view, const TracerObject& x, const py::list& items) {
   PyObject *steps = view[TracerField::Steps], *first = x[TracerField::Steps];
   const Py_ssize_t n = PyTuple_GET_SIZE(first);
@@ -225,7 +229,7 @@ std::optional<PyObject*> attempt_setitem(const ShortcutObject&, Arguments args) 
   const TracerObject* given = as_tracer(args[2]);
   note_line();
   if (given && (*given)[TracerField::Storage] == (*x)[TracerField::Storage]) {
-    // The end of x[index] += ..., which wrote through the view.
+    // This ends x[index] += ..., which has already written through the view.
     if (!is_view_of(*given, *x, index->items)) return {};
     return look(*active) ? py::none().release().ptr() : nullptr;
   }
@@ -244,7 +248,7 @@ std::optional<PyObject*> attempt_setitem(const ShortcutObject&, Arguments args) 
   return look(*active) ? py::none().release().ptr() : nullptr;
 }
 
-// x op= other, of a traced array: protocol._apply_in_place.
+// x op= other for a traced array x: protocol._apply_in_place.
 std::optional<PyObject*> attempt_in_place(const ShortcutObject& self, Arguments args) {
   const ActiveTrace* active = active_trace();
   if (!active || args.size() != 2) return {};

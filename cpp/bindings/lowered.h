@@ -1,4 +1,4 @@
-// A lowered program as Python has it.
+// A lowered program, as Python has it.
 #pragma once
 
 #include <memory>
@@ -10,15 +10,15 @@
 
 namespace rune::bindings {
 
-// What was lowered, with the types of the program's arguments and results.
+// A lowered program with the types of its arguments and results.
 struct PyLowered {
   driver::Lowered lowered;
   std::string device;
   std::vector<SizedType> inputs, outputs;
-  std::vector<driver::HostFunction> functions;  // of the host callbacks, by call
+  std::vector<driver::HostFunction> functions;  // of the host calls, by number of the call
 };
 
-// Adds the methods that describe it.
+// Adds the methods that describe a lowered program.
 void bind_description(py::class_<PyLowered, std::shared_ptr<PyLowered>>& lowered);
 
 }  // namespace rune::bindings

@@ -2,8 +2,8 @@
 #include "bindings/bindings.h"
 #include "bindings/profile.h"
 
-// The GIL guards the caches of calls and what they read of Python's objects. Since the module does
-// not say that it does without (mod_gil_not_used), a free-threaded interpreter turns it on.
+// The GIL guards the caches of calls and their accesses to Python objects. The module does not
+// declare mod_gil_not_used, so a free-threaded interpreter enables the GIL for it.
 PYBIND11_MODULE(_core, m) {
   m.doc() = "The compiler core of rune_jit.";
   m.attr("__version__") = RUNE_VERSION;

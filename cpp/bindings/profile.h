@@ -1,4 +1,4 @@
-// What is recorded while a profile is taken, for Python.
+// Gives Python the records of a profile.
 #pragma once
 
 #include "bindings/bindings.h"
@@ -6,7 +6,7 @@
 
 namespace rune::bindings {
 
-// The fields of a step, by their names.
+// The fields of a step, by name.
 py::dict fields_of(const runtime::StepInfo& info);
 
 void bind_profile(py::module_& m);

@@ -1,4 +1,4 @@
-// What a jitted function remembers of its calls, by the keys of their arguments.
+// The compiled calls of a jitted function, by the keys of their arguments.
 #pragma once
 
 #include <algorithm>
@@ -17,10 +17,10 @@
 
 namespace rune::bindings {
 
-// A dynamic axis of a leaf, and the sizes for which a compiled call was made.
+// A dynamic axis of a leaf, and the range of sizes for which a compiled call was made.
 struct AxisRange {
   int64_t leaf = 0, axis = 0;
-  std::string name;  // axes of one name have one size
+  std::string name;  // axes with the same name must have the same size
   int64_t least = 0, most = 0;
 };
 
@@ -29,7 +29,7 @@ struct Constant {
   int64_t leaf = 0;
   py::object value;
 
-  // The same type and the same value; -0.0 is not 0.0.
+  // Whether a number has the same type and the same value. -0.0 and 0.0 differ.
   bool is(py::handle other) const {
     if (Py_TYPE(other.ptr()) != Py_TYPE(value.ptr())) return false;
     if (PyFloat_CheckExact(other.ptr())) {
@@ -43,24 +43,24 @@ struct Constant {
 
 using Ways = std::vector<std::shared_ptr<CompiledCall>>;
 
-// When the calls of a signature that NumPy runs were last made, by CompiledCall's clock.
+// When a signature that NumPy runs was last called, by CompiledCall's clock.
 struct LastUse {
   int64_t tick = CompiledCall::tick();
 };
 
-// Calls that run the user's function as it is.
+// Calls that run the user's function on NumPy.
 struct OnNumpy {
   std::shared_ptr<LastUse> use;
   py::object code;      // of the function; null if it has none
-  bool is_hit = false;  // in statistics
-  int64_t left = 0;     // how many calls until Python looks again at the state of the function
+  bool is_hit = false;  // whether statistics count these calls as hits
+  int64_t left = 0;     // number of calls until Python checks the function's state again
 };
 
 struct Remembered {
-  Ways ways;  // through the function's conditions: the one that ran last comes first
-  std::optional<OnNumpy> on_numpy;  // and there are no ways
+  Ways ways;                        // by the function's conditions; the one that ran last is first
+  std::optional<OnNumpy> on_numpy;  // if it is set, there are no ways
   CallKey key;
-  std::vector<AxisRange> ranges;  // of what the key leaves out
+  std::vector<AxisRange> ranges;  // of the sizes that the key leaves out
   std::vector<Constant> constants;
 
   bool takes(const std::vector<py::handle>& leaves) const {
@@ -79,10 +79,10 @@ struct Remembered {
   }
 };
 
-// Once NumPy has run this many calls in a row after a look at their arguments, it runs the next
-// calls without a look: first as many again, after each further look twice as many, up to a limit.
+// If NumPy has run more than kManyLooks calls in a row whose keys were made, it runs the next calls
+// without making their keys: first as many again, then twice as many each time, up to kMostUnseen.
 constexpr int kManyLooks = 16, kMostUnseen = 256;
-// A call that takes this long ends that: the next call is looked at.
+// After a call that takes this long, the next call's key is made again.
 constexpr std::chrono::milliseconds kLongCall{1};
 
 struct Dispatcher {
@@ -104,7 +104,7 @@ struct Dispatcher {
       if (remembered.key == call.key && remembered.takes(call.leaves)) return &remembered;
     return nullptr;
   }
-  // The call has taken this way.
+  // Notes that the call has taken this way.
   void put_first(const KeyedCall& call, const std::shared_ptr<CompiledCall>& way) {
     Remembered* const found = find(call);
     if (!found) return;

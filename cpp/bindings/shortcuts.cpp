@@ -1,6 +1,6 @@
-// Shortcuts of rules: what a traced function asks for most is computed without a frame of Python.
-// A shortcut takes the usual operands only, and leaves all others, and all errors, to the rule in
-// Python that it stands before. The rule defines what is right.
+// Shortcuts for rules: the most frequent operations of traced functions are recorded without a
+// Python frame. A shortcut is tried before its rule, which is in Python. It takes only the usual
+// operands, and leaves all others and all errors to the rule. The rule defines the correct result.
 #include <array>
 #include <cstddef>
 #include <vector>
@@ -14,7 +14,7 @@
 #include "graph/numpy/reductions.h"
 #include "graph/numpy/ufuncs.h"
 
-// After Python.h, which it needs.
+// This header must come after Python.h.
 #include <structmember.h>
 
 namespace rune::bindings {
@@ -24,13 +24,14 @@ using graph::numpy::Operands;
 
 namespace {
 
-PyTypeObject* shortcut_type = nullptr;  // lives as long as the process
+PyTypeObject* shortcut_type = nullptr;  // never freed
 
 ShortcutObject* as_shortcut(PyObject* object) {
   return reinterpret_cast<ShortcutObject*>(object);
 }
 
-// Whether the rule would not raise it again: what ends the trace, and what a segment has raised.
+// Whether an error must be raised at once, because the rule would not raise it again: it ends the
+// trace, or a segment has raised it.
 bool is_final(const py::error_already_set& error) {
   if (!error.matches(PyExc_Exception)) return true;
   const ActiveTrace* active = active_trace();
@@ -38,7 +39,7 @@ bool is_final(const py::error_already_set& error) {
          py::object(active->trace.attr("error")).is(error.value());
 }
 
-// Whether `out` is the only name.
+// Whether `out` is the only named argument.
 bool is_out(PyObject* names) {
   return PyTuple_GET_SIZE(names) == 1 &&
          PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "out") == 0;
@@ -59,13 +60,14 @@ PyObject* call(PyObject* object, PyObject* const* args, size_t flags, PyObject* 
         error.restore();
         return nullptr;
       }
-    } catch (const std::exception&) {  // the rule raises its error
+    } catch (const std::exception&) {  // the rule raises the error
     }
   }
   return PyObject_Vectorcall(self.rule, args, flags, names);
 }
 
-// The rule's result. In a trace in segments `about` gives another one for an exception of the rule.
+// Calls the rule. If it raises in a trace in segments, `about` is called with the exception and
+// returns the result.
 PyObject* call_or_numpy(PyObject* object, PyObject* const* args, size_t flags, PyObject* names) {
   const ShortcutObject& self = *as_shortcut(object);
   PyObject* result = PyObject_Vectorcall(self.rule, args, flags, names);
@@ -94,7 +96,8 @@ PyObject* call_or_numpy(PyObject* object, PyObject* const* args, size_t flags, P
   return nullptr;
 }
 
-// A method of arrays, which the rule allows or refuses for numbers: `about` of an array.
+// Calls `about`, the method, for an array. Calls the rule, which allows or refuses the method, for
+// a number.
 PyObject* call_method(PyObject* object, PyObject* const* args, size_t flags, PyObject* names) {
   const ShortcutObject& self = *as_shortcut(object);
   const TracerObject* x = PyVectorcall_NARGS(flags) > 0 ? as_tracer(args[0]) : nullptr;
@@ -218,7 +221,7 @@ bool is_numpy_number(PyObject* x) {
 
 namespace {
 
-// What Trace.operand gives for a usual operand; null for others.
+// The result of Trace.operand for a usual operand. Null for others.
 py::object value_of(PyObject* trace, PyGraph& graph, PyObject* x) {
   if (const TracerObject* tracer = as_tracer(x))
     return py::reinterpret_borrow<py::object>(known_value(*tracer, trace));
@@ -227,8 +230,8 @@ py::object value_of(PyObject* trace, PyGraph& graph, PyObject* x) {
   return {};
 }
 
-// Whether NumPy surely lays out in C order what it computes of each element of this array:
-// Storage.is_c_ordered.
+// Whether the result of an elementwise operation of NumPy on this array is certainly in C order
+// (Storage.is_c_ordered).
 bool is_c_ordered(const TracerObject& x) {
   using enum StorageField;
   const StorageObject& storage = storage_of(x);
@@ -243,8 +246,8 @@ bool is_c_ordered(const TracerObject& x) {
       .cast<bool>();
 }
 
-// The operands that decide the order of a result in memory: none if all lie in C order. (Segments
-// store what is referred to.)
+// The operands that decide the order of a result in memory. None if all are in C order, because
+// segments store every value that is referred to.
 py::tuple order_of(Arguments operands) {
   std::vector<PyObject*> arrays;
   bool in_c_order = true;
@@ -274,7 +277,7 @@ PyObject* order_of(PyObject*, PyObject* operands) {
   return nullptr;
 }
 
-// What a traced function may hold.
+// Functions on containers that a traced function may hold.
 
 template <class Function>
 void for_each_item(PyObject* sequence, Function f) {
@@ -361,7 +364,7 @@ std::optional<Given> usual(const ActiveTrace& active, Arguments operands) {
 
 namespace {
 
-// products.generalized("matmul", a, b) of at most two dimensions, where results are in C order.
+// products.generalized("matmul", a, b) for at most two dimensions, where results are in C order.
 std::optional<PyObject*> product(const ActiveTrace& active, Arguments operands) {
   if (operands.size() != 2) return {};
   for (PyObject* x : operands)
@@ -442,7 +445,7 @@ void bind_shortcuts(py::module_& m) {
         return make_shortcut(rule, names, &attempt_ufunc, false, &attempt_ufunc_out);
       },
       py::arg("rule"), py::arg("names"),
-      "Tracer.__array_ufunc__ that computes ufuncs of these names without the rule.");
+      "A Tracer.__array_ufunc__ that computes ufuncs of these names without the rule.");
   m.def(
       "shorten_value_in",
       [](const py::object& rule) { return make_shortcut(rule, py::none(), &attempt_value); },
@@ -457,15 +460,15 @@ void bind_shortcuts(py::module_& m) {
         return make(&call_or_numpy, rule, otherwise);
       },
       py::arg("rule"), py::arg("otherwise"),
-      "The rule. In a trace in segments, otherwise(trace, error, args, kwargs) where it raises an "
-      "Exception; then Trace.after_operation.");
+      "A callable that calls the rule. In a trace in segments, it calls otherwise(trace, error, "
+      "args, kwargs) if the rule raises an Exception, and then Trace.after_operation.");
   m.def(
       "shorten_method",
       [](const py::object& rule, const py::object& method) {
         return make(&call_method, rule, method);
       },
       py::arg("rule"), py::arg("method"),
-      "The method for traced arrays, and the rule for traced numbers.");
+      "A callable that calls the method for traced arrays, and the rule for traced numbers.");
   bind_function_shortcuts(m);
   bind_index_shortcuts(m);
   m.attr("Shortcut") =

@@ -8,7 +8,7 @@ namespace rune::bindings {
 
 namespace {
 
-// In the order of the fields.
+// Names in the order of the fields.
 constexpr const char* kTracerNames[] = {"_trace", "_storage", "_steps",     "_shape",  "_dtype",
                                         "_value", "_version", "_writeable", "_made_at"};
 constexpr const char* kStorageNames[] = {"value",
@@ -30,8 +30,7 @@ constexpr const char* kStorageNames[] = {"value",
                                          "flag_of",
                                          "is_exposed"};
 
-// The classes of Python that these are the bases of, and that of steps. They live as long as the
-// process.
+// The Python classes derived from these types, and the class of steps. They are never freed.
 PyTypeObject* tracer_type = nullptr;
 PyTypeObject* storage_type = nullptr;
 PyTypeObject* step_type = nullptr;
@@ -54,7 +53,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
   return 0;
 }
 
-// Leaves None, so that no field is null.
+// Clears the fields. They become None, because no field may be null.
 template <class Object>
 int clear(PyObject* self) {
   for (PyObject*& field : as<Object>(self)->fields) Py_XSETREF(field, Py_NewRef(Py_None));
@@ -67,7 +66,7 @@ void free_wrapper(PyObject* self) {
   PyObject_GC_UnTrack(self);
   for (PyObject*& field : as<Object>(self)->fields) Py_CLEAR(field);
   type->tp_free(self);
-  Py_DECREF(type);  // of a heap type each instance holds a reference
+  Py_DECREF(type);  // each instance of a heap type holds a reference to it
 }
 
 PyObject* empty_tuple() {
@@ -110,7 +109,7 @@ TracerObject* new_tracer(PyTypeObject* type) {
   return self;
 }
 
-// As a slot of a type.
+// Makes the function a slot of a type: C++ exceptions become Python's.
 template <auto make>
 PyObject* new_object(PyTypeObject* type, PyObject*, PyObject*) {
   try {
@@ -182,7 +181,7 @@ int init_tracer(PyObject* object, PyObject* args, PyObject* kwargs) {
   return -1;
 }
 
-// tracer._init(trace, storage, steps, shape, dtype): a view of a storage whose value is not known.
+// tracer._init(trace, storage, steps, shape, dtype): a view of a storage. Its value is not known.
 PyObject* init_view(PyObject* object, PyObject* const* args, Py_ssize_t n) {
   using enum TracerField;
   try {
@@ -342,7 +341,7 @@ void bind_tracers(py::module_& m) {
         step_type = reinterpret_cast<PyTypeObject*>(py::object(step).release().ptr());
       },
       py::arg("tracer"), py::arg("storage"), py::arg("step"),
-      "Names the classes of traced arrays, of their storages and of the steps of views.");
+      "Sets the classes of traced arrays, of their storages and of the steps of views.");
   static PyMethodDef functions[] = {{"next_serial", &next_serial, METH_NOARGS,
                                      "A number that is greater than those of all storages so far."},
                                     {nullptr, nullptr, 0, nullptr}};

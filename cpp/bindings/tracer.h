@@ -1,4 +1,4 @@
-// The fields of traced arrays and their storages, whose methods are Python's (tracing/tracer.py,
+// The fields of traced arrays and their storages. Their methods are in Python (tracing/tracer.py,
 // tracing/storage.py).
 #pragma once
 
@@ -9,11 +9,11 @@
 
 namespace rune::bindings {
 
-// An object whose fields are Python objects: a plain type of CPython, because each traced operation
-// makes some and reads them. No field is null.
+// An object whose fields are Python objects. It is a plain type of CPython, not of pybind11,
+// because each traced operation makes and reads such objects. No field is null.
 template <class Field>
 struct Record {
-  PyObject ob_base;  // as PyObject_HEAD has it
+  PyObject ob_base;  // what PyObject_HEAD declares
   std::array<PyObject*, static_cast<size_t>(Field::Count)> fields;
 
   PyObject* operator[](Field field) const { return fields[static_cast<size_t>(field)]; }
@@ -65,18 +65,19 @@ using StorageObject = Record<StorageField>;
 // The object if it is a Tracer, or null.
 TracerObject* as_tracer(PyObject* object);
 StorageObject& storage_of(const TracerObject& tracer);
-// The value (a reference that the tracer holds) of the present version if the tracer knows it and
-// is of this trace, or null.
+// The value of the tracer's present version, a reference that the tracer holds. Null if the tracer
+// does not know it or belongs to another trace.
 PyObject* known_value(const TracerObject& tracer, PyObject* trace);
-// A Tracer of this value with a storage of its own; made at this line of the user's.
+// Makes a Tracer of this value with a storage of its own. `line` is the user's line.
 py::object make_tracer(PyObject* trace, PyObject* value, PyObject* line);
-// Tracer._view for a Step that keeps the dtype and may be written to, whose value is known.
+// Does what Tracer._view does for a step that keeps the dtype and allows writes. `value` is the
+// view's value.
 py::object make_view(const TracerObject& x, const py::object& step, PyObject* value,
                      PyObject* line);
 py::object make_step(const char* kind, const py::object& argument);
-// The items of a step of kind "index"; null for a step of another kind.
+// The items of a step of the kind "index". Null for a step of another kind.
 PyObject* items_of_step(PyObject* step);
-// The steps of a view of a view.
+// The steps of x followed by `step`: those of a view of the view x.
 py::tuple with_step(const TracerObject& x, const py::object& step);
 
 // The object if it is a Storage, or null.

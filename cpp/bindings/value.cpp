@@ -15,15 +15,15 @@ using graph::numpy::Operand;
 namespace {
 
 struct ValueObject {
-  PyObject ob_base;  // as PyObject_HEAD has it
+  PyObject ob_base;  // what PyObject_HEAD declares
   PyObject* shape;
   PyObject* dtype;
   PyObject* weak;
   Operand operand;
-  std::shared_ptr<graph::numpy::Uses> uses;  // null if they are not counted
+  std::shared_ptr<graph::numpy::Uses> uses;  // null if uses are not counted
 };
 
-PyTypeObject* value_type = nullptr;  // lives as long as the process
+PyTypeObject* value_type = nullptr;  // never freed
 
 ValueObject* as_value(PyObject* object) {
   return reinterpret_cast<ValueObject*>(object);
@@ -42,7 +42,7 @@ void free_value(PyObject* self) {
   value->uses.~shared_ptr();
   value->operand.~Operand();
   type->tp_free(self);
-  Py_DECREF(type);  // of a heap type each instance holds a reference
+  Py_DECREF(type);  // each instance of a heap type holds a reference to it
 }
 
 PyObject* get_ndim(PyObject* self, void*) {
@@ -95,7 +95,7 @@ void check_size(const PyGraph& g) {
   if (g.size() > g.most)
     user_error(ErrorKind::Unsupported, "trace: cannot make one program of more than ", g.most,
                " operations\nhint: loops that are unrolled make many");
-  if (!g.open_loops.empty()) return;  // how often NumPy would compute them is not known
+  if (!g.open_loops.empty()) return;  // the number of iterations, and so NumPy's time, is unknown
   g.allowed = g.most;
   if (!g.must_pay) return;
   for (; g.counted < g.size(); ++g.counted) {
@@ -105,7 +105,7 @@ void check_size(const PyGraph& g) {
     g.compile_ns += graph::compile_ns(g.graph(), v);
   }
   constexpr double kShort = 1.5e9, kManyCalls = 100;
-  constexpr size_t kStep = 100;  // nodes until the next check
+  constexpr size_t kStep = 100;  // the number of nodes until the next check
   g.pays = g.compile_ns < kShort + kManyCalls * g.numpy_ns;
   g.allowed = g.pays ? std::min(g.most, g.size() + kStep) : 0;
   if (!g.pays)
@@ -166,7 +166,7 @@ PyValue to_value(const PyGraph& g, const Operand& x) {
 PyValue constant(PyGraph& g, const py::object& x) {
   const py::array array = py::array::ensure(x);
   if (!array || array.ndim() != 0)
-    user_error(ErrorKind::Value, "constant: cannot embed an array (only NumPy scalars)");
+    user_error(ErrorKind::Value, "constant: cannot embed an array (it takes NumPy scalars)");
   const DType dtype = to_dtype(array.dtype());
   const auto* bytes = static_cast<const uint8_t*>(array.data());
   const auto part = [&](int i) {

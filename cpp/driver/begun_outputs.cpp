@@ -24,7 +24,7 @@ bool reads(std::span<const Statement> statements, size_t cell) {
   });
 }
 
-// Whether the plan does nothing with this operand but to begin outputs with it.
+// Whether the plan only uses this operand as the initial value of outputs.
 bool only_begins(const LoopPlan& plan, size_t operand) {
   for (const auto& [cell, other] : plan.as_before)
     if (plan.cells[other].input == operand) return false;
@@ -33,7 +33,7 @@ bool only_begins(const LoopPlan& plan, size_t operand) {
   return true;
 }
 
-// How many operands of items, and outputs, the value is.
+// The number of the value's uses as an operand of items or as an output.
 int64_t num_uses(const schedule::Schedule& schedule, Value v) {
   int64_t uses = std::count(schedule.outputs.begin(), schedule.outputs.end(), v);
   for (const schedule::ScheduleItem& item : schedule.items) {
@@ -47,7 +47,7 @@ int64_t num_uses(const schedule::Schedule& schedule, Value v) {
 
 std::map<Value, Value> begun_outputs(const schedule::Schedule& schedule) {
   std::map<Value, Value> result;
-  // Later loops first: the result of a loop may begin another one.
+  // Later loops come first, because a loop's result may be another one's initial value.
   for (auto item = schedule.items.rbegin(); item != schedule.items.rend(); ++item) {
     const schedule::Loop_Nest* loops = item->loops();
     if (!loops) continue;

@@ -26,7 +26,7 @@ void check_argument_dtypes(const graph::Graph& graph, const Target& target) {
   }
 }
 
-// The program's devices by number: 0 is its own, which values without a device are on.
+// The program's devices by number. 0 is its own, which has the values without a device.
 class Devices {
  public:
   Devices(const Lowered& lowered, const std::string& device, runtime::Executable& executable)
@@ -55,10 +55,10 @@ class Devices {
   std::map<std::string, int> numbers_;
 };
 
-// Where each value of a schedule lives while the program runs.
+// The slot of each value of a schedule while the program runs.
 class SlotTable {
  public:
-  // Adds the constants to the executable's.
+  // Adds the schedule's constants to the executable's.
   SlotTable(const schedule::Schedule& schedule, runtime::Executable& executable)
       : schedule_(schedule), executable_(executable) {
     for (size_t i = 0; i < schedule.outputs.size(); ++i)
@@ -69,7 +69,7 @@ class SlotTable {
       add(allocation.value, allocation.offset);
   }
 
-  // As device number `device` sees it.
+  // The slot of a value on device number `device`.
   Slot at(schedule::Value v, int device) const {
     Slot slot = slots_.at(v.id);
     slot.device = device;
@@ -103,7 +103,7 @@ class SlotTable {
   std::map<uint32_t, Slot> slots_;
 };
 
-// All but the text.
+// The source of a kernel, without its text.
 KernelSource source_of(const Target& target, const lower::Kernel& code) {
   KernelSource source;
   source.name = target.symbol ? target.symbol(code.name) : code.name;
@@ -120,14 +120,14 @@ KernelSource source_of(const Target& target, const lower::Kernel& code) {
   return source;
 }
 
-// What the compiler is told of a kernel beside its text.
+// The facts about a kernel that the compiler gets in addition to its text.
 struct KernelFacts {
-  const schedule::Schedule* schedule = nullptr;  // null: a kernel of loops, of which none is told
+  const schedule::Schedule* schedule = nullptr;  // null for a kernel of loops, without facts
   const schedule::Kernel* kernel = nullptr;
   double work_ns = 0;
 };
 
-// As KernelSource::estimated_ns.
+// KernelSource::estimated_ns for an item.
 double work_of(const schedule::ItemAnalysis& item, double threads, const Capabilities& caps) {
   if (caps.model == ExecutionModel::Grid) {
     const double of_thread = caps.thread_operation_ns * static_cast<double>(item.flops) / threads;
@@ -151,7 +151,7 @@ void add_facts(const schedule::Schedule& schedule, const Capabilities& caps,
           work_of(schedule.analysis[i], threads_of(launch->kernel), caps);
 }
 
-// By kernel.
+// The facts about each kernel.
 std::vector<KernelFacts> facts_of(const Lowered& lowered) {
   std::vector<KernelFacts> facts(lowered.kernels.size());
   const std::span<KernelFacts> all(facts);
@@ -170,7 +170,7 @@ std::vector<KernelFacts> facts_of(const Lowered& lowered) {
   return facts;
 }
 
-// The programs of the kernels, in order. Those of one device are compiled together.
+// The programs of the kernels, in order. Kernels of the same device are compiled together.
 std::vector<std::shared_ptr<runtime::Program>> compile_kernels(const Lowered& lowered,
                                                                const Devices& devices) {
   const schedule::Schedule& schedule = lowered.schedule;
@@ -180,7 +180,7 @@ std::vector<std::shared_ptr<runtime::Program>> compile_kernels(const Lowered& lo
     std::vector<size_t> numbers;
     std::vector<lower::Kernel> kernels;
     for (size_t k = 0; k < lowered.kernels.size(); ++k) {
-      // Those of loops, which come last, run on the program's own device.
+      // Kernels of loops come last. They run on the program's own device.
       const bool loops = k >= schedule.kernels.size();
       if ((loops ? 0 : devices.number_of(schedule.kernels[k].device)) != d) continue;
       numbers.push_back(k);
@@ -267,7 +267,8 @@ class Assembler {
     info_->steps.push_back(std::move(info));
   }
 
-  // Notes which of these arguments so many kernels, from this one on, may write past the caches.
+  // Notes which of these arguments `count` kernels, from number `kernel` on, may write past the
+  // caches.
   void note_streams(size_t kernel, size_t count, const std::vector<Slot>& arguments) {
     const auto streams = [](const lower::Instr& instr) {
       const auto* store = instr.as<lower::Store>();
@@ -316,7 +317,7 @@ class Assembler {
         if (schedule_.graph[v].as<graph::Loop_Nest>()->result == static_cast<int64_t>(result)) {
           const int64_t bytes = bytes_of(schedule_.graph[v]);
           const Slot to = slots_.at(v, 0), from = slots_.at(item.inputs[operand], 0);
-          if (to == from) continue;  // it is there already
+          if (to == from) continue;  // the value is already there
           add(runtime::Memory_Transfer{to, from, static_cast<size_t>(bytes)},
               copy_info(bytes, about));
         }

@@ -14,7 +14,7 @@ namespace {
 
 using partition::Box;
 
-// More parts of a cell than this are not followed.
+// The most parts of a cell that are tracked.
 constexpr size_t kMostBoxes = 32;
 
 std::optional<Box> box_at(const std::vector<Dim>& offsets, const Shape& shape) {
@@ -32,7 +32,7 @@ bool overlap(const Box& a, const Box& b) {
   return true;
 }
 
-// Adds boxes of what `from` has outside of `removed`.
+// Adds boxes for the part of `from` outside of `removed`.
 void subtract(Box from, const Box& removed, std::vector<Box>& rest) {
   if (!overlap(from, removed)) {
     rest.push_back(std::move(from));
@@ -49,7 +49,7 @@ void subtract(Box from, const Box& removed, std::vector<Box>& rest) {
   }
 }
 
-// The elements of a cell to which the statements so far have not stored.
+// The elements of a cell to which no statement has stored yet.
 class Uncovered {
  public:
   Uncovered(const LoopPlan& plan, size_t cell)
@@ -57,7 +57,7 @@ class Uncovered {
 
   bool is_empty() const { return boxes_.empty(); }
 
-  // What comes next. False if it may read an element that is not covered.
+  // Passes the next statement. Returns false if it may read an element without a store.
   bool pass(const Statement& statement) {
     if (const auto* compute = std::get_if<Compute>(&statement.action)) return pass(*compute);
     const CellUse used = cells_of({&statement, 1});
@@ -115,7 +115,7 @@ class Uncovered {
 
   const LoopPlan& plan_;
   const size_t cell_;
-  std::vector<Box> boxes_;  // which do not overlap
+  std::vector<Box> boxes_;  // they do not overlap
 };
 
 void find(const LoopPlan& plan, std::vector<Statement>& statements) {

@@ -11,7 +11,7 @@ namespace rune::driver {
 partition::Plan cut(const graph::Graph& graph, const std::string& device,
                     const std::vector<partition::Chunks>& chunks) {
   const Capabilities& known = known_capabilities(device);
-  // A loop in a kernel would need whole arrays: blocks need its iterations one by one.
+  // Loops are expanded, because a loop in a kernel would need whole arrays instead of blocks.
   Capabilities expanding = known;
   expanding.model = ExecutionModel::Grid;
   expanding.max_expanded_nodes = std::numeric_limits<int>::max();

@@ -86,7 +86,7 @@ class Explanation {
         add_steps(*loops, loops->steps, lowered_.loops_of(number).first_kernel, 4);
   }
 
-  // What the host does for loops.
+  // Describes the steps of loops that the host runs.
   void add_steps(const LoopSteps& loops, const std::vector<LoopStep>& steps, size_t first_kernel,
                  size_t indent) {
     for (const LoopStep& step : steps) {
@@ -128,7 +128,7 @@ class Explanation {
     out_ << '\n';
   }
 
-  // A kernel, or a phase of one.
+  // Describes a kernel, or a phase of one.
   void add_kernel(const Kernel& kernel, const schedule::ItemAnalysis& analysis) {
     for (const schedule::Scratch& buffer : kernel.scratch) {
       add_value("keeps", buffer.value, buffer.shape, buffer.elements);
@@ -158,7 +158,7 @@ class Explanation {
       out_ << "    prefetches %" << prefetch.from.id << '\n';
     for (const graph::Value v : kernel.nontemporal)
       out_ << "    writes %" << v.id << " past the caches\n";
-    if (!kernel.device.empty())  // not of a phase
+    if (!kernel.device.empty())  // empty for a phase
       out_ << "    launch " << kernel.workgroups() << " workgroups of "
            << kernel.iter.mapping.threads << " threads on " << kernel.device << '\n';
     for (const Kernel& phase : kernel.phases()) {

@@ -8,8 +8,8 @@ namespace rune::driver {
 
 namespace {
 
-// Calls `function` on arrays whose addresses a run gives, operands before results. Where the host
-// cannot address the device's memory they are copied there and back.
+// Calls `function` on arrays. A run gives their addresses, operands before results. If the host
+// cannot address the device's memory, the arrays are copied to the host and back.
 class HostCall {
  public:
   HostCall(HostFunction function, std::vector<HostArray> operands, std::vector<HostArray> results,
@@ -50,8 +50,8 @@ class HostCall {
   runtime::Device& device_;
 };
 
-// The dtype and shape that the traced graph has for an array of a call: of a complex one the
-// schedule has the parts.
+// Sets the dtypes and shapes of a call's arrays to those of the traced graph. They differ from the
+// schedule's for complex arrays, of which the schedule has the parts.
 void set_traced_types(const graph::Graph& traced, int64_t call, std::vector<HostArray>& operands,
                       std::vector<HostArray>& results) {
   const auto set = [&](HostArray& array, graph::Value v) {

@@ -99,7 +99,7 @@ runtime::Step LoopAssembler::assemble(const LoopRepeat& repeat) {
                        body_of(repeat.body)};
   if (repeat.goes_on) step.goes_on = slots_[*repeat.goes_on];
   for (const LoopTurn& turn : repeat.turns) {
-    // Profiles know the steps of all turns by those of the first one.
+    // In profiles, the steps of all turns have the numbers of the first turn's steps.
     const size_t known = info_.steps.size();
     auto body = body_of(turn.body);
     info_.steps.resize(known);

@@ -24,7 +24,7 @@ State lowered(const graph::Graph& graph, std::map<size_t, lower::Placement> plac
   return state;
 }
 
-// Whether threads compute a result together.
+// Whether several threads compute a result together.
 bool shares_results(const schedule::Kernel& kernel) {
   const auto is_shared = [&](int64_t axis) { return contains(kernel.iter.mapping.thread, axis); };
   const auto shares = [&](const schedule::Stage& stage) {
@@ -34,8 +34,9 @@ bool shares_results(const schedule::Kernel& kernel) {
   return std::any_of(kernel.stages().begin(), kernel.stages().end(), shares);
 }
 
-// Whether one kernel with one launch stores the only output, at each point, and none reads it. If
-// the kernel reads what was in its place, no thread does so for a result that another one stores.
+// Whether a single kernel, with a single launch, stores the only output at each point, and none
+// reads it. If the kernel reads the memory of the output, each thread may read only elements that
+// no other thread stores.
 bool is_placed(const schedule::Schedule& schedule, const Capabilities& caps, bool reads_place) {
   const Value output = schedule.outputs[0];
   const auto has = [&](const std::vector<Value>& values) { return contains(values, output); };

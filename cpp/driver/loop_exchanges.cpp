@@ -11,12 +11,13 @@ namespace rune::driver {
 
 namespace {
 
-// Of an Exchange. With a prime number of cells, copies bring the values back one after the other.
+// The most cells of an Exchange. With a prime number of cells, copies can bring the values back one
+// after the other.
 constexpr size_t kMostCells = 3;
 
 enum class Use { None, Replaced, Other };
 
-// What the statements do to a cell first.
+// The first use of a cell by the statements.
 Use first_use(const LoopPlan& plan, const std::vector<Statement>& statements, size_t cell);
 
 struct FirstUse {
@@ -35,7 +36,7 @@ struct FirstUse {
     return is_whole(plan, store) ? Use::Replaced : Use::Other;
   }
   Use operator()(const Bind& bind) const { return bind.cell == cell ? Use::Other : Use::None; }
-  Use operator()(const Repeat& repeat) const {  // which may have no iteration
+  Use operator()(const Repeat& repeat) const {  // the loop may have no iteration
     if (repeat.goes_on == cell) return Use::Other;
     return first_use(plan, repeat.body, cell) == Use::None ? Use::None : Use::Other;
   }
@@ -66,12 +67,12 @@ class Finder {
   Exchanges run() {
     const std::vector<Statement>& body = repeat_.body;
     Exchanges result;
-    size_t end = body.size();  // of what comes before the copies
+    size_t end = body.size();  // where the copies at the end of the body begin
     for (; end > 0; --end) {
       const auto* store = std::get_if<Store>(&body[end - 1].action);
       if (!store || !is_whole(plan_, *store)) break;
     }
-    // Which cell has had what a cell has after the copies.
+    // By cell: the cell whose value it has after the copies.
     std::map<size_t, size_t> from;
     const auto holds = [&](size_t cell) { return from.contains(cell) ? from.at(cell) : cell; };
     for (size_t i = end; i < body.size(); ++i) {
@@ -109,7 +110,7 @@ class Finder {
     return result;
   }
 
-  // A cell that an iteration fills before it reads it, and that nothing else uses.
+  // Whether each iteration fills the cell before reading it, and nothing else uses it.
   bool is_fresh(size_t cell) const {
     const Cell& of = plan_.cells[cell];
     return !of.input && !of.output && repeat_.goes_on != cell &&
@@ -117,7 +118,7 @@ class Finder {
            !is_used_outside(plan_, plan_.statements, repeat_, cell);
   }
 
-  // The cells that hand on what they hold, from the one that nobody asks for up to `last`.
+  // A chain of cells, each of which gets the value of the next one by a copy. It ends with `last`.
   std::optional<Exchange> chain_to(const std::map<size_t, size_t>& copies, size_t last) const {
     if (!is_fresh(last)) return std::nullopt;
     Exchange cells{last};
@@ -135,7 +136,7 @@ class Finder {
     return cells;
   }
 
-  // Whether the store keeps what an exchanged cell holds, for a copy after it.
+  // Whether the store only saves the value of an exchanged cell for a later copy.
   static bool serves_only(const std::set<size_t>& exchanged, const std::map<size_t, size_t>& copies,
                           const Store* store) {
     return !copies.contains(store->target) && exchanged.contains(store->part);

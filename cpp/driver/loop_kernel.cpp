@@ -33,7 +33,7 @@ class LoopsLowerer {
         num_inputs_(count_inputs(plan_)) {
     caps_.num_cores = 1;
     if (caps_.model == ExecutionModel::Cores) return;
-    // One thread of a grid.
+    // The code is for one thread of a grid.
     caps_.model = ExecutionModel::Cores;
     caps_.vector_bits = 0;
     caps_.matrix_ops.clear();
@@ -67,7 +67,7 @@ class LoopsLowerer {
   }
 
  private:
-  // The kernels of a Compute, and where its values are.
+  // The kernels of a Compute, and the memory of its values.
   struct Compiled {
     LoweredCompute code;
     std::map<Value, Var> memory;
@@ -87,8 +87,8 @@ class LoopsLowerer {
     define_memory();
   }
 
-  // SIMD-groups that a workgroup has at most: so many that threads which wait for memory are not
-  // all that a core has, so few that all cores have some.
+  // The threads of a workgroup: so many that a core has others to run when some wait for memory,
+  // and so few that all cores have some.
   static int64_t threads_of_group(int64_t threads, const Capabilities& caps) {
     constexpr int64_t kMostGroups = 4;
     const int64_t of_core = (threads + caps.num_cores - 1) / caps.num_cores;
@@ -97,7 +97,7 @@ class LoopsLowerer {
                              caps.max_threads_per_group);
   }
 
-  // Of all iterations, in one thread.
+  // The operations of all iterations in one thread.
   double operations_of(const std::vector<Statement>& statements) const {
     double sum = 0;
     for (const Statement& statement : statements) {
@@ -131,9 +131,9 @@ class LoopsLowerer {
     return sum;
   }
 
-  // Memory, all of which is defined before the loops.
+  // Memory. All of it is defined before the loops.
 
-  // Memory of the kernel's own: of each thread, if threads run iterations.
+  // Defines memory of the kernel. If threads run iterations, each has its own.
   Var own_memory(DType dtype, int64_t elements) {
     return is_of_threads_ ? b_.private_memory(dtype, elements) : b_.local(dtype, elements);
   }
@@ -191,12 +191,12 @@ class LoopsLowerer {
     std::visit([this](const auto& action) { run(action); }, statement.action);
   }
 
-  // Of the loop that begins here.
+  // Whether the loop that begins here is in no other.
   bool is_outermost() const { return counters_.size() == variables_.size(); }
 
-  // With several workgroups, each runs the iterations of its own share.
+  // Emits a loop. If there are several workgroups, each runs its share of the iterations.
   void run(const Repeat& repeat) {
-    // Loops that run on exchanged memory do not exchange other memory.
+    // Loops inside of a loop that exchanges memory do not exchange memory themselves.
     if (exchanged_.empty() && workgroups_ == 1 && !is_of_threads_) {
       const Exchanges exchanges = find_exchanges(plan_, repeat);
       if (is_worth_turns(repeat, exchanges)) return run_in_turns(repeat, exchanges);
@@ -222,7 +222,7 @@ class LoopsLowerer {
     b_.end_range();
   }
 
-  // The chosen statements of the body, with the counter's value.
+  // Emits the chosen statements of the body for this value of the counter.
   void run_iteration(const Repeat& repeat, const std::vector<size_t>& statements, Var counter) {
     counters_[repeat.counter.name] = counter;
     for (const size_t s : statements) emit(repeat.body[s]);
@@ -232,8 +232,9 @@ class LoopsLowerer {
     counters_.erase(repeat.counter.name);
   }
 
-  // Turns have code of their own, which takes time to compile. It pays where they save copies of
-  // arrays, and where the code is short, or runs in each iteration of another loop.
+  // Whether it pays to run the iterations in two turns. Each turn has code of its own, which takes
+  // time to compile. It pays if turns save copies of arrays and the code is short, or longer code
+  // runs in each iteration of another loop.
   bool is_worth_turns(const Repeat& repeat, const Exchanges& exchanges) const {
     constexpr int64_t kLeastBytes = 4096;
     const size_t most_instructions = is_outermost() ? 400 : 1000;
@@ -258,7 +259,7 @@ class LoopsLowerer {
     return sum;
   }
 
-  // Every second iteration runs on exchanged memory, where the others would copy.
+  // Emits a loop in which every second iteration runs on exchanged memory instead of copying.
   void run_in_turns(const Repeat& repeat, const Exchanges& exchanges) {
     const int64_t step = std::abs(repeat.step);
     const int64_t count = (span_of(repeat).constant() + step - 1) / step;
@@ -285,20 +286,20 @@ class LoopsLowerer {
       run(Store{cells[0], std::vector<Dim>(plan_.cells[cells[0]].shape.size(), 0), cells[1]});
   }
 
-  // What takes a cell's memory in the iteration that is emitted; other memory stays.
+  // The memory that is used instead of `memory` in the present iteration, if it is exchanged.
   Var in_this_turn(Var memory) const {
     for (const auto& [cell, other] : exchanged_)
       if (cells_[cell] == memory) return cells_[other];
     return memory;
   }
-  // Of a cell, in the iteration that is emitted.
+  // The memory of a cell in the present iteration.
   Var memory_of(size_t cell) const {
     const auto other = exchanged_.find(cell);
     return cells_[other == exchanged_.end() ? cell : other->second];
   }
 
-  // Each thread runs an iteration of these loops, one in the other: neighbours run those of the
-  // innermost one.
+  // Each thread runs an iteration of these nested loops. Adjacent threads run adjacent iterations
+  // of the innermost loop.
   void run_threads(const std::vector<int64_t>& counts, Var task, bool has_others) {
     std::vector<const Repeat*> loops;
     const std::vector<Statement>* body = &plan_.statements;
@@ -351,7 +352,7 @@ class LoopsLowerer {
     copy(store, to, from, 0, start, number(0));
   }
 
-  // The part's elements from dimension `d` on.
+  // Emits the copy of a part's elements, for the dimensions from `d` on.
   void copy(const Store& store, const Ints& to, const Ints& from, size_t d, Var target, Var part) {
     const Shape& shape = plan_.cells[store.part].shape;
     while (d < shape.size() && shape[d] == 1) ++d;
@@ -398,7 +399,7 @@ class LoopsLowerer {
     if (compiled.code.store) run(*compiled.code.store);
   }
 
-  // Runs a kernel here, its workgroups one after the other.
+  // Inserts a kernel's code here. Its workgroups run one after the other.
   void inline_kernel(const lower::Kernel& kernel, const std::vector<Var>& memory,
                      const std::vector<Var>& locals,
                      const std::map<std::string, int64_t>& arguments) {
@@ -437,11 +438,11 @@ class LoopsLowerer {
   int64_t workgroups_ = 1;
   bool is_of_threads_ = false;
   std::vector<Var> cells_;
-  std::map<size_t, size_t> exchanged_;  // by cell: whose memory it has in this turn
+  std::map<size_t, size_t> exchanged_;  // by cell: the cell whose memory it has in this turn
   std::map<const Compute*, Compiled> compiled_;
   std::vector<const Compute*> computes_;  // in order
-  // By name: the variables of the program, the counters of the loops that are open, and what Binds
-  // in them have bound.
+  // By name: the values of the program's variables, of open loops' counters, and of variables that
+  // Binds have bound.
   std::map<std::string, Var> counters_;
 };
 

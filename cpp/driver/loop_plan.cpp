@@ -64,14 +64,14 @@ class Planner {
     held_[cell] = v;
     if (v) cells_[*v] = cell;
   }
-  // Where the value is now.
+  // The cell that has the value now, if there is one.
   std::optional<size_t> cell_of(Value v) const {
     const auto known = cells_.find(v);
     if (known == cells_.end() || held_[known->second] != v) return std::nullopt;
     return known->second;
   }
-  // Whether other values may be stored to a cell: not to inputs, nor to what is the same in all
-  // iterations of the loop that is planned.
+  // Whether other values may be stored to a cell. They may not be stored to inputs, or to cells
+  // from outside of the loop that is planned.
   bool is_own(size_t cell) const {
     return !plan_.cells[cell].input && depths_[cell] == counters_.size();
   }
@@ -82,7 +82,7 @@ class Planner {
     add(Store{to, std::vector<Dim>(plan_.cells[to].shape.size(), 0), from});
   }
 
-  // The values, each in a cell.
+  // Computes values that no cell has yet. Each gets a cell.
   void store(std::vector<Value> wanted) {
     std::erase_if(wanted, [&](Value v) { return cell_of(v).has_value(); });
     std::sort(wanted.begin(), wanted.end());
@@ -97,7 +97,7 @@ class Planner {
     add(std::move(compute));
   }
 
-  // Stores a value that no cell has to a part of this one.
+  // Computes a value that no cell has yet, and stores it to a part of this cell.
   void store_part(Value v, size_t cell, std::vector<Dim> offsets) {
     Compute compute;
     compute.graph = graph_of({v}, compute.inputs);
@@ -120,17 +120,17 @@ class Planner {
     return false;
   }
 
-  // Whether the value's elements can be told apart: not those of a size that is 0 or 1.
+  // Whether the axis of an element can be identified: no symbolic size may be bounded by 1.
   bool has_places(Value v) const {
     const Shape& shape = graph_[v].shape();
     return std::all_of(shape.begin(), shape.end(),
                        [](const Dim& size) { return size.is_constant() || size.bound() > 1; });
   }
 
-  // Whether each element of `v` depends on no other element of `from` than the one in its place,
-  // where v's first element has the place `offsets`.
+  // Whether each element of `v` depends on no other element of `from` than the one at its own
+  // position, if v's first element is at the position `offsets`.
   bool reads_in_place(Value v, Value from, const std::vector<Dim>& offsets) const {
-    using Place = std::pair<Value, Ints>;  // a value, and which axis of v each of its axes is
+    using Place = std::pair<Value, Ints>;  // a value, and for each of its axes the axis of v
     std::set<Place> seen;
     std::vector<Place> open{{v, {}}};
     for (size_t d = 0; d < offsets.size(); ++d)
@@ -156,9 +156,8 @@ class Planner {
     return true;
   }
 
-  // For a node whose elements depend on one element of each operand: which axes the operands' are,
-  // if the node's are these; nothing for another node. It does not matter which axis one of size 1
-  // is.
+  // For a node whose elements depend on one element of each operand: the axes of the operands, if
+  // the node's axes are these. Nothing for other nodes. An axis of size 1 may be any axis.
   std::optional<Ints> axes_of_operands(const Node& node, const Ints& axes) const {
     if (node.as<graph::Unary>() || node.as<graph::Binop>() || node.as<graph::Ternary>() ||
         node.as<graph::Cast>() || node.as<graph::Bitcast>())
@@ -186,7 +185,7 @@ class Planner {
     return next == to.size() ? std::optional(result) : std::nullopt;
   }
 
-  // A graph that computes the values from the cells as they are now.
+  // A graph that computes the values from the present cells.
   Graph graph_of(const std::vector<Value>& wanted, std::vector<size_t>& inputs) const {
     Nodes needed;
     std::vector<Value> open = wanted;
@@ -234,7 +233,7 @@ class Planner {
            !node.as<graph::Loop_Result>();
   }
 
-  // What happens in order.
+  // Statements, in order.
 
   void plan(const std::vector<uint32_t>& members) {
     for (const uint32_t id : members) {
@@ -251,8 +250,8 @@ class Planner {
     add(Bind{bound_.back(), *cell_of(value)});
   }
 
-  // Whether a use of a value comes after what node `now` does. `inside` are the nodes of the loop
-  // that node `now` ends.
+  // Whether a use of a value comes after node `now`. `inside` has the nodes of the loop that node
+  // `now` ends.
   static bool is_later(uint32_t user, Value now, const Nodes& inside) {
     return user > now.id || inside.contains(user);
   }
@@ -260,14 +259,14 @@ class Planner {
     const Node& node = graph_[now];
     const auto is_need = [&](uint32_t id) {
       const Node& user = graph_.nodes[id];
-      // The loop begins with its initial values, which are needed once.
+      // A loop needs its initial values only once, when it begins.
       const bool begins =
           user.as<graph::Carry>() && node.as<graph::End_Loop>() && user.inputs[1] == node.inputs[0];
       return !begins && is_later(id, now, inside);
     };
     return std::any_of(users_[v.id].begin(), users_[v.id].end(), is_need) || is_final(v, node);
   }
-  // Whether the loop that the node ends, if it does, carries on the value.
+  // Whether the node ends a loop that carries the value to the next iteration.
   static bool is_final(Value v, const Node& node) {
     if (!node.as<graph::End_Loop>()) return false;
     const auto first = node.inputs.begin() + 1;
@@ -275,7 +274,7 @@ class Planner {
     return std::find(first, last, v) != last;
   }
 
-  // What is computed from `v`, which is in a cell, and needed once that holds another value.
+  // The values that are computed from `v` and are needed after v's cell gets another value.
   std::vector<Value> computed_before(Value v, Value now, const Nodes& inside) const {
     std::vector<Value> result, open{v};
     Nodes seen;
@@ -326,14 +325,14 @@ class Planner {
     return nodes;
   }
 
-  // The value that `v` is a movement of, or `v`.
+  // The value of which `v` is a movement, or `v` itself.
   Value moved(Value v) const {
     while (!cell_of(v) && graph::is_movement(graph_[v].kind())) v = graph_[v].inputs[0];
     return v;
   }
 
-  // What a loop reads and does not change, as far as it is computed: in memory, to be computed
-  // once.
+  // The computed values that a loop reads and does not change. They are stored, so that they are
+  // computed only once.
   std::vector<Value> invariants(const Nodes& inside, Value end) const {
     std::vector<Value> result;
     const auto add_operands = [&](const Node& node) {
@@ -360,7 +359,8 @@ class Planner {
     for (size_t k = 0; k < count; ++k) wanted.push_back(initial_of(k));
     store(std::move(wanted));
 
-    // Where each carried value is; what is in a cell that the loop changes is saved before.
+    // The cell of each carried value. If the loop changes a cell whose value is still needed, the
+    // value is saved before.
     std::vector<size_t> cells(count);
     std::vector<bool> in_place(count);
     std::set<size_t> taken;
@@ -406,7 +406,7 @@ class Planner {
     statements_ = around;
     add(std::move(repeat));
 
-    // What the body has stored is not there if the loop has no iteration.
+    // Values that the body stores do not exist if the loop has no iteration.
     for (size_t c = depths.size(); c < held_.size(); ++c) hold(c, std::nullopt);
     for (const size_t cell : cells) hold(cell, std::nullopt);
     for (const uint32_t id : users_[end.id])
@@ -414,7 +414,7 @@ class Planner {
         hold(cells[result->index], Value{id});
   }
 
-  // Brings what a loop carries on to its cells.
+  // Stores the final values of an iteration to the cells of the carried values.
   void carry_on(const std::vector<Value>& finals, const std::vector<size_t>& cells) {
     std::vector<size_t> direct;
     for (size_t k = 0; k < cells.size(); ++k)
@@ -431,7 +431,7 @@ class Planner {
     for (size_t k = 0; k < cells.size(); ++k) {
       size_t from = *cell_of(finals[k]);
       if (from == cells[k]) continue;
-      // Another one's place may change before it is read.
+      // Another carried value's cell may change before it is read.
       if (contains(cells, from)) {
         const size_t fresh = add_cell(finals[k]);
         copy(fresh, from);
@@ -442,8 +442,8 @@ class Planner {
     for (const auto& [to, from] : copies) copy(to, from);
   }
 
-  // Whether final number k can be stored where the value is that the loop has carried so far: it
-  // reads that in place, and no other final reads it.
+  // Whether final value k can be computed into the cell of the value carried so far: it reads that
+  // value in place, and no other final value reads it.
   bool may_replace(const std::vector<Value>& finals, size_t k, size_t cell) const {
     if (cell_of(finals[k]) || max_elements(graph_[finals[k]].shape()) == 0) return false;
     if (!has_places(finals[k])) return false;
@@ -459,13 +459,13 @@ class Planner {
   const LoopTree tree_;
   std::vector<std::vector<uint32_t>> users_;  // by node
   LoopPlan plan_;
-  std::vector<Statement>* statements_ = nullptr;  // to which the next one is added
+  std::vector<Statement>* statements_ = nullptr;  // where the next statement is added
   const std::vector<SymVar> variables_;           // of the program
-  std::vector<SymVar> counters_;                  // of the loops around it
-  std::vector<SymVar> bound_;                     // by Binds, in the loops around it
-  std::vector<std::optional<Value>> held_;        // by cell: the value that it holds now
+  std::vector<SymVar> counters_;                  // of the loops around the next statement
+  std::vector<SymVar> bound_;                     // by Binds in these loops
+  std::vector<std::optional<Value>> held_;        // by cell: its present value
   std::map<Value, size_t> cells_;                 // the last cell of each value
-  std::vector<size_t> depths_;  // by cell: the number of loops around those that may store to it
+  std::vector<size_t> depths_;  // by cell: the number of loops around statements that store to it
 };
 
 }  // namespace

@@ -20,7 +20,7 @@ namespace {
 
 using schedule::Value;
 
-// The kernel without those variables that it does not use: launches then differ in fewer arguments.
+// The kernel without unused variables, so that launches differ in fewer arguments.
 lower::Kernel without_unused_variables(const lower::Kernel& kernel, size_t num_arguments) {
   std::vector<bool> used(kernel.body.size());
   size_t variables = 0;
@@ -66,7 +66,8 @@ class StepsLowerer {
     if (counts.empty() || !run_threads(repeat, counts, steps)) run_on_host(repeat, steps);
   }
 
-  // Runs an iteration in each thread of a kernel, if that takes less time than the host takes.
+  // Makes a kernel in which each thread runs an iteration, if that is faster than steps of the
+  // host.
   bool run_threads(const Repeat& repeat, const std::vector<int64_t>& counts,
                    std::vector<LoopStep>& steps) {
     LoopPlan plan{plan_.cells, {Statement{repeat}}, true, {}, {}};
@@ -102,8 +103,8 @@ class StepsLowerer {
     return true;
   }
 
-  // Bytes that a thread may have for itself: those of all threads that a device runs at once are
-  // set aside together.
+  // The most private bytes of a thread. The device reserves them for all threads that it runs at a
+  // time.
   static constexpr int64_t kMostOwnBytes = 16 << 10;
   static int64_t own_bytes(const lower::Kernel& kernel) {
     int64_t bytes = 0;
@@ -113,8 +114,8 @@ class StepsLowerer {
     return bytes;
   }
 
-  // Makes the cells that lie outside of the loop and that it uses inputs and outputs of the plan;
-  // their numbers, in the order of the kernel's arguments.
+  // Makes the cells outside of the loop that it uses inputs and outputs of the plan. Returns their
+  // numbers in the order of the kernel's arguments.
   std::vector<size_t> make_arguments(LoopPlan& plan) const {
     const CellUse used = cells_of(plan.statements);
     std::vector<size_t> inputs, outputs;
@@ -147,7 +148,7 @@ class StepsLowerer {
     steps.emplace_back().action = std::move(result);
   }
 
-  // Lets the body's kernels read the loop's counter in memory, if any uses it.
+  // Makes the body's kernels read the loop's counter from memory, if any of them uses it.
   void count_in_memory(const Repeat& repeat, std::vector<LoopStep>& body,
                        std::vector<LoopStep>& before) {
     const std::string& counter = repeat.counter.name;
@@ -204,7 +205,8 @@ class StepsLowerer {
       const size_t count = cells.size();
       const auto memory = [&](size_t i) { return memory_of(cells[i % count]); };
       for (size_t i = 0; i < count; ++i) exchanged[memory(i)] = memory(i + turn);
-      // The memory of which nobody needs what it holds is the first to be given its cell's value.
+      // Copies each value to the memory of its cell. The first copy overwrites the memory whose
+      // value nobody needs.
       if (turn % count == 0) continue;
       for (size_t to = (count - 1 + turn) % count; to != count - 1; to = (to + turn) % count)
         result.end.emplace_back().action = LoopCopy{memory(to), memory(to + turn)};
@@ -244,7 +246,7 @@ class StepsLowerer {
     const Cell &target = plan_.cells[store.target], &part = plan_.cells[store.part];
     const Shape shape = part.shape;
     if (max_elements(shape) == 0) return;
-    // Memory of a symbolic size may be as long as the size is in this run.
+    // Memory of a symbolic size may be only as long as the size in this run.
     const bool is_whole = shape == target.shape && is_constant(shape) &&
                           store.offsets == std::vector<Dim>(shape.size(), 0);
     if (is_whole) {
@@ -322,7 +324,7 @@ class StepsLowerer {
         continue;
       }
       RUNE_CHECK(allocation.offset, "a temporary of a loop has no place");
-      own.offset = *allocation.offset;  // behind the cells
+      own.offset = *allocation.offset;  // place_memory adds the bytes of the cells
       temporaries_.push_back(memory[v]);
     }
     temporary_bytes_ = std::max(temporary_bytes_, schedule.arena_bytes);
@@ -339,7 +341,8 @@ class StepsLowerer {
     return cells_[cell] = steps_.memory.size() - 1;
   }
 
-  // Cells keep their values; what is temporary in one Compute is gone in the next.
+  // Places memory. Cells keep their values, so they do not share memory. Temporaries of different
+  // Computes do.
   void place_memory() {
     constexpr int64_t kAlignment = 256;
     int64_t end = 0;
@@ -362,16 +365,16 @@ class StepsLowerer {
   LoopPlan plan_;
   const Capabilities& caps_;
   const std::string device_, prefix_;
-  std::vector<SymVar> variables_;  // of the program, of the loops around, and what Binds have bound
-  size_t depth_ = 0;               // loops around
+  std::vector<SymVar> variables_;  // of the program, of the loops around it and of Binds
+  size_t depth_ = 0;               // number of loops around it
   LoopSteps steps_;
   std::map<size_t, size_t> cells_;   // by cell: its memory
-  std::vector<size_t> counters_;     // numbers of memories
-  std::vector<size_t> temporaries_;  // likewise
-  int64_t temporary_bytes_ = 0;      // of the Compute that needs the most
+  std::vector<size_t> counters_;     // numbers of the counters' memories
+  std::vector<size_t> temporaries_;  // numbers of the temporaries' memories
+  int64_t temporary_bytes_ = 0;      // of the Compute that needs most
 };
 
-// The sum over all steps, as often as they run, of what `cost` says of one.
+// The sum of `cost` over all steps, each multiplied by the number of its runs.
 template <class F>
 double sum(const std::vector<LoopStep>& steps, const F& cost) {
   double result = 0;
@@ -392,7 +395,8 @@ LoopSteps lower_steps(LoopPlan plan, const Capabilities& caps, const std::string
 }
 
 double host_ns(const LoopSteps& steps, const Capabilities& caps) {
-  // The host waits for all launches so far, copies a value and goes on.
+  // The host waits for all launches so far and copies a value. That takes as long as this many
+  // launches.
   constexpr double kWaitOfLaunches = 5;
   return caps.launch_ns * sum(steps.steps, [&](const LoopStep& step) {
            if (const auto* repeat = std::get_if<LoopRepeat>(&step.action))

@@ -13,7 +13,7 @@ namespace rune::driver {
 
 namespace {
 
-// Copies an input to the cell of a result that nobody uses.
+// Copies an input to the cell of an unused result.
 Statement begin_as_input(const LoopPlan& plan, size_t cell, size_t input) {
   const auto is_input = [&](const Cell& other) { return other.input == input; };
   const auto from = std::find_if(plan.cells.begin(), plan.cells.end(), is_input);
@@ -26,7 +26,7 @@ Statement begin_as_input(const LoopPlan& plan, size_t cell, size_t input) {
 void lower_loops(State& state, const schedule::Loop_Nest& item) {
   const auto& nest = *state.schedule.graph[item.outputs.front()].as<graph::Loop_Nest>();
   LoopPlan plan = plan_loops(*nest.graph.graph);
-  // The kernel's outputs are those results that the item stores.
+  // The kernel's outputs are the results that the item stores.
   std::map<size_t, size_t> stored;
   for (size_t i = 0; i < item.outputs.size(); ++i) {
     const auto& result = *state.schedule.graph[item.outputs[i]].as<graph::Loop_Nest>();
@@ -55,7 +55,8 @@ void lower_loops(State& state, const schedule::Loop_Nest& item) {
   }
   size_t position = 0;
   while (state.schedule.items[position].loops() != &item) ++position;
-  // Shares of the iterations, so many that cores that are faster take more of them.
+  // The number of shares of the iterations for each core, so that faster cores can take more of
+  // them.
   constexpr int64_t kSharesOfACore = 4;
   const double ns = static_cast<double>(state.schedule.analysis[position].work_ns);
   const bool is_shared = state.capabilities->model == ExecutionModel::Cores &&

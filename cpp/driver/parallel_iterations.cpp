@@ -34,14 +34,15 @@ void collect(std::span<const Statement> statements, CellUse& cells) {
   }
 }
 
-// A copy of an input to an output whose size the plan knows: memory of a symbolic size may be as
-// long as the size is in this run.
+// Whether a statement copies an input to an output of known size. (Memory of a symbolic size may be
+// only as long as the size in this run.)
 bool begins_output(const LoopPlan& plan, const Statement& statement) {
   const auto* store = std::get_if<Store>(&statement.action);
   return store && plan.cells[store->target].output && plan.cells[store->part].input &&
          is_constant(plan.cells[store->part].shape);
 }
-// Whether a copy is better made as a step of its own than by one thread of the loops.
+// Whether a copy is so large that it is better a step of its own than done by one thread of the
+// loops.
 bool is_large(const LoopPlan& plan, const Statement& copy) {
   constexpr int64_t kLargeCopy = 4096;
   return max_elements(plan.cells[std::get<Store>(copy.action).target].shape) >= kLargeCopy;
@@ -56,11 +57,11 @@ bool fills_own_cells(const LoopPlan& plan, const Statement& statement) {
 struct Access {
   std::vector<std::pair<Dim, Dim>> box;
   bool is_store = false;
-  size_t position = 0;       // of the loop's statement in its body
-  bool is_repeated = false;  // that statement is a loop
+  size_t position = 0;       // of the statement in the loop's body
+  bool is_repeated = false;  // whether that statement is a loop
 };
 
-// What the statements do with a cell, and the variables that they declare.
+// The accesses of statements to a cell, and the variables that the statements declare.
 class Accesses {
  public:
   Accesses(const LoopPlan& plan, size_t cell) : plan_(plan), cell_(cell) {}
@@ -130,11 +131,11 @@ class Accesses {
   const LoopPlan& plan_;
   const size_t cell_;
   size_t position_ = 0;
-  int num_loops_ = 0;  // around what is added, in the body
+  int num_loops_ = 0;  // the number of loops, inside of the body, around the present statement
 };
 
-// The size in another iteration, in which the loop's counter is `counter`, and the variables that
-// its statements declare have other values.
+// The size in another iteration. There, the loop's counter is `counter`, and the variables that
+// statements declare have other values.
 Dim in_other_iteration(const Dim& size, const SymVar& loop, const Dim& counter,
                        const std::set<std::string>& variables) {
   Dim result = size.offset();
@@ -146,7 +147,7 @@ Dim in_other_iteration(const Dim& size, const SymVar& loop, const Dim& counter,
   return result;
 }
 
-// What a loop's iterations do with a cell.
+// The accesses of a loop's iterations to a cell.
 class CellInLoop {
  public:
   CellInLoop(const LoopPlan& plan, size_t cell, const Repeat& repeat)
@@ -158,16 +159,16 @@ class CellInLoop {
     greater_ = Dim(loop_) + Dim(SymVar{loop_.name + "'", 0, std::max<int64_t>(most, 0)}) + step;
   }
 
-  // Whether no iteration touches elements that another one stores to. Of two iterations, one has
-  // the greater counter.
+  // Whether no iteration accesses elements that another one stores to. It is enough to check pairs
+  // in which the second iteration has the greater counter.
   bool is_touched_apart() const {
     return holds_for_pairs([&](const Access& a, const Access& b) {
       return (!a.is_store && !b.is_store) || are_apart(a, b, greater_);
     });
   }
 
-  // Whether iterations store to different elements, and read each element before an iteration
-  // stores to it, if one does: all of them may read what the cell holds before the loop.
+  // Whether all iterations may read the cell's value before the loop: they store to different
+  // elements, and every read of an element comes before the store to it.
   bool is_read_as_before() const {
     return holds_for_pairs([&](const Access& a, const Access& b) {
       if (a.is_store && b.is_store) return are_apart(a, b, greater_);
@@ -188,13 +189,14 @@ class CellInLoop {
     });
   }
 
-  // Whether a later iteration does not read what an earlier one stores.
+  // Whether no later iteration reads elements that an earlier one stores.
   bool is_read_later_apart(const Access& store, const Access& read) const {
     return is_reversed_ ? are_apart(read, store, greater_) : are_apart(store, read, greater_);
   }
 
-  // Whether the first access in an iteration and the second one in that with this counter touch
-  // different elements. If it is the same iteration, those of loops in it may differ.
+  // Whether access `a` in an iteration and access `b` in the iteration with this counter are to
+  // different elements. Even if it is the same iteration, iterations of loops inside of it may
+  // differ.
   bool are_apart(const Access& a, const Access& b, const Dim& counter) const {
     if (is_single_ && counter != Dim(loop_)) return true;
     for (size_t d = 0; d < a.box.size(); ++d) {
@@ -210,14 +212,14 @@ class CellInLoop {
 
   const SymVar loop_;
   const bool is_reversed_;
-  bool is_single_ = false;  // there is one iteration at most
-  Dim greater_;             // the counter of another iteration, if it is the greater one
+  bool is_single_ = false;  // whether there is at most one iteration
+  Dim greater_;             // the counter of another iteration with a greater counter
   Accesses accesses_;
 };
 
-// Whether iterations of the loop, with so many loops around it, may run side by side. What belongs
-// to an iteration, each has for itself. They also may if it is enough that all of them read cells
-// of `beginnings` as these are before the loop: such cells are added to `as_before`.
+// Whether iterations of the loop, which is inside of `depth` loops, may run at the same time. Each
+// iteration has its own copy of cells that belong to an iteration. If all iterations may read a
+// cell of `beginnings` as it is before the loop, the cell is added to `as_before`.
 bool may_run_apart(const LoopPlan& plan, const Repeat& repeat, size_t depth,
                    const std::map<size_t, size_t>& beginnings, std::set<size_t>& as_before) {
   if (repeat.goes_on) return false;
@@ -232,7 +234,8 @@ bool may_run_apart(const LoopPlan& plan, const Repeat& repeat, size_t depth,
   });
 }
 
-// Whether iterations of the last statement may run side by side; sets LoopPlan::as_before if so.
+// Whether iterations of the last statement may run at the same time. Sets LoopPlan::as_before if
+// so.
 bool find_independence(LoopPlan& plan) {
   const std::vector<Statement>& statements = plan.statements;
   const auto* repeat =
@@ -246,7 +249,8 @@ bool find_independence(LoopPlan& plan) {
       beginnings.insert_or_assign(store.target, store.part);
       continue;
     }
-    // Each core fills its own cells, while others may run iterations.
+    // Each core runs this statement for itself, while others may already run iterations. So it may
+    // not read cells that iterations store.
     const std::set<size_t> read = cells_of({&statements[s], 1}).read;
     if (!fills_own_cells(plan, statements[s]) ||
         std::any_of(read.begin(), read.end(), [&](size_t c) { return stored.contains(c); }))
@@ -306,7 +310,7 @@ std::vector<int64_t> side_by_side(const LoopPlan& plan, const Repeat& repeat, si
 void find_parallel_iterations(LoopPlan& plan) {
   plan.is_parallel = find_independence(plan);
   std::vector<Statement> others;
-  bool is_start = true;  // of the plan: what comes before a copy does not touch its output
+  bool is_start = true;  // whether no statement so far could have used the copy's output
   for (Statement& statement : plan.statements) {
     is_start &= begins_output(plan, statement) || fills_own_cells(plan, statement);
     if (is_start && begins_output(plan, statement) &&

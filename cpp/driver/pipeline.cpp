@@ -41,13 +41,13 @@ void for_each_kernel(State& s) {
 constexpr Stage kSource = Stage::Source, kCore = Stage::Core, kSchedule = Stage::Schedule,
                 kLowered = Stage::Lowered;
 
-// A graph pass that needs to know nothing but the graph.
+// A graph pass that needs only the graph.
 template <graph::Graph (*pass)(const graph::Graph&)>
 void on_graph(State& s) {
   s.graph = pass(s.graph);
 }
 
-// One that divides work between the parts of the device, which takes more nodes.
+// A graph pass that divides work among the parts of the device, which adds nodes.
 template <graph::Graph (*pass)(graph::Graph, const Capabilities&)>
 void divide(State& s) {
   const size_t before = s.graph.size();
@@ -55,7 +55,8 @@ void divide(State& s) {
   s.is_divided |= s.graph.size() != before;
 }
 
-// Sweeps of large graphs take as long as the other passes: again only if there may be new work.
+// Simplifies again only if a pass has divided work, because a sweep of a large graph takes as long
+// as the other passes.
 void simplify_divided(State& s) {
   if (!s.is_divided) return;
   s.graph = graph::eliminate_common_subexpressions(graph::simplify(s.graph));
@@ -67,20 +68,23 @@ const std::string& device_of(const State& s) {
   return s.device.empty() ? s.capabilities->name : s.device;
 }
 
+// The order of the passes:
+//
 // Source nodes become core nodes first. Complex values become pairs of real ones before all else,
-// so that no other pass meets them. Then loops go, and writes go, since they are told by the order
-// of the nodes, which no later pass need keep; then values go to their devices, since the rules of
-// decompose_nodes combine values of one device.
+// so that no other pass has to handle them. Then loops and writes are removed. Writes depend on the
+// order of the nodes, which later passes need not keep. Then values are placed on devices, because
+// the rules of decompose_nodes combine values of the same device.
 //
-// What users wrote, made smaller: constants first, since they make rules apply, and sharing last,
-// since rules make equal nodes. The passes that split work build nodes that rules apply to and that
-// equal each other, so this is done again where they did, except for constants: they make no
-// operation on constants alone. A long Cat nested in Cats gives the rules nothing to do.
+// Then the graph is made smaller. Constants come first, because they make rules apply. Sharing
+// comes last, because rules make equal nodes. The passes that divide work make nodes to which rules
+// apply and nodes that are equal, so rules and sharing are then repeated. Constants are not,
+// because these passes make no operations on constants alone. Rules have nothing to do in a long
+// Cat that is nested in Cats.
 //
-// Outputs get buffers of their own last: sharing would merge them again.
+// Outputs get buffers of their own last, because sharing would merge them again.
 //
-// Everything about a kernel's cost is known once it is formed; the mapping uses it, and memory is
-// planned when no kernel can change any more.
+// The cost of a kernel is known once it is formed. The mapping uses it. Memory is planned when no
+// kernel can change any more.
 //
 // Narrow floats are widened before decomposition, so that float32's rules serve them too.
 constexpr Pass kPipeline[] = {
@@ -154,7 +158,8 @@ bool is_graph(Stage stage) {
   return stage == Stage::Source || stage == Stage::Core;
 }
 
-// A schedule obeys its verifier once its last pass has run; the other IRs do at all times.
+// Whether the IR must be valid after a pass. A schedule must be valid only after its last pass, the
+// other IRs always.
 bool ends_stage(const Pass& pass) {
   const Pass* next = &pass + 1;
   return next == std::end(kPipeline) || (next->to != pass.to && !is_graph(next->to));
@@ -170,7 +175,8 @@ void check(const Pass& pass, const State& state) {
                              "hint: this is a bug of rune_jit, please report it"));
 }
 
-// A text does not say which dialect its graph is in: it may start at core passes if it is core.
+// A text does not say whether its graph has source nodes. If it has none, it may begin at passes
+// for core nodes.
 void start_at_core(const Pass& pass, State& state) {
   const std::vector<std::string> violations = graph::verify(state.graph, graph::Dialect::Core);
   if (!violations.empty())

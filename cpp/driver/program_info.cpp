@@ -27,8 +27,8 @@ void add_costs(const schedule::ItemAnalysis& costs, const Capabilities& caps, DT
   info.peak_flops_per_ns = 2 / schedule::operations_ns(caps, 1, dtype);
 }
 
-// The user's line of what takes the most of a kernel: a contraction, else a reduction, else the
-// last operation.
+// The user's line for a kernel's most expensive operation: a contraction, else a reduction, else
+// the last operation.
 std::string main_line(const schedule::Schedule& schedule, const schedule::Kernel& kernel) {
   const std::string* found = nullptr;
   for (const graph::Value v : kernel.ops) {

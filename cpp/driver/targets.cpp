@@ -34,7 +34,7 @@ Texts print_each(Kernels kernels) {
   return texts;
 }
 
-// One text holds all functions of a program; it stands with the first.
+// All kernels of a program are in one text, that of the first kernel. The others have empty texts.
 template <std::string (*render)(Kernels)>
 Texts render_together(Kernels kernels) {
   Texts texts(kernels.size());
@@ -75,7 +75,7 @@ const Capabilities& made_once() {
   return caps;
 }
 
-// Those of a device whose kernels the interpreter runs.
+// The capabilities for a device whose kernels the interpreter runs.
 template <Capabilities (*make)()>
 Capabilities interpreted() {
   Capabilities caps = make();
@@ -90,7 +90,7 @@ Capabilities delayed() {
   return caps;
 }
 
-// The interpreter in place of the target whose kernels it runs.
+// Opens the interpreter in place of the device whose kernels it runs.
 template <Capabilities (*make)()>
 Target interpreter(const std::string& name) {
   return {name, made_once<make>, print_each, nullptr,
@@ -197,7 +197,7 @@ void release_memory() {
   const std::lock_guard<std::mutex> lock(open.mutex);
   for (const auto& [name, device] : open.by_name)
     if (device) device->allocator().trim();
-  runtime::caching_allocator().trim();  // arrays of the host's functions use it without a device
+  runtime::caching_allocator().trim();  // arrays of host calls use it even without a CPU device
 }
 
 }  // namespace rune::driver

@@ -301,7 +301,8 @@ Metadata infer_node(const Unique&, const Operands&) {
 }
 
 Metadata infer_node(const Device& node, const Operands&) {
-  if (node.name.empty()) user_error(ErrorKind::Value, "device: cannot be without a name");
+  if (node.name.empty())
+    user_error(ErrorKind::Value, "device: cannot make a device (its name is empty)");
   Metadata meta = no_value();
   meta.device = node.name;
   return meta;
@@ -382,13 +383,15 @@ Metadata infer_node(const Threefry&, const Operands& in) {
 }
 
 Metadata infer_node(const Custom& node, const Operands& in) {
-  if (node.op_name.empty()) user_error(ErrorKind::Value, "custom: cannot be without a name");
+  if (node.op_name.empty())
+    user_error(ErrorKind::Value, "custom: cannot make an operation (its name is empty)");
   check_sizes("custom", in.declared.shape);
   return in.declared;
 }
 
 Metadata infer_node(const Host_Callback& node, const Operands& in) {
-  if (node.name.empty()) user_error(ErrorKind::Value, "host_callback: cannot be without a name");
+  if (node.name.empty())
+    user_error(ErrorKind::Value, "host_callback: cannot call a function (its name is empty)");
   if (node.call < 0 || node.result < 0)
     user_error(ErrorKind::Value, "host_callback: cannot be result ", node.result, " of call ",
                node.call, " (both count from 0)");
@@ -418,7 +421,7 @@ Metadata infer_node(const Noop&, const Operands& in) {
   return in.size() == 0 ? no_value() : same_as_operand(in);
 }
 
-// The device that the operands which name one agree on.
+// The device of the operands, as far as they name one. They must agree.
 std::optional<std::string> common_device(const char* op, const Operands& in) {
   const std::optional<std::string>* first = nullptr;
   for (size_t i = 0; i < in.size(); ++i) {
@@ -453,8 +456,8 @@ void check_count(const char* op, NodeKind kind, size_t count) {
   user_error(ErrorKind::Value, op, ": cannot take ", count, " operands (expected ", limits, ")");
 }
 
-// The overloads of this file, and those of infer_detail.h through their arguments' namespace. A
-// kind without one does not compile.
+// Calls the overload for the payload: one of this file, or one of infer_detail.h, which is found by
+// the namespace of its arguments. A kind without an overload does not compile.
 Metadata infer_payload(const Payload& payload, const Operands& in) {
   return std::visit([&](const auto& node) { return infer_node(node, in); }, payload);
 }

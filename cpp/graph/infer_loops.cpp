@@ -1,4 +1,4 @@
-// Inference of the nodes that make loops.
+// Type inference for the nodes that make loops.
 #include "graph/infer_detail.h"
 
 namespace rune::graph::detail {
@@ -14,7 +14,7 @@ Metadata infer_node(const End_Loop& node, const Operands& in) {
     user_error(ErrorKind::Value, "end_loop: cannot count in steps of 0 (the step must not be 0)");
   if (in.size() % 2 == 0)
     user_error(ErrorKind::Value, "end_loop: cannot carry ", in.size() - 1,
-               " operands (one at the end of an iteration for each initial one)");
+               " operands (each value needs one for the end of an iteration and an initial one)");
   const size_t count = in.size() / 2;
   for (size_t i = 1; i <= count; ++i) {
     check_same_dtype("end_loop", in.dtype(i + count), in.dtype(i), i);
@@ -23,11 +23,12 @@ Metadata infer_node(const End_Loop& node, const Operands& in) {
   }
   if (!node.goes_on) return no_value();
   if (*node.goes_on < 0 || *node.goes_on >= static_cast<int64_t>(count))
-    user_error(ErrorKind::Value, "end_loop: cannot go on by value ", *node.goes_on, " of ", count);
+    user_error(ErrorKind::Value, "end_loop: cannot use value ", *node.goes_on,
+               " as the condition (the loop carries ", count, " values)");
   const size_t goes_on = static_cast<size_t>(*node.goes_on) + 1;
   if (in.dtype(goes_on) != DType::Bool || !in.shape(goes_on).empty())
-    user_error(ErrorKind::Type, "end_loop: cannot go on by a ", name_of(in.dtype(goes_on)),
-               " of shape ", shape_text(in.shape(goes_on)), " (a 0-d bool is needed)");
+    user_error(ErrorKind::Type, "end_loop: cannot use a ", name_of(in.dtype(goes_on)), " of shape ",
+               shape_text(in.shape(goes_on)), " as the condition (a 0-d bool is needed)");
   return no_value();
 }
 

@@ -1,4 +1,4 @@
-// Inference of the nodes that move, select and index elements.
+// Type inference for the nodes that move, select and index elements.
 #include <algorithm>
 
 #include "graph/infer.h"
@@ -59,8 +59,9 @@ void check_tracker(const char* op, const ShapeTracker& tracker, const Shape& ope
   }
 }
 
-// Whether a row-major position in `from` is the same in `to`, computed with the sizes' bounds. That
-// holds if both consist of the same factors, each of which is a size with constants inside of it.
+// Whether an element has the same row-major position in `from` and in `to`, if positions are
+// computed with the sizes' bounds. That holds if both consist of the same factors, where a factor
+// is a size with the constant sizes after it.
 bool keeps_order(const Shape& from, const Shape& to) {
   if (is_constant(from) && is_constant(to)) return max_elements(from) == max_elements(to);
   const Dim none(0), one(1);
@@ -86,7 +87,7 @@ bool keeps_order(const Shape& from, const Shape& to) {
   return true;
 }
 
-// The target's shape with `axis` replaced by the indices' dimensions.
+// The source's shape with `axis` replaced by the indices' dimensions.
 Shape indexed_shape(const Shape& source, const Shape& indices, int64_t axis) {
   Shape shape(source.begin(), source.begin() + axis);
   shape.insert(shape.end(), indices.begin(), indices.end());

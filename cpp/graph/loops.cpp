@@ -23,14 +23,14 @@ LoopTree::LoopTree(const Graph& graph) {
     loops_.push_back({{id}, var, std::nullopt, {}});
   }
 
-  // By node: the loops that it is in, inner ones in front.
+  // By node: the loops around it. Inner loops come first.
   std::vector<std::set<size_t>> around(graph.size());
   for (uint32_t id = 0; id < graph.size(); ++id) {
     const Node& node = graph.nodes[id];
     std::set<size_t>& loops = around[id];
     for (const Value v : node.inputs) {
       loops.insert(around[v.id].begin(), around[v.id].end());
-      if (node.as<Loop_Result>()) break;  // its End_Loop says where it is
+      if (node.as<Loop_Result>()) break;  // it is in the loops of its End_Loop
     }
     for_each_dim(node, [&](const Dim& size) {
       for (const Dim::Term& term : size.terms()) {

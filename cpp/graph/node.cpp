@@ -129,7 +129,7 @@ bool is_computed(const Node& node) {
 
 std::vector<uint32_t> count_uses(const Graph& graph) {
   std::vector<uint32_t> uses(graph.size());
-  std::map<std::string, size_t> sizes;  // Loop_Sizes, which sizes use
+  std::map<std::string, size_t> sizes;  // Loop_Sizes by variable
   for (size_t id = 0; id < graph.size(); ++id)
     if (const auto* size = graph.nodes[id].as<Loop_Size>()) sizes[size->var.name] = id;
   for (const Value v : graph.outputs) ++uses[v.id];
@@ -151,7 +151,8 @@ std::vector<uint32_t> count_uses(const Graph& graph) {
 
 namespace rune::text {
 
-// `"key"=value`; a double has a point, an exponent, or is inf or nan, and an integer does not.
+// Prints `"key"=value`. A double has a point or an exponent, or is inf or nan. An integer has none
+// of these.
 void Codec<graph::CustomAttr>::print(std::string& out, const graph::CustomAttr& attr) {
   out += quote(attr.key);
   out += '=';

@@ -6,7 +6,7 @@ namespace rune::graph {
 
 namespace {
 
-// Below this many elements one core or group does it all.
+// A reduction of fewer elements is done by one core or workgroup.
 constexpr int64_t kLongReduction = 1 << 17;
 
 bool has_atomic(ReduceOp op, DType dtype, const Capabilities& caps) {

@@ -11,7 +11,8 @@ namespace rune::graph {
 
 namespace {
 
-// Whether reading the node is reading its operand elsewhere. (A Pad, a movement too, is stored.)
+// Whether reading the node means reading its operand at another position. (A Pad is a movement too,
+// but is stored.)
 bool is_view(const Node& node) {
   switch (node.kind()) {
     case NodeKind::View:
@@ -49,11 +50,11 @@ bool has_sizes(const Node& node) {
   }
 }
 
-// Values, numbered in the order in which they are added. An open hash table: cuts are frequent, and
-// ask it several times for each node.
+// Values, numbered in the order in which they are added. It is an open hash table, because cuts are
+// frequent and use it several times for each node.
 class Numbering {
  public:
-  // Whether v is new.
+  // Adds v. Returns whether it is new.
   bool add(Value v) {
     if (2 * size_ >= slots_.size()) grow();
     Slot& slot = slots_[position(v.id)];
@@ -64,7 +65,7 @@ class Numbering {
   bool contains(Value v) const { return slots_[position(v.id)].id == v.id; }
   Value operator[](Value v) const {
     const Slot& slot = slots_[position(v.id)];
-    RUNE_CHECK(slot.id == v.id, "%", v.id, " is no part of the segment");
+    RUNE_CHECK(slot.id == v.id, "%", v.id, " is not part of the segment");
     return {slot.number};
   }
   std::vector<Value> of(const std::vector<Value>& values) const {
@@ -79,7 +80,7 @@ class Numbering {
     uint32_t number = 0;
   };
 
-  // Where the id is, or would be.
+  // The position where the id is, or would be inserted.
   size_t position(uint32_t id) const {
     const size_t mask = slots_.size() - 1;
     size_t at = id * uint32_t{0x9e3779b1} & mask;
@@ -137,7 +138,7 @@ void describe(const Graph& graph, Segment& segment) {
   for (const Value v : segment.outputs) text::Codec<Value>::print(out, number[v]);
 }
 
-// How many additions take as long as an element of the node's result.
+// The cost of an element of the node's result, in additions.
 double additions_of(const Node& node) {
   if (const auto* unary = node.as<Unary>()) return info(unary->op).cost;
   if (const auto* binary = node.as<Binop>()) return info(binary->op).cost;
@@ -197,13 +198,13 @@ Segment cut_segment(const Graph& graph, const std::vector<Value>& wanted,
   for (const Value v : wanted) store(v);
   for (Value v : live) {
     while (!is_stored(v) && is_view(graph[v])) v = graph[v].inputs[0];
-    // What is stored is an argument from then on.
+    // A stored value is an argument of later segments.
     const bool is_needed = is_stored(v) || !is_constant(graph[v]);
     if (is_needed && held.add(v)) segment.held.push_back(v);
   }
   std::sort(segment.held.begin(), segment.held.end());
   for (const Value v : segment.held) store(v);
-  // Segments that want other values of the same ones are alike.
+  // The order in which values are wanted makes no difference to the pattern.
   std::sort(segment.outputs.begin(), segment.outputs.end());
   Numbering seen;
   std::vector<Value> open = segment.outputs;
@@ -217,7 +218,8 @@ Segment cut_segment(const Graph& graph, const std::vector<Value>& wanted,
     open.insert(open.end(), graph[v].inputs.begin(), graph[v].inputs.end());
   }
   std::sort(segment.nodes.begin(), segment.nodes.end());
-  // In the order of their uses: when they were stored makes no difference.
+  // Inputs are in the order of their uses, so the order in which they were stored makes no
+  // difference.
   Numbering given;
   const auto use = [&](const std::vector<Value>& values) {
     for (const Value v : values)

@@ -13,24 +13,26 @@ namespace rune::graph {
 
 namespace {
 
-// The largest size of a first program; and how often the largest seen goes into that of a program
-// for sizes that grow, so that few programs follow: if no value then has room for more elements
-// than kFew, and more than kRoom times as many as there are.
+// The first program of a pattern takes sizes up to kFirstMax. If sizes grow, the next program takes
+// kRoom times the largest size seen (rounded up to a power of two), so that few programs follow.
+// But no value may then have room for more than kFew elements that is more than kRoom times its
+// size.
 constexpr int64_t kFirstMax = 256, kRoom = 4, kFew = 1 << 14;
-// The least sizes for which a program is tried, if no smaller one has been seen: x[1:-1] and x[:5]
-// need some.
+// Lower bounds of sizes that are tried in turn, if no smaller size has been seen. x[1:-1] and x[:5]
+// need more than 1.
 constexpr int64_t kLeast[] = {1, 2, 4, 8, 16, 64, std::numeric_limits<int64_t>::max()};
-// How far a size may lie from another one for both to be of one variable.
+// The greatest difference of two sizes that are expressed by the same variable.
 constexpr int64_t kNear = 4;
 
-// What a size was in each segment that has been seen.
+// A size's value in each segment that has been seen.
 using History = Ints;
 
 bool is_constant(const History& h) {
   return std::all_of(h.begin(), h.end(), [&](int64_t n) { return n == h.front(); });
 }
 
-// The largest size that a program should take; `is_tight`: memory for more would be too much.
+// The largest size that a program should take. If `is_tight`, room for larger sizes would need too
+// much memory.
 int64_t most(const History& h, bool is_tight) {
   const int64_t largest = *std::max_element(h.begin(), h.end());
   if (!is_tight && largest <= kFirstMax) return kFirstMax;
@@ -38,7 +40,7 @@ int64_t most(const History& h, bool is_tight) {
   return h.back() == largest && !is_tight ? power * kRoom : power;
 }
 
-// Finds expressions for sizes, in the order in which they stand in a segment.
+// Finds expressions for a segment's sizes, in the order of the segment.
 class Expressions {
  public:
   Expressions(const std::vector<Ints>& seen, int64_t least, bool is_tight)
@@ -46,29 +48,32 @@ class Expressions {
 
   SegmentSizes take() && { return std::move(result_); }
 
-  // The next size, of an argument: a variable of its own if no other is like it.
+  // The next size, which is an argument's. It gets a variable of its own if no similar size is
+  // known.
   Dim of_argument() {
     const History h = next();
     if (is_constant(h)) return add(h, h.front());
     if (const auto dim = known(h, kNear)) {
       if (dim->least() < 0)
-        user_error(ErrorKind::Unsupported, "segment: a size of ", *dim, " may be negative");
+        user_error(ErrorKind::Unsupported, "segment: cannot express a size by ", *dim,
+                   " (it may be negative)");
       return add(h, *dim);
     }
     const int64_t low = std::clamp<int64_t>(*std::min_element(h.begin(), h.end()), 1, least_);
     return add_variable(h, low, most(h, is_tight_));
   }
 
-  // The next size, which inference gives.
+  // The next size, for which type inference has found `dim`.
   void inferred(const Dim& dim) {
     const History h = next();
     for (size_t i = 0; i < h.size(); ++i)
       if (value(dim, i) != h[i])
-        user_error(ErrorKind::Unsupported, "segment: cannot tell what a size of ", h[i], " is of");
+        user_error(ErrorKind::Unsupported, "segment: cannot express the size ", h[i],
+                   " by other sizes (it is not ", dim, " in all segments)");
     add(h, dim);
   }
 
-  // The sizes of a node's attributes.
+  // Replaces the sizes of a node's attributes by expressions.
   void of_attributes(Payload& payload, const Shape& operand) {
     if (auto* shrink = std::get_if<Shrink>(&payload)) {
       for (size_t i = 0; i < shrink->limits.size(); ++i) limits(shrink->limits[i], operand[i]);
@@ -111,7 +116,8 @@ class Expressions {
     });
   }
 
-  // The latest size that was the same, or lies no more than `near` from it.
+  // An expression from the latest size that was always the same, or else always differed by the
+  // same amount of at most `near`.
   std::optional<Dim> known(const History& h, int64_t near) const {
     for (auto k = known_.rbegin(); k != known_.rend(); ++k)
       if (k->history == h) return k->dim;
@@ -132,11 +138,12 @@ class Expressions {
       for (size_t i = 0; i < h.size(); ++i) is_multiple &= h[i] == factor * k->history[i];
       if (is_multiple) return add(h, k->dim * factor);
     }
-    user_error(ErrorKind::Unsupported, "segment: cannot tell what a size of ", h.back(), " is of");
+    user_error(ErrorKind::Unsupported, "segment: cannot express the size ", h.back(),
+               " by other sizes (no expression fits all segments)");
   }
 
-  // The limits of a part of an axis. Data may decide one of them, or where a part of known size
-  // lies.
+  // The limits of a part of an axis. Data may determine one of them, or the position of a part of
+  // known size.
   void limits(std::pair<Dim, Dim>& range, const Dim& axis) {
     const size_t at = result_.sizes.size();
     History low, high;
@@ -171,7 +178,8 @@ class Expressions {
   std::vector<Known> known_;
 };
 
-// Nothing if there would be much more memory than elements.
+// Finds expressions for the sizes. Returns nothing if values would have room for many more elements
+// than they have.
 std::optional<SegmentSizes> infer_sizes(const Graph& graph, const Segment& segment,
                                         const std::vector<Ints>& seen, int64_t least,
                                         bool is_tight) {
@@ -237,7 +245,7 @@ Graph program_of(const Graph& graph, const Segment& segment, const std::vector<i
   const auto move = [&](std::vector<Value>& values) {
     for (Value& v : values) v.id += num_vars;
   };
-  size_t next = 0;  // what is no size of the segment, such as its constants, has none
+  size_t next = 0;  // number of the next of the segment's sizes
   for (Node& node : program.nodes) {
     change_dims(node.payload, [&](Dim& size) { size = sizes.sizes[next++]; });
     for (Dim& size : node.meta.shape) size = sizes.sizes[next++];

@@ -40,7 +40,7 @@ void append_node(std::string& out, const Node& node, uint32_t id) {
   print_type(out, node.meta);
 }
 
-// Values up to the next token of another kind, all of which must have been defined.
+// Reads values up to the next token of another kind. All must have been defined.
 std::vector<Value> parse_values(Lexer& lexer, size_t num_defined) {
   std::vector<Value> values;
   while (lexer.peek("%")) {

@@ -78,7 +78,7 @@ class Verifier {
     check_loop();
   }
 
-  // A loop is named by its counter.
+  // A loop is identified by its counter.
   void check_loop() {
     const bool is_second = node().as<Carry>() || node().as<Loop_Size>();
     if (!is_second && !node().as<End_Loop>()) return;
@@ -97,7 +97,7 @@ class Verifier {
              define->var.max_val, "]");
   }
 
-  // What must be one of a kind in a graph: the ids of Unique, the bounds of a variable's name.
+  // Checks that the ids of Unique are unique, and that a variable has the same bounds everywhere.
   void check_names() {
     if (const auto* unique = node().as<Unique>())
       if (!unique_ids_.insert(unique->id).second)
@@ -110,7 +110,7 @@ class Verifier {
     }
   }
 
-  // Every size is in terms of variables that are declared before.
+  // Every size is an expression of variables that are declared before.
   void check_sizes() {
     const auto check = [&](const Dim& size) {
       for (const Dim::Term& term : size.terms()) {

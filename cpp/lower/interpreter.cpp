@@ -12,7 +12,7 @@ namespace rune::lower {
 namespace interpreter {
 namespace {
 
-// One run of a program. The threads of a group run one after the other, each up to the next
+// One run of a program. The threads of a workgroup run one after the other, each up to the next
 // barrier.
 class Runner {
  public:
@@ -75,7 +75,7 @@ class Runner {
     }
   }
 
-  // A tree over the values of each SIMD-group's threads, by halves.
+  // Combines the values of each SIMD-group's threads by halves.
   void combine_groups(const Op& op) {
     const int64_t width = op.extra;
     for (int64_t first = 0; first < threads_; first += width) {
@@ -102,12 +102,12 @@ class Runner {
     for (int64_t t = 0; t < threads_; ++t) registers_of(t)[op.dst] = values[t];
   }
 
-  // Gathers the tiles of each SIMD-group's threads, and deals the product out to them.
+  // Collects the tiles of each SIMD-group's threads, and distributes the product among them.
   void multiply_groups(const Op& op) {
     const WmmaInfo& w = program_.wmmas[op.extra];
     const uint32_t sources[] = {w.cast_a.dst, w.cast_b.dst, op.c};
     std::array<std::vector<uint64_t>, 3> tiles;
-    // Calls f(element of the tile, register) for all elements of tile i in the group.
+    // Calls f(element of the tile, register) for all elements of tile i in the SIMD-group.
     const auto each = [&](int64_t first, size_t i, uint32_t base, const auto& f) {
       for (size_t number = 0; number < w.positions[i].size(); ++number)
         f(tiles[i][w.positions[i][number]],
@@ -124,8 +124,8 @@ class Runner {
     }
   }
 
-  // All threads wait at the barrier where thread 0 waits, in the same iterations of the loops
-  // around.
+  // Checks that all threads wait at the same barrier as thread 0, in the same iterations of the
+  // loops around it.
   void compare_barriers(const std::vector<uint32_t>& position) {
     for (int64_t t = 1; t < threads_; ++t) {
       if (position[t] != position[0]) fail_barrier(position, t);
@@ -156,13 +156,13 @@ class Runner {
                where(op));
   }
 
-  // `instruction` of kernel, with the workgroup.
+  // Text for errors: the instruction, the kernel and the workgroup.
   std::string where(const Op& op) const {
     return concat("`", print_instr(kernel_, Var{op.source}), "` of kernel ", kernel_.name,
                   ", workgroup ", group_);
   }
 
-  // Runs from op `position` to the next barrier or the end, whose position is returned.
+  // Runs from op `position` to the next barrier or the end. Returns the position there.
   uint32_t run_thread(int64_t thread, uint32_t position, uint64_t* r) {
     moment_.thread = static_cast<uint32_t>(thread);
     const Op* const ops = program_.ops.data();
@@ -226,7 +226,8 @@ class Runner {
     RUNE_UNREACHABLE();
   }
 
-  // All lanes at once, if they are adjacent, unmasked, in bounds and need no record.
+  // The region, if all lanes can be accessed at once: they are adjacent, unmasked, in bounds and
+  // need no record. Otherwise null.
   Region* whole_access(const Op& op, int64_t index) {
     Region& region = memories_.regions[op.extra];
     const bool in_bounds = index >= 0 && index <= region.size - static_cast<int64_t>(op.lanes);
@@ -248,8 +249,8 @@ class Runner {
     return op.masked && !r[op.b + lane * op.mask_stride];
   }
 
-  // Calls access(lane, address) for the lanes that are accessed, one after the other;
-  // record(region, index, lane) says with what earlier access each of them conflicts.
+  // Calls access(lane, address) for the accessed lanes, one after the other. record(region, index,
+  // lane) returns the conflict of each with an earlier access.
   template <class Record, class F>
   void each_lane(const Op& op, const uint64_t* r, Record record, F access) {
     for (uint32_t lane = 0; lane < op.lanes; ++lane) {
@@ -306,7 +307,7 @@ class Runner {
       cast->fn(r + cast->dst, r + cast->a, nullptr, nullptr, cast->lanes);
   }
 
-  // c += a @ b, of row-major tiles.
+  // c += a @ b for row-major tiles.
   static void multiply(const WmmaInfo& w, const uint64_t* a, const uint64_t* b, uint64_t* c) {
     for (uint32_t i = 0; i < w.m; ++i)
       for (uint32_t j = 0; j < w.n; ++j, ++c)

@@ -50,7 +50,7 @@ class Decoder {
     return program_.ops.back();
   }
 
-  // An op on lanes that defines this instruction's value.
+  // Emits an op on lanes, which defines this instruction's value.
   Op& emit_lanes(WordFunction fn) {
     const uint32_t dst = define();
     Op& op = emit(Code::Lanes);
@@ -259,7 +259,7 @@ class Decoder {
   std::vector<uint32_t> memories_;             // by instruction: position in Program::memories
   std::vector<uint32_t> open_;                 // ops that open a Range or If
   std::vector<uint32_t> loops_;                // registers of the open loops' values
-  std::vector<std::vector<uint32_t>> breaks_;  // ops that leave them
+  std::vector<std::vector<uint32_t>> breaks_;  // by open loop: the ops that leave it
   uint32_t id_ = 0;
 };
 

@@ -11,8 +11,8 @@ namespace rune::lower::interpreter {
 
 namespace {
 
-// Calls f with a value of the unsigned or signed integer type of the dtype's size: what a word is
-// cut down to in memory, and extended from.
+// Calls f with a value of the unsigned or signed integer type of the dtype's size. A word is
+// truncated to this type in memory, and extended from it.
 template <class F>
 void with_stored_type(DType dtype, F f) {
   const bool is_signed = kind(dtype) == Kind::Int;
@@ -34,7 +34,7 @@ void read_elements(DType dtype, const std::byte* from, uint64_t* to, uint32_t co
       to[i] = static_cast<uint64_t>(static_cast<int64_t>(value));
     }
   });
-  // A bool is any byte, read as whether it is not 0.
+  // A bool is a byte. It is true if it is not 0.
   if (is_bool(dtype))
     for (uint32_t i = 0; i < count; ++i) to[i] = to[i] != 0;
 }
@@ -68,7 +68,7 @@ Conflict record_read(Region& region, int64_t index, const Moment& moment) {
 
 namespace {
 
-// A write that conflicts with other threads' reads and writes.
+// The conflict of a write with earlier reads and writes of other threads, if there is one.
 Conflict any_write(const Region& region, const Shadow& s, const Moment& moment) {
   Conflict conflict;
   if (s.read == moment.interval && s.reader != moment.thread) {
@@ -137,7 +137,7 @@ Memories::Memories(const Program& program, std::span<const Memory> globals, bool
     regions.push_back(region);
   }
   if (!check_races) return;
-  // Arguments that are one memory share a record. What nobody writes needs none.
+  // Arguments with the same memory share a record. Memory that is never written needs none.
   std::map<std::pair<const void*, int>, Shadow*> records;
   for (Region& region : regions) {
     const auto& [written, bytes] = by_address[region.data];

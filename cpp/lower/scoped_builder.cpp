@@ -28,7 +28,7 @@ Var ScopedBuilder::emit(int depth, Payload payload, std::vector<Var> args, Type 
 
 Var ScopedBuilder::place(Payload payload, std::vector<Var> args, Type type) {
   switch (static_cast<InstrKind>(payload.index())) {
-    case InstrKind::Local:  // two of one size are two memories
+    case InstrKind::Local:  // two Locals of the same size are different memories
     case InstrKind::Private: return emit(0, std::move(payload), std::move(args), type);
     case InstrKind::Acc:
     case InstrKind::Assign:
@@ -38,7 +38,7 @@ Var ScopedBuilder::place(Payload payload, std::vector<Var> args, Type type) {
     case InstrKind::Simd_reduce:
     case InstrKind::Simd_shuffle:
     case InstrKind::Custom: return emit(depth(), std::move(payload), std::move(args), type);
-    default: break;  // without effects
+    default: break;  // the instruction has no effects
   }
   if (stays_here_) return emit(depth(), std::move(payload), std::move(args), type);
   std::string key = key_of(payload, args, type);
@@ -65,7 +65,7 @@ Var ScopedBuilder::open(Payload payload, std::vector<Var> args, Type type) {
   types_.push_back(type);
   const int fence = scopes_.back().fence;
   Scope& scope = scopes_.emplace_back();
-  depths_.push_back(depth());  // a loop's index exists inside only
+  depths_.push_back(depth());  // a loop's index exists only inside of it
   scope.opener = Pending{v.id, {std::move(payload), std::move(args), type}};
   scope.fence = fence;
   scope.id = ++num_scopes_;

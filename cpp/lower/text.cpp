@@ -64,7 +64,7 @@ Payload payload_named(const std::string& name, const Lexer& lexer) {
   lexer.fail(concat("unknown instruction `", name, "`"));
 }
 
-// Whether the lexer stands at the `%id =` of the next instruction.
+// Whether the lexer is at the `%id =` of the next instruction.
 bool at_definition(const Lexer& lexer) {
   if (!lexer.peek("%")) return false;
   Lexer ahead = lexer;

@@ -6,8 +6,8 @@ namespace rune::lower {
 
 namespace {
 
-// Least fixed point: starts from "nothing depends on the thread" and adds dependences, once more
-// for each pass over the body in which an Acc turned out to carry one from a later Assign.
+// Computes the least fixed point. It starts from "nothing depends on the thread" and adds
+// dependences. It goes over the body again as long as an Acc gets a dependence from a later Assign.
 class Analysis {
  public:
   explicit Analysis(const Kernel& kernel) : kernel_(kernel) {
@@ -35,7 +35,7 @@ class Analysis {
 
   bool is_source(const Instr& instr) const {
     const Special* special = instr.as<Special>();
-    return instr.as<Wmma>() ||  // each thread has elements of its own
+    return instr.as<Wmma>() ||  // each thread has its own elements
            (special && special->kind != SpecialKind::Workgroup_idx && kernel_.local > 1);
   }
 
@@ -50,7 +50,7 @@ class Analysis {
     bool depends = is_source(instr);
     for (const Var arg : instr.args) depends |= result_.value[arg.id];
     if (kind == InstrKind::Assign) {
-      // Where only some threads execute the Assign, the others keep the old value.
+      // If only some threads execute the Assign, the others keep the old value.
       if (result_.value[instr.args[1].id] || diverged()) mark(instr.args[0].id);
     } else if (opens_scope(kind)) {
       scopes_.push_back(diverged() || depends || breaks_apart_.contains(id));
@@ -64,9 +64,9 @@ class Analysis {
 
   const Kernel& kernel_;
   ThreadDependence result_;
-  std::vector<bool> scopes_;         // whether the threads inside may differ, by open Range or If
-  std::vector<uint32_t> openers_;    // the Ranges and Ifs that are open
-  std::set<uint32_t> breaks_apart_;  // the Ranges that threads may leave one by one
+  std::vector<bool> scopes_;         // by open Range or If: whether the threads inside may differ
+  std::vector<uint32_t> openers_;    // the open Ranges and Ifs
+  std::set<uint32_t> breaks_apart_;  // the Ranges that threads may leave in different iterations
   bool changed_ = false;
 };
 

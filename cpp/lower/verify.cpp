@@ -17,7 +17,7 @@ class Verifier {
   explicit Verifier(const Kernel& kernel) : kernel_(kernel), scope_of_(kernel.body.size()) {}
 
   std::vector<std::string> take() { return std::move(errors_); }
-  // Whether all operands and scopes are as they should be, whatever their types.
+  // Whether all operands and scopes are valid, apart from types.
   bool sound() const { return sound_; }
 
   void structure() {
@@ -33,7 +33,7 @@ class Verifier {
     globals();
   }
 
-  // Needs sound() after structure().
+  // Call it after structure(), and only if sound().
   void hazards() {
     const ThreadDependence dependence = thread_dependence(kernel_);
     int ifs = 0;
@@ -42,7 +42,7 @@ class Verifier {
       if (kind == InstrKind::If) ++ifs;
       if (kind == InstrKind::EndIf) --ifs;
       if (is_collective(instr()) && dependence.execution[id_])
-        fail("stands under an If or Range whose condition or bound depends on the thread");
+        fail("is inside of an If or Range whose condition or bound depends on the thread");
       if ((kind == InstrKind::Load || kind == InstrKind::Store) && ifs == 0) constant_index();
     }
   }
@@ -79,7 +79,7 @@ class Verifier {
       std::visit([&](const auto& payload) { check(payload); }, instr().payload);
     if (opens_scope(kind)) {
       open_.push_back({id_, ++scopes_});
-      // The loop's own value is visible inside only.
+      // The loop's own value is visible only inside of it.
       scope_of_[id_] = scopes_;
     }
   }
@@ -93,7 +93,8 @@ class Verifier {
     }
     const InstrKind kind = kernel_.body[open_.back().opener].kind();
     if ((kind == InstrKind::If) == range)
-      fail("closes `", print_instr(kernel_, Var{open_.back().opener}), "`, which is no ", opener);
+      fail("closes `", print_instr(kernel_, Var{open_.back().opener}), "`, which is not a ",
+           opener);
     open_.pop_back();
   }
 
@@ -129,7 +130,7 @@ class Verifier {
     return good;
   }
 
-  // The type by itself, and the dtypes that payloads rely on.
+  // Checks the type by itself, and the dtypes on which payloads rely.
   bool well_formed() {
     if (!has_value(instr().kind())) return true;
     const bool good = type().lanes >= 1 && !(type().pointer && type().lanes != 1);
@@ -196,7 +197,7 @@ class Verifier {
   void check(const Custom&) {}
 
   void access(const Type& value, size_t mask_position) {
-    if (!arg(0).pointer) return fail("%", instr().args[0].id, " is no memory");
+    if (!arg(0).pointer) return fail("%", instr().args[0].id, " is not memory");
     expect(value.dtype == arg(0).dtype && is_value(value), "moves ", type_text(value),
            " but the memory holds ", name_of(arg(0).dtype));
     expect(is_index(arg(1)), "the index is ", type_text(arg(1)), ", no integer");
@@ -276,7 +277,7 @@ class Verifier {
     expect(!is_bool(arg(2).dtype), "adds bool");
     same_type(arg(2));
   }
-  // Every element of each tile is in one lane of one thread.
+  // Every element of each tile must be in exactly one lane of one thread.
   void check_spread(const std::vector<Ints>& spread, const int64_t (&sizes)[3], int64_t threads) {
     check_groups(threads);
     expect(spread.size() == 3, "spreads ", spread.size(), " tiles, not 3");

@@ -23,7 +23,7 @@ std::vector<Need> needs_of_root(const Graph& graph, const Root& root) {
   return {{0, root.box}};
 }
 
-// Where a box lies in another one.
+// The limits of a box in coordinates of another one, which contains it.
 graph::DimPairs limits_in(const Box& outer, const Box& box) {
   graph::DimPairs limits;
   for (size_t i = 0; i < box.size(); ++i)
@@ -35,7 +35,8 @@ Value zeros(Builder& b, DType dtype, const Box& box) {
   return b.full(Scalar::zero(dtype), to_shape(sizes_of(box)));
 }
 
-// What of a node's program depends on the place of the box, beside the places of what it needs.
+// Adds to the key how a node's program depends on the position of its box. (The positions of the
+// boxes that it needs are added elsewhere.)
 void add_place(std::vector<int64_t>& key, const Graph& graph, const Node& node, const Box& box) {
   const auto add_lows = [&] {
     for (const auto& range : box) key.push_back(range.first);
@@ -98,7 +99,7 @@ size_t Block::box_with(Value v, const Box& box) const {
   const std::vector<Box>& boxes = boxes_[v.id];
   const auto found = std::find_if(boxes.begin(), boxes.end(),
                                   [&](const Box& known) { return contains(known, box); });
-  RUNE_CHECK(found != boxes.end(), "a box of %", v.id, " that is needed is not computed");
+  RUNE_CHECK(found != boxes.end(), "a needed box of %", v.id, " is not computed");
   return static_cast<size_t>(found - boxes.begin());
 }
 
@@ -154,14 +155,14 @@ Graph Block::program() {
   return b.take();
 }
 
-// The elements of a box, which may be part of one that has been emitted.
+// The elements of a box. It may be part of a box that has been emitted.
 Value Block::fetch(Builder& b, Value v, const Box& box) {
   if (is_empty(box)) return zeros(b, graph_[v].dtype(), box);
   const size_t number = box_with(v, box);
   return b.shrink(emitted_[v.id][number], limits_in(boxes_[v.id][number], box));
 }
 
-// The node on the boxes of its operands that `box` needs.
+// Emits the node for `box`, on the boxes of its operands that `box` needs.
 Value Block::copy(Builder& b, Value v, const Box& box) {
   const Node& node = graph_[v];
   std::vector<Value> inputs;
@@ -209,7 +210,7 @@ Value Block::emit(Builder& b, Value v, const Box& box) {
 Value Block::emit_moved(Builder& b, Value v, const Box& box) {
   const Node& node = graph_[v];
   const std::vector<Need> needs = needs_of(graph_, v, box);
-  if (needs.empty()) return zeros(b, node.dtype(), box);  // of a Pad, around the operand
+  if (needs.empty()) return zeros(b, node.dtype(), box);  // in the border of a Pad
   const Value operand = fetch(b, node.inputs[0], needs[0].box);
   switch (node.kind()) {
     case NodeKind::Reshape: {

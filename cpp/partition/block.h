@@ -18,18 +18,20 @@ struct Root {
 
 class Block {
  public:
-  // Finds the boxes that the roots need of all values, down to the `given` ones (by node). A value
-  // has one box, the union of what is needed of it, or a few boxes that lie apart. Linear.
+  // Finds the boxes of all values that the roots need, down to the values that are `given` (by
+  // node). A value has one box that contains all needed elements, or a few boxes that lie apart.
+  // Linear.
   Block(const graph::Graph& graph, const std::vector<bool>& given, std::vector<Root> roots);
 
-  // The boxes of given values, in ascending order of nodes: the program's arguments, in order.
+  // The boxes of given values, in ascending order of nodes. They are the program's arguments, in
+  // this order.
   struct Operand {
     graph::Value value;
     Box box;
   };
   std::vector<Operand> operands() const;
 
-  // Blocks of the same roots have equal keys if their programs are equal.
+  // Two blocks of the same roots have equal keys if their programs are equal.
   std::vector<int64_t> key() const;
 
   // The program: a graph of core nodes. Its arguments are the operands, and its outputs the roots'
@@ -48,7 +50,7 @@ class Block {
   const std::vector<bool>& given_;
   std::vector<Root> roots_;
   std::vector<std::vector<Box>> boxes_;             // by node
-  std::vector<std::vector<graph::Value>> emitted_;  // by node and box, of the program
+  std::vector<std::vector<graph::Value>> emitted_;  // the program's values, by node and box
 };
 
 }  // namespace rune::partition

@@ -7,7 +7,7 @@ namespace rune::partition {
 
 namespace {
 
-// How many boxes of one value are kept apart.
+// The most boxes of one value that are kept apart.
 constexpr size_t kMostBoxes = 6;
 
 Box hull(const Box& a, const Box& b) {
@@ -17,7 +17,7 @@ Box hull(const Box& a, const Box& b) {
   return result;
 }
 
-// Whether computing the box around both costs at most a quarter more than computing both.
+// Whether the box around both costs at most a quarter more than the two boxes.
 bool are_close(const Box& a, const Box& b) {
   const double both = static_cast<double>(volume(a)) + static_cast<double>(volume(b));
   return static_cast<double>(volume(hull(a, b))) <= 1.25 * both;

@@ -30,8 +30,8 @@ Chunking::Chunking(const Graph& graph, const std::vector<Chunks>& arguments)
   }
 }
 
-// An axis in about as many chunks as one of an argument that has the same size gets its chunks:
-// what is moved by a few elements stays aligned with what it is moved from.
+// Gives an axis the chunks of an argument's axis that has the same size and nearly as many chunks.
+// So a value that was moved by a few elements stays aligned with the value before.
 void Chunking::align(Ints& axis) const {
   if (rank(axis) != 1) return;
   const int64_t size = std::accumulate(axis.begin(), axis.end(), int64_t{0});
@@ -46,8 +46,8 @@ void Chunking::align(Ints& axis) const {
     }
 }
 
-// Of two ways to divide one axis, that of an argument goes before another one, and any goes before
-// none; else the first.
+// The better of two ways to divide an axis. Chunks of an argument are best, a single chunk is
+// worst. If both are equally good, the first one.
 const Ints& Chunking::better(const Ints& a, const Ints& b) const {
   return rank(b) > rank(a) ? b : a;
 }
@@ -104,8 +104,8 @@ Chunks Chunking::find(Value v) const {
   RUNE_UNREACHABLE("a Cut");
 }
 
-// The chunks of the first `rows` axes. If these are one chunk, but the others are several, whose
-// lines a block needs as a whole, as many blocks share the longest of them.
+// Copies the chunks of the first `rows` axes. A block needs the other axes as a whole. If only they
+// have several chunks, the longest of the first axes is divided into as many.
 void Chunking::copy_rows(const Chunks& from, size_t rows, Chunks& result) {
   size_t blocks = 1, lines = 1, longest = 0;
   for (size_t i = 0; i < from.size(); ++i) (i < rows ? blocks : lines) *= from[i].size();
@@ -163,7 +163,7 @@ Chunks Chunking::moved(const Node& node, const Ints& sizes) const {
   }
 }
 
-// The ends of parts divide the axis only if a part has several chunks itself.
+// The chunks of a Cat. The parts' ends divide its axis only if a part has several chunks itself.
 Chunks Chunking::joined(const Node& node, const Ints& sizes) const {
   const int64_t axis = node.as<graph::Cat>()->axis;
   Chunks result = one_chunk(sizes);
@@ -249,7 +249,7 @@ std::vector<size_t> Chunking::stored_operands(Value v) const {
 bool Chunking::is_stored(Value v) const {
   const Node& node = graph_[v];
   if (const auto* scan = node.as<graph::Scan>()) return of(node.inputs[0])[scan->axis].size() > 1;
-  // Elements of a View are read where its blocks need them.
+  // Only the needed elements of a View are read.
   const bool is_whole = cut_of(node) == Cut::Whole && !node.as<graph::View>();
   return is_whole && !stored_operands(v).empty();
 }

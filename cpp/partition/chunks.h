@@ -8,9 +8,9 @@
 
 namespace rune::partition {
 
-// The chunks of each value of a graph of constant sizes. They are chosen so that a block needs
-// little more of its operands than the blocks at the same place. If operands have different chunks,
-// those of arguments win.
+// The chunks of each value of a graph with constant sizes. They are chosen so that a block needs
+// little more of its operands than their blocks at the same position. If operands have different
+// chunks, those of arguments win.
 class Chunking {
  public:
   // `arguments`: the chunks of each Placeholder, by index. Both objects must outlive this one.
@@ -18,17 +18,18 @@ class Chunking {
   Chunking(const graph::Graph& graph, const std::vector<Chunks>& arguments);
 
   const Chunks& of(graph::Value v) const { return chunks_[v.id]; }
-  // The chunks of a reduction's operand: along the axes of the operand of a Reduce_Axis; for a
-  // Contract, along the axes of the result, followed by the pairs of axes that it sums over.
+  // The chunks of a reduction's operand. For a Reduce_Axis, they are along the axes of its operand.
+  // For a Contract, they are along the axes of its result and the pairs of axes that it sums over.
   Chunks to_reduce(graph::Value v) const;
   // Whether the value is a reduction along an axis of several chunks.
   bool is_reduced_in_parts(graph::Value v) const;
-  // The operands that must be arrays before blocks of the value are computed, because each block
-  // needs more of them than the blocks at its place: all operands of a host call, and operands with
-  // several chunks along an axis that is needed as a whole.
+  // The operands that must be stored as arrays before blocks of the value are computed, because
+  // each block needs more of them than their blocks at its position. These are all operands of a
+  // host call, and operands with several chunks along an axis that is needed as a whole.
   std::vector<size_t> stored_operands(graph::Value v) const;
-  // Whether the value itself must be an array, so that it is computed once: it runs along an axis
-  // on which its operand has several chunks, or needs whole operands that have several.
+  // Whether the value itself must be stored as an array, so that it is computed only once. That is
+  // the case for a scan along an axis with several chunks, and for a value that needs whole
+  // operands with several chunks.
   bool is_stored(graph::Value v) const;
 
  private:
@@ -48,7 +49,7 @@ class Chunking {
   std::vector<Chunks> chunks_;  // by node
 };
 
-// Which axes of Chunking::to_reduce are reduced.
+// For each axis of Chunking::to_reduce, whether it is reduced.
 std::vector<bool> reduced_axes(const graph::Graph& graph, graph::Value v);
 
 }  // namespace rune::partition

@@ -19,8 +19,8 @@ using graph::Value;
 
 namespace {
 
-// A value that a pass computes blocks of. By axis of its box: the axis of the grid, or -1, and then
-// its size.
+// A value whose blocks a pass computes. For each axis of its box: the axis of the grid, or -1, and
+// the size that the axis has if it is not in the grid.
 struct Target {
   Value value;
   bool is_partial = false;
@@ -51,7 +51,7 @@ class Partitioner {
  private:
   static constexpr size_t kNever = std::numeric_limits<size_t>::max();
 
-  // Passes in order of their level, then of their grid's first target.
+  // The targets of a pass.
   struct Targets {
     Chunks grid;
     std::vector<Target> all;
@@ -83,7 +83,7 @@ class Partitioner {
     }
   }
 
-  // Makes the value an array that passes of later levels read.
+  // Stores the value as an array, which passes of later levels read.
   void store(Value v) {
     if (ready_[v.id] != kNever) return;
     ready_[v.id] = levels_[v.id] + 1;
@@ -96,7 +96,7 @@ class Partitioner {
     plan_.arrays.push_back({kind, number, graph_[v].dtype(), chunking_.of(v)});
   }
 
-  // Of these chunks; adds the axes of its grid to `grid`.
+  // A target with these chunks. Adds the axes of its grid to `grid`.
   static Target target_of(Value v, bool is_partial, const Chunks& chunks, Chunks& grid) {
     Target target{v, is_partial, {}, {}};
     for (const Ints& axis : chunks) {
@@ -145,7 +145,7 @@ class Partitioner {
   void add_pass(size_t level, const Targets& targets) {
     Pass pass{level, targets.grid, {}, {}, {}, {}};
     for (const Target& target : targets.all) pass.results.push_back(result_of(target));
-    std::vector<Box> ranges;  // by axis of the grid and chunk
+    std::vector<Box> ranges;  // of each chunk of each axis of the grid
     size_t blocks = 1;
     for (const Ints& axis : targets.grid) {
       Box& list = ranges.emplace_back();
@@ -177,7 +177,7 @@ class Partitioner {
     plan_.passes.push_back(std::move(pass));
   }
 
-  // Of a target, at a place in the grid, whose axes have these ranges.
+  // The box of a target at a position of the grid, whose axes have these ranges.
   static Box box_of(const Target& target, const std::vector<Box>& ranges,
                     const std::vector<size_t>& at) {
     Box box;
@@ -216,7 +216,7 @@ class Partitioner {
   const Graph& graph_;
   const Chunking chunking_;
   std::vector<size_t> levels_;  // by node
-  std::vector<size_t> ready_;   // by node, from which level on passes read it
+  std::vector<size_t> ready_;   // by node, the first level whose passes read its array
   std::map<Value, size_t> arrays_;
   std::map<int64_t, std::pair<size_t, size_t>> calls_;  // keys of targets_, by call
   std::map<std::pair<size_t, size_t>, Targets> targets_;

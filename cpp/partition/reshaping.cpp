@@ -41,7 +41,7 @@ std::vector<AxisGroup> axis_groups(const Ints& from, const Ints& to) {
 Reshaping reshaping_of(const Ints& from, const Ints& to, const Box& box) {
   Reshaping result{Box(from.size()), box, {}};
   for (const AxisGroup& group : axis_groups(from, to)) {
-    // From the first axis on of which the box has several elements, whole axes make a run.
+    // Widens the box to a run: takes the axes after the first one with several elements as a whole.
     size_t axis = group.to;
     while (axis < group.to_end && box[axis].second - box[axis].first == 1) ++axis;
     for (++axis; axis < group.to_end; ++axis) result.wide[axis] = {0, to[axis]};
@@ -50,7 +50,8 @@ Reshaping reshaping_of(const Ints& from, const Ints& to, const Box& box) {
       first = first * to[d] + result.wide[d].first;
       last = last * to[d] + result.wide[d].second - 1;
     }
-    // The first axis along which the run's ends differ, and whole axes behind it.
+    // The operand's box: along the first axis at which the run's ends differ, the range between
+    // them, and the axes after it as a whole.
     int64_t stride = elements(from, group.from, group.from_end), at_first = first, at_last = last;
     int64_t start = 0;
     bool differs = false;

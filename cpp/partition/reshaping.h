@@ -7,18 +7,18 @@
 
 namespace rune::partition {
 
-// Axes of the operand and of the result of a reshape that have the same elements: the operand's
-// [from, from_end), the result's [to, to_end).
+// A group of axes of a reshape's operand, [from, from_end), and of its result, [to, to_end), that
+// have the same number of elements.
 struct AxisGroup {
   size_t from, from_end, to, to_end;
 };
 
-// The smallest groups, in order, of a reshape of an array that has elements.
+// The smallest groups of a reshape, in order. The array must have elements.
 std::vector<AxisGroup> axis_groups(const Ints& from, const Ints& to);
 
-// How a box of a reshape's result follows from a box of its operand. Elements that follow one
-// another in row-major order do so in both. In each group, `operand` contains the run of elements
-// that begins at `offsets`; as a box of the result this run is `wide`, which contains the wanted
+// How to get a box of a reshape's result from a box of its operand. A run of elements that are
+// consecutive in row-major order is consecutive in both. In each group, `operand` contains the run
+// that begins at `offsets`. In the result, this run is the box `wide`, which contains the wanted
 // box.
 struct Reshaping {
   Box operand;
@@ -26,12 +26,12 @@ struct Reshaping {
   Ints offsets;  // in elements of the operand's box, by group
 };
 
-// `box` must not be empty.
+// Finds the reshaping for a box of the result, which must not be empty.
 Reshaping reshaping_of(const Ints& from, const Ints& to, const Box& box);
 
-// The chunks of the result. Along the outermost axis of each group they are the operand's, as far
-// as their ends fall between elements of the result's axis. Along the group's inner axes there is
-// one chunk.
+// The chunks of the result. Along the outermost axis of each group, they end where the operand's
+// chunks end, rounded down to an index of that axis. Along the group's inner axes there is one
+// chunk.
 Chunks reshaped_chunks(const Ints& from, const Ints& to, const Chunks& chunks);
 
 }  // namespace rune::partition

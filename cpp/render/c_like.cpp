@@ -20,21 +20,21 @@ using lower::Var;
 
 namespace {
 
-// Of variables in the memory of a workgroup; no dtype needs more.
+// The alignment of variables in a workgroup's memory, in bytes. No dtype needs more.
 constexpr int64_t kSharedAlignment = 16;
 
-// Iterations and instructions of a loop that is short enough to be unrolled.
+// The most iterations, and the most instructions in all of them, of a loop that is unrolled.
 constexpr int64_t kShortLoop = 32;
 constexpr int64_t kInstructionsOfLoop = 512;
 
-// The expression without parentheses around the whole of it.
+// The expression without the parentheses that enclose all of it.
 std::string_view bare(std::string_view text) {
   if (text.empty() || text.front() != '(') return text;
   int depth = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '(') ++depth;
     if (text[i] == ')' && --depth == 0) {
-      // `(int)x` starts with one too, which ends before the last character.
+      // `(int)x` starts with a parenthesis too, but it closes before the last character.
       return i + 1 == text.size() ? bare(text.substr(1, i - 1)) : text;
     }
   }
@@ -97,7 +97,7 @@ std::string KernelRenderer::head() {
   return out + ')';
 }
 
-// A global by one of two patterns.
+// Declares a global by the pattern `read` or `write`.
 std::string KernelRenderer::declare(const std::string& read, const std::string& write,
                                     Var v) const {
   const auto& global = *kernel_[v].as<lower::Define_Global>();
@@ -184,7 +184,7 @@ void KernelRenderer::vconst(uint32_t id) {
   for (const Scalar& v : instr.as<lower::Vconst>()->values)
     literals.push_back(c_like::literal(dialect_, v));
   const auto lanes = literals.size();
-  // A float by its bits is a call, which no table begins with.
+  // A float that is written by its bits is a call. No table may begin with one.
   const std::string& bits = dialect_.float_bits[static_cast<int>(instr.type.dtype)];
   const bool calls = !bits.empty() && std::any_of(literals.begin(), literals.end(), [&](auto& x) {
     return x.find(bits.substr(0, bits.find('$'))) != std::string::npos;
@@ -248,7 +248,7 @@ KernelRenderer::Lanes KernelRenderer::operation(uint32_t id) const {
   return result;
 }
 
-// A SIMD-group holds the tiles: its matrix unit multiplies them.
+// The threads of a SIMD-group hold the tiles, and its matrix unit multiplies them.
 void KernelRenderer::matrix_product(uint32_t id) {
   const Instr& instr = kernel_.body[id];
   const auto& wmma = *instr.as<lower::Wmma>();
@@ -323,7 +323,7 @@ void KernelRenderer::assign(const Instr& instr) {
       line(to[i], " = ", from.size() == 1 ? from[0] : from[i], ';');
 }
 
-// Whether a loop loads a few elements, one after the other. Unrolled, it waits for them together.
+// Whether a loop loads a few elements, one after the other. If it is unrolled, these loads overlap.
 bool KernelRenderer::is_short_loop(uint32_t id) const {
   const auto* bound = kernel_[kernel_.body[id].args[0]].as<lower::Const>();
   if (!bound || bound->value.as_int64() > kShortLoop) return false;
@@ -369,7 +369,8 @@ void KernelRenderer::open_loop(uint32_t id) {
 void KernelRenderer::instruction(uint32_t id) {
   const Instr& i = kernel_.body[id];
   const auto lanes = static_cast<size_t>(i.type.lanes);
-  // Lanes by another name, unless an Acc among them may change later.
+  // Uses expressions of the operands for the result, without a variable of its own. This is not
+  // possible if an operand is an Acc, which may change later.
   const auto rename = [&](Lanes named) {
     bool mutable_operand = false;
     for (const Var arg : i.args) mutable_operand |= kernel_[arg].kind() == InstrKind::Acc;
@@ -379,7 +380,7 @@ void KernelRenderer::instruction(uint32_t id) {
   switch (i.kind()) {
     case InstrKind::Local:
     case InstrKind::Private:
-    case InstrKind::Define_Global: return;  // declared in front
+    case InstrKind::Define_Global: return;  // declared in the kernel's head
     case InstrKind::Const:
       values_[id].assign(lanes, c_like::literal(dialect_, i.as<lower::Const>()->value));
       return;
@@ -405,7 +406,7 @@ void KernelRenderer::instruction(uint32_t id) {
     case InstrKind::Barrier: return line(dialect_.barrier);
     case InstrKind::Load: return load(id);
     case InstrKind::Store: return store(i);
-    case InstrKind::Prefetch: return;  // threads that wait make room for others
+    case InstrKind::Prefetch: return;  // not needed: while threads wait, others run
     case InstrKind::Alu:
     case InstrKind::Cast:
     case InstrKind::Bitcast: return define(id, operation(id));

@@ -19,7 +19,7 @@ struct Interval {
 
 Interval all_of(DType dtype) {
   if (is_bool(dtype)) return {0, 1};
-  // uint64's upper half is not represented: its values count as unknown, see `known`.
+  // The upper half of uint64 cannot be represented. Its values count as unknown (see `known`).
   if (dtype == DType::Uint64) return {0, std::numeric_limits<int64_t>::max()};
   return {Scalar::lowest(dtype).as_int64(), Scalar::highest(dtype).as_int64()};
 }
@@ -112,7 +112,7 @@ class Analysis {
       case InstrKind::Splat: return join(instr, 0);
       case InstrKind::Cast:
         if (is_float(kernel_[instr.args[0]].type.dtype)) return {};
-        return arg(instr, 0);  // what does not fit wraps, and is replaced by the dtype's range
+        return arg(instr, 0);  // if it does not fit, it wraps: the dtype's range replaces it
       default: return {};
     }
   }
@@ -140,7 +140,7 @@ class Analysis {
   }
 
   const Kernel& kernel_;
-  std::vector<Maybe> intervals_;  // by instruction; none: no integer, or unknown
+  std::vector<Maybe> intervals_;  // by instruction; nothing if unknown or not an integer
 };
 
 }  // namespace

@@ -15,9 +15,9 @@ struct Row {
   const char* text;
 };
 
-// Where the C spelling of alu.def is not enough: integers that wrap without undefined behaviour,
-// NaN, and operations that alu.def gives one spelling for all dtypes. Narrow integers are computed
-// in int and narrowed by the assignment.
+// Spellings that replace those of alu.def, which has one for all dtypes. These let integers wrap
+// without undefined behaviour, handle NaN, and differ by dtype. Narrow integers are computed in int
+// and narrowed by the assignment.
 constexpr Row kRows[] = {
     {AluOp::Add, "s", "($T)(($U)$0 + ($U)$1)"},
     {AluOp::Sub, "s", "($T)(($U)$0 - ($U)$1)"},
@@ -48,7 +48,7 @@ constexpr Row kRows[] = {
     {AluOp::Sign, "f", "($0 != $0 ? $0 : ($T)(($0 > 0) - ($0 < 0)))"},
 };
 
-// Exact results need no detour over unsigned types.
+// Spellings for operations whose exact result fits: they need no unsigned types.
 constexpr Row kExactRows[] = {
     {AluOp::Add, "su", "($0 + $1)"}, {AluOp::Sub, "su", "($0 - $1)"},
     {AluOp::Mul, "su", "($0 * $1)"}, {AluOp::Mulacc, "su", "($0 * $1 + $2)"},
@@ -62,7 +62,7 @@ const char* find(std::span<const Row> rows, AluOp op, DType dtype) {
 }
 
 std::string_view spelling(const Dialect& dialect, AluOp op, DType dtype, bool fits) {
-  // int arithmetic of narrow types narrows back by the assignment alone if the result fits.
+  // If the result fits, int arithmetic on narrow types is narrowed by the assignment alone.
   if (fits)
     if (const char* text = find(kExactRows, op, dtype)) return text;
   const auto own = dialect.spellings.find({op, dtype});
@@ -140,7 +140,7 @@ std::string literal(const Dialect& dialect, const Scalar& value) {
   if (is_bool(dtype)) return value.as_bool() ? "true" : "false";
   if (is_float(dtype)) return float_literal(dialect, value);
   const std::string& suffix = dialect.integer_suffix[static_cast<int>(dtype)];
-  // The digits of INT_MIN without its sign are no literal of its type.
+  // The digits of INT_MIN, without the sign, do not fit its type, so they are no literal of it.
   const bool lowest =
       kind(dtype) == Kind::Int && size_of(dtype) >= 4 && value == Scalar::lowest(dtype);
   if (lowest) {
@@ -173,7 +173,8 @@ std::string cast(const Dialect& dialect, const std::string& operand, DType from,
   if (from == to) return operand;
   const auto own = dialect.casts.find({from, to});
   if (own != dialect.casts.end()) return expand(own->second, {{'0', operand}});
-  // float32 holds every narrow float, and integers that it rounds are beyond float16's range.
+  // Converts by way of float32. It holds every narrow float, and the integers that it rounds are
+  // beyond float16's range.
   if (is_narrow_float(from) && to != DType::Float32)
     return cast(dialect, cast(dialect, operand, from, DType::Float32), DType::Float32, to);
   if (is_narrow_float(to) && from != DType::Float32)

@@ -27,7 +27,7 @@ class KernelRenderer {
     std::string name;
     bool global = false;
   };
-  using Lanes = std::vector<std::string>;  // one expression a lane: a variable's name or a literal
+  using Lanes = std::vector<std::string>;  // of each lane: a variable's name or a literal
 
   void begin();
   void check_types();
@@ -65,19 +65,19 @@ class KernelRenderer {
     return memory.name + '[' + index + ']';
   }
   std::string zero(DType dtype) const { return c_like::literal(dialect_, Scalar::zero(dtype)); }
-  // The lanes of an operand; a single one serves all lanes.
+  // Lane i of an operand. An operand of one lane has the same value in all lanes.
   const std::string& lane(lower::Var v, int i) const {
     const Lanes& lanes = values_[v.id];
     return lanes.size() == 1 ? lanes[0] : lanes[static_cast<size_t>(i)];
   }
-  // The index of lane i: its own, or the i-th after the first.
+  // The index of lane i. An index of one lane is that of the first element; the others follow it.
   std::string index_of(lower::Var index, int i) const {
     if (kernel_[index].type.lanes > 1 || i == 0) return lane(index, i);
     return lane(index, 0) + " + " + std::to_string(i);
   }
-  // Lanes that one access may move, from `from` on, or 1.
+  // The number of lanes, beginning with lane `from`, that one access may read or write; at least 1.
   int packed_width(const Memory& memory, DType dtype, lower::Var index, int from, int lanes) const;
-  // Whether all lanes are one.
+  // Whether all lanes are the same expression.
   bool is_uniform(lower::Var v) const;
   std::string packed_type(DType dtype, int width) const;
 
@@ -96,7 +96,7 @@ class KernelRenderer {
   const Dialect& dialect_;
   const std::vector<bool> exact_;
   std::vector<Lanes> values_;     // by instruction
-  std::vector<Memory> memories_;  // by instruction that gives memory
+  std::vector<Memory> memories_;  // by instruction that defines memory
   std::map<std::string, int64_t> var_slots_;
   std::vector<lower::Var> members_;  // globals that are not parameters
   std::string tables_;               // declarations in front of the kernel

@@ -12,7 +12,7 @@ using lower::Var;
 
 namespace {
 
-// A power of two that divides an index, as far as its operations show.
+// The greatest power of two, at most 16, that the operations of an index show to divide it.
 int64_t known_divisor(const lower::Kernel& kernel, Var v, int depth = 0) {
   constexpr int64_t kMost = 16;
   constexpr int kDeepest = 8;
@@ -80,7 +80,7 @@ void KernelRenderer::load(uint32_t id) {
   define(id, result);
 }
 
-// By packed vectors as far as elements are consecutive; under a mask, within an If.
+// Loads packed vectors where elements are consecutive. Masked elements are loaded within an If.
 void KernelRenderer::load_run(uint32_t id) {
   const Instr& instr = kernel_.body[id];
   const DType dtype = instr.type.dtype, stored = is_bool(dtype) ? DType::Uint8 : dtype;

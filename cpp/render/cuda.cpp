@@ -45,7 +45,7 @@ constexpr const char* kFromBfloat = R"(__device__ inline float rune_from_bfloat(
   return rune_bitcast<float>((unsigned)x.bits << 16);
 }
 )";
-// Rounds to nearest even; every NaN becomes the quiet one.
+// Rounds to nearest even. Every NaN becomes the quiet one.
 constexpr const char* kToBfloat = R"(__device__ inline rune_bfloat rune_to_bfloat(float x) {
   const unsigned bits = rune_bitcast<unsigned>(x);
   if (x != x) return rune_bfloat{(unsigned short)((bits >> 16 & 0x8000u) | 0x7fc0u)};
@@ -86,7 +86,7 @@ __device__ inline T rune_fmax(T a, T b) { return a != a ? b : b != b ? a : rune_
 constexpr const char* kFmin = R"(template <class T>
 __device__ inline T rune_fmin(T a, T b) { return a != a ? b : b != b ? a : rune_min(a, b); }
 )";
-// NumPy's conversions: the lowest integer for NaN and what does not fit.
+// NumPy's conversions: NaN and values that do not fit give the lowest integer.
 constexpr const char* kToInt = R"(template <class T>
 __device__ inline int rune_to_int(T x) {
   return x > (T)-2147483648.0 && x < (T)2147483648.0 ? (int)x : (int)0x80000000u;
@@ -106,10 +106,10 @@ __device__ inline unsigned long long rune_to_ulong(T x) {
 }
 )";
 
-// Waits until the kernels before have ended and what they wrote to memory can be read. If there are
-// few workgroups, those of the next kernel may begin and wait before these end; of many workgroups,
-// saying so takes 0.5 ns each. The compiler must take it that rune_written() changes the memory:
-// loads of what never changes move in front of the wait.
+// rune_begin() waits until earlier kernels have ended and their writes can be read. If there are
+// few workgroups, it also lets those of the next kernel begin, and wait, before these end. For many
+// workgroups it does not, because that takes 0.5 ns each. rune_written() makes the compiler assume
+// that the memory changes. Otherwise the compiler moves loads of constant memory before the wait.
 constexpr const char* kWritten = R"(__device__ inline void rune_written(const void* memory) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("// %0;" ::"l"(memory) : "memory");
@@ -126,7 +126,7 @@ __device__ inline void rune_begin(T*... memory) {
 }
 )";
 
-// Between the threads of a warp, all of which call it.
+// Exchanges values between the threads of a warp. All of them must call it.
 constexpr const char* kShuffle = R"(template <class T>
 __device__ inline T rune_shuffle(T x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
 )";
@@ -175,19 +175,19 @@ void set_literals_and_casts(Dialect& d) {
   d.casts[{DType::Float32, DType::Bfloat16}] = "rune_to_bfloat($0)";
 }
 
-// The math library has a float function of every double function, with an f behind its name.
+// The math library has a float version of every double function, whose name ends with an f.
 void set_spellings(Dialect& d) {
   d.functions.set();
   for (const AluInfo& row : all_alu_ops()) {
     std::string text = row.c;
-    // What the emitter spells itself, and what is overloaded.
+    // Operations that the emitter spells itself, or whose functions are overloaded.
     const bool other = text.empty() || text[0] == '(' || row.result == AluResult::Bool ||
                        row.op == AluOp::Fmax || row.op == AluOp::Fmin;
     if (!other) d.spellings[{row.op, DType::Float32}] = text.insert(text.find('('), "f");
   }
 }
 
-// Combines the values of a warp: down a ladder of shuffles, which all threads get the result of.
+// Combines the values of a warp by a butterfly of shuffles, so that all threads get the result.
 void set_simd_reductions(Dialect& d) {
   d.simd_width = 32;
   const auto add = [&](AluOp op, DType dtype, const std::string& text) {
@@ -221,8 +221,8 @@ void set_simd_shuffles(Dialect& d) {
     d.simd_shuffle[static_cast<size_t>(dtype)] = "__shfl_sync(0xffffffffu, $0, $1)";
 }
 
-// Products of tensor cores. $n is the function's name, $T the operands' type, $x its name in PTX;
-// a pair of neighbours is a register.
+// Products of tensor cores. $n is the function's name, $T the operands' type, and $x the type's
+// name in PTX. A register holds two adjacent elements.
 constexpr const char* kMatrixProduct = R"(__device__ inline rune_vector<float, 4> $n(
     rune_vector<$T, 8> a, rune_vector<$T, 4> b, rune_vector<float, 4> c) {
   const auto pair = [](unsigned short low, unsigned short high) {
@@ -239,8 +239,8 @@ constexpr const char* kMatrixProduct = R"(__device__ inline rune_vector<float, 4
 }
 )";
 
-// How mma.m16n8k16 spreads its tiles: a thread has pairs of neighbours of a row of a and c, and of
-// a column of b.
+// How mma.m16n8k16 spreads its tiles: a thread has pairs of adjacent elements, in a row of a and c
+// and in a column of b.
 void set_matrix_products(Dialect& d) {
   const std::vector<Ints> spread{
       {2, 4, 16, 32, 64, 1, 128, 8}, {16, 32, 1, 2, 4, 8, 64}, {2, 4, 8, 16, 32, 1, 64}};
@@ -252,7 +252,7 @@ void set_matrix_products(Dialect& d) {
   }
 }
 
-// Addition wraps, so that of signed and unsigned integers is the same.
+// Addition wraps, so it is the same for signed and unsigned integers.
 void set_atomics(Dialect& d) {
   for (const DType dtype : {DType::Uint32, DType::Uint64, DType::Float32, DType::Float64})
     d.atomics[{AluOp::Add, dtype}] = "atomicAdd(&$p, $0)";
@@ -314,7 +314,7 @@ Dialect make_dialect() {
   d.max_parameters = 256;
   d.workgroup_index = "blockIdx.x";
   d.thread_index = "threadIdx.x";
-  d.shared = "__shared__ __align__(16) $T $n[$k];";  // by vectors
+  d.shared = "__shared__ __align__(16) $T $n[$k];";  // accessed by vectors of 16 bytes
   d.shared_bytes = 48 << 10;
   d.own = "__align__(16) $T $n[$k];";
   d.barrier = "__syncthreads();";

@@ -17,7 +17,7 @@ std::string expand_custom(const lower::Custom& custom, size_t num_operands,
     for (; is_digit() && n <= num_operands; ++at) n = n * 10 + static_cast<size_t>(text[at] - '0');
     if (n >= num_operands)
       user_error(ErrorKind::Unsupported, "custom: cannot render ", custom.op_name,
-                 ", whose text uses $", n, " of ", num_operands, " operands");
+                 " (its text uses $", n, " of ", num_operands, " operands)");
     return n;
   };
   while (at < text.size()) {

@@ -24,8 +24,8 @@ constexpr std::string_view kReserved =
     "uint uint2 uint3 uint4 ulong union unsigned ushort using vars vec vertex virtual visible "
     "void volatile warpSize wchar_t while xor xor_eq ";
 
-// Functions of a language's library, whose names rendered text uses; those of the C library also
-// with an `f` behind them.
+// Library functions whose names rendered text uses. Those of the C library are also used with an
+// `f` at the end.
 constexpr std::string_view kFunctions =
     " "
     "abs acos acosh asin asinh atan atan2 atanh cbrt ceil clamp copysign cos cosh cross dot erf "
@@ -45,7 +45,7 @@ std::string identifier(std::string_view name) {
     if (std::isalnum(c)) {
       out += static_cast<char>(c);
     } else if (!out.empty() && out.back() != '_') {
-      out += '_';  // two in a row are reserved
+      out += '_';  // never two in a row, which C++ reserves
     }
   }
   // Helper functions of the rendered text start with rune_.

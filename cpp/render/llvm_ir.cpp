@@ -26,8 +26,8 @@ using lower::Kernel;
 using lower::Special;
 using lower::Var;
 
-// Writes the function of one kernel. An Acc has no storage: its current value is known at each
-// point, and joins in phis where loops and Ifs that assign it meet.
+// Writes the function of one kernel. An Acc has no storage. Its current value is known at each
+// point of the text. Where control flow joins after an assignment, a phi selects the value.
 class KernelRenderer {
  public:
   KernelRenderer(const Kernel& kernel, std::set<std::string>& declarations)
@@ -46,8 +46,8 @@ class KernelRenderer {
     std::vector<std::string> values;
   };
 
-  // An open Range, Unroll or If. Its body's text is put behind the header once the values that the
-  // header's phis take from it are known.
+  // An open Range, Unroll or If. The header's phis need values of the body, so the header is
+  // completed after the body, and the body's text is then appended to it.
   struct Scope {
     uint32_t id = 0;
     std::string before;       // the text up to the header
@@ -88,8 +88,8 @@ class KernelRenderer {
 
   const Kernel& kernel_;
   Writer w_;
-  std::vector<Value> values_;     // by instruction; of an Acc, its value now
-  std::vector<Memory> memories_;  // by instruction that gives memory
+  std::vector<Value> values_;     // by instruction; for an Acc, its current value
+  std::vector<Memory> memories_;  // by instruction that defines memory
   std::vector<bool> displaces_;  // by instruction: a sum with a constant that only addresses memory
   std::map<std::string, int64_t> var_slots_;
   std::vector<Scope> scopes_;
@@ -128,7 +128,7 @@ std::string KernelRenderer::render() {
   return text;
 }
 
-// Indices i + 1, i + 2 ... become displacements from the address of i.
+// Finds indices i + 1, i + 2 ..., which become displacements from the address of i.
 void KernelRenderer::find_displacements() {
   for (uint32_t id = 0; id < kernel_.body.size(); ++id) {
     const Instr& i = kernel_.body[id];
@@ -148,7 +148,7 @@ Value KernelRenderer::displaced(const Instr& sum) const {
   return index;
 }
 
-// Locals of so few bytes lie on the stack, where LLVM can keep them in registers.
+// Locals of at most this many bytes are on the stack, so that LLVM can keep them in registers.
 constexpr int64_t kMaxCellBytes = 256;
 
 bool is_cell(const Instr& instr) {
@@ -170,16 +170,17 @@ bool reads_own_writes(const Kernel& kernel) {
   });
 }
 
-// LLVM's passes take longer than selecting instructions, and gain little in a long body.
+// The most instructions of a kernel that LLVM's passes improve. The passes take longer than
+// instruction selection, and gain little in a longer kernel.
 constexpr size_t kMostOptimized = 2500;
 
-// Whether LLVM's passes should run through a kernel: what its loops carry passes through memory,
-// which they turn into registers.
+// Whether LLVM's passes should improve a kernel. They keep values in registers that its loops carry
+// through memory.
 bool needs_passes(const Kernel& kernel) {
   return kernel.body.size() <= kMostOptimized && reads_own_writes(kernel);
 }
 
-// What does not depend on the task: pointers, symbolic variables, scratch memory.
+// Emits what all tasks share: pointers, symbolic variables and scratch memory.
 void KernelRenderer::prologue() {
   w_.label("entry");
   define_memories();
@@ -236,7 +237,8 @@ Value KernelRenderer::special(const Instr& instr) {
   return emit_cast(w_, {"%task", DType::Int64, 1}, dtype);
 }
 
-// The lane of a vector that a store writes, if it is one and known.
+// The only lane of its vector that a store writes, or nothing if there are several or they are not
+// known.
 std::optional<int> KernelRenderer::only_valid_lane(const Instr& store) const {
   const auto mask = lower::constant_lanes(kernel_, store.args[3]);
   if (!mask || mask->size() < 2) return std::nullopt;
@@ -246,8 +248,9 @@ std::optional<int> KernelRenderer::only_valid_lane(const Instr& store) const {
   return static_cast<int>(first - mask->begin());
 }
 
-// LLVM 22 may keep a mask of eight lanes that it computes from constants in a register whose upper
-// bits are not 0, and accesses sixteen narrow elements by it: such a mask is written as a constant.
+// The mask `v`, written as a constant if its lanes are known. If LLVM 22 computes a mask of eight
+// lanes from constants, it may leave upper bits of the register set and then access sixteen narrow
+// elements.
 Value KernelRenderer::mask(Var v) const {
   const auto lanes = lower::constant_lanes(kernel_, v);
   return lanes && lanes->size() > 1 ? vector_constant(*lanes) : value(v);
@@ -289,7 +292,8 @@ Value KernelRenderer::instruction(uint32_t id) {
                    " for the CPU (its schedules give each core memory of its own)");
       if (args.size() > 2) args[2] = mask(i.args[3]);
       const Value* valid = args.size() > 2 ? &args[2] : nullptr;
-      // LLVM 22 writes a single lane of narrowed integers with the bytes that it had before.
+      // If a mask selects a single lane of integers that were narrowed, LLVM 22 stores bytes from
+      // before they were narrowed. So this lane is stored as a scalar.
       if (const auto lane = valid ? only_valid_lane(i) : std::nullopt) {
         if (args[0].lanes > 1)
           args[0] = w_.extract(args[0], *lane);
@@ -327,7 +331,7 @@ Value KernelRenderer::instruction(uint32_t id) {
   RUNE_UNREACHABLE();
 }
 
-// The Accs from outside that the body opened at `id` assigns, in order.
+// The Accs from outside of the body opened at `id` that the body assigns, in order.
 std::vector<uint32_t> KernelRenderer::assigned_within(uint32_t id) const {
   std::set<uint32_t> found;
   int depth = 0;
@@ -418,14 +422,14 @@ void KernelRenderer::break_if(uint32_t id) {
   w_.label("go" + n);
 }
 
-// The present values of what the scope assigns.
+// The current values of the accs that the scope assigns.
 std::vector<std::string> KernelRenderer::now(const Scope& scope) const {
   std::vector<std::string> values;
   for (const uint32_t acc : scope.accs) values.push_back(values_[acc].text);
   return values;
 }
 
-// Behind a scope, to which control comes from several places.
+// Emits the phis after a scope, which control leaves from several blocks.
 void KernelRenderer::join_accs(const Scope& scope, const std::string& suffix,
                                const std::vector<Exit>& exits) {
   if (exits.size() == 1) return;

@@ -9,14 +9,14 @@ namespace rune::render::llvm {
 
 namespace {
 
-// The C library's function of doubles that computes an operation, or nothing; the one of floats has
-// an `f` behind its name.
+// The name of the C library's function of doubles that computes an operation, or an empty string.
+// The name of its version for floats ends with an `f`.
 std::string libm_name(AluOp op) {
   const std::string_view spelling = info(op).c;
   return std::string(spelling.substr(0, spelling.find('(')));
 }
 
-// One call a lane.
+// Calls a function of the C library once for each lane.
 Value libm(Writer& w, const std::string& name, const std::vector<Value>& args) {
   const Value& first = args[0];
   const std::string function = first.dtype == DType::Float32 ? name + 'f' : name;
@@ -47,11 +47,11 @@ std::optional<double> constant_of(const Value& x) {
       static_cast<uint64_t>(std::stoull(x.text.substr(at, 18), nullptr, 16)));
 }
 
-// `a op b ? a : b` is one instruction on x86, which gives b for NaN and for two zeros, as NumPy
-// does; llvm.maximum would order the zeros at twice the cost. `checked` is the operand returned if
-// it is NaN (maximum) or whose being NaN gives the other (fmax). A constant that is not NaN needs
-// no check, on whichever side it is; to a zero on the right goes what equals it, a zero of any
-// sign.
+// `a op b ? a : b` is one instruction on x86. Like NumPy, it gives b for two zeros. (llvm.maximum
+// would order zeros by sign, at twice the cost.) It also gives b if an operand is NaN, so one
+// operand must be checked: maximum returns a if a is NaN, and fmax returns a if b is NaN. A
+// constant that is not NaN needs no check. If b is a constant, maximum swaps the operands so that a
+// NaN in a is the result; if b is a zero, a zero of any sign in a still gives b.
 template <AluOp kOp>
 Value extremum(Writer& w, const char*, const std::vector<Value>& x) {
   const Value &a = x[0], &b = x[1];
@@ -70,7 +70,7 @@ Value extremum(Writer& w, const char*, const std::vector<Value>& x) {
   return w.select(w.compare("fcmp uno", checked, checked), a, first);
 }
 
-// Vectors take a quotient for each lane and the rest from it, unless the divisor is constant.
+// Computes the remainder of vectors from their quotient, unless the divisor is constant.
 Value remainder(Writer& w, const char*, const std::vector<Value>& x) {
   const Value &a = x[0], &b = x[1];
   const bool sign = is_signed(a.dtype);
@@ -99,7 +99,7 @@ Value float_sign_bit(Writer& w, const char*, const std::vector<Value>& x) {
   return w.compare("icmp slt", w.convert("bitcast", x[0], bits), constant(bits, 0, x[0].lanes));
 }
 
-// -0.0 and 0.0 give 0.0, NaN itself.
+// The sign of a float. -0.0 and 0.0 give 0.0, NaN gives itself.
 Value float_sign(Writer& w, const char*, const std::vector<Value>& args) {
   const Value& x = args[0];
   const Value zero = constant(x.dtype, 0, x.lanes);
@@ -112,7 +112,7 @@ Value float_sign(Writer& w, const char*, const std::vector<Value>& args) {
 Value ldexp(Writer& w, const char*, const std::vector<Value>& args) {
   const auto [x, exponent] = std::pair(args[0], args[1]);
   const Value integer = w.convert("fptosi", exponent, DType::Int32);
-  // Of NaN it is poison; what a NaN is scaled by does not matter, but it has to be some number.
+  // The conversion of NaN is poison. freeze makes it some number; it does not matter which.
   const Value power =
       w.value(DType::Int32, x.lanes, "freeze ", type_text(integer), ' ', integer.text);
   const std::string name =
@@ -120,7 +120,7 @@ Value ldexp(Writer& w, const char*, const std::vector<Value>& args) {
   return w.call(name, x.dtype, x.lanes, {x, power});
 }
 
-// How operations are emitted: by a function that takes the word beside it.
+// How operations are emitted: each has a function, and a word that is passed to it.
 using Operands = const std::vector<Value>&;
 struct Row {
   AluOp op;
@@ -135,7 +135,7 @@ Value binary(Writer& w, const char* word, Operands x) {
 Value compare(Writer& w, const char* word, Operands x) {
   return w.compare(word, x[0], x[1]);
 }
-// Of |x| and infinity.
+// Compares |x| with infinity.
 Value compare_size(Writer& w, const char* word, Operands x) {
   const Value infinity = constant(Scalar::highest(x[0].dtype), x[0].lanes);
   return w.compare(word, intrinsic(w, "fabs", x), infinity);

@@ -1,5 +1,5 @@
-// Conversions between dtypes for the LLVM IR renderer. LLVM's fptosi is poison out of range, so
-// every result of it is selected by a range check.
+// Conversions between dtypes for the LLVM IR renderer. LLVM's fptosi gives poison for values out of
+// range, so a range check selects another result for these.
 #include "render/llvm_ir_writer.h"
 
 namespace rune::render::llvm {
@@ -21,8 +21,8 @@ Value magnitude(Writer& w, const Value& x) {
   return w.call("llvm.fabs." + mangled(x.dtype, x.lanes), x.dtype, x.lanes, {x});
 }
 
-// float32 or float64 to int32 or int64; INT_MIN for NaN and values out of range. One comparison
-// serves both ends, since -2^31 itself gives INT_MIN either way.
+// Converts float32 or float64 to int32 or int64. NaN and values out of range give INT_MIN. One
+// comparison checks both ends of the range, because -2^31 itself gives INT_MIN either way.
 Value to_signed(Writer& w, const Value& x, DType to) {
   const double limit = to == DType::Int32 ? kTwo31 : kTwo63;
   const Value in_range = w.compare("fcmp olt", magnitude(w, x), constant(x.dtype, limit, x.lanes));
@@ -31,7 +31,7 @@ Value to_signed(Writer& w, const Value& x, DType to) {
   return w.select(in_range, converted, bits_constant(to, lowest, x.lanes));
 }
 
-// Values from 2^63 convert less 2^63, whose bit is then set; the others as signed.
+// Values from 2^63 are converted as value - 2^63 with the top bit flipped, the others as signed.
 Value to_uint64(Writer& w, const Value& x) {
   const Value limit = constant(x.dtype, kTwo63, x.lanes);
   const Value big = w.compare("fcmp oge", x, limit);
@@ -54,9 +54,9 @@ Value float_to_integer(Writer& w, const Value& x, DType to) {
   }
 }
 
-// Rounds float64 to float32 such that a second rounding to fewer bits gives what one rounding of
-// the float64 would: towards zero, with the last bit set if anything was lost (Boldo and Melquiond
-// 2008).
+// Rounds float64 to float32 such that a second rounding, to fewer bits, gives the same as a single
+// rounding of the float64 (Boldo and Melquiond 2008). It rounds towards zero and sets the last bit
+// if the result is inexact.
 Value round_to_odd(Writer& w, const Value& x) {
   const Value narrow = w.convert("fptrunc", x, DType::Float32);
   const Value back = w.convert("fpext", narrow, DType::Float64);
@@ -83,8 +83,8 @@ Value half_to_float(Writer& w, const Value& x) {
                  type_text(DType::Float32, x.lanes));
 }
 
-// To nearest even by integer arithmetic on the float32's bits; every NaN becomes the quiet one. A
-// float64 rounds to float32 first, as ml_dtypes does.
+// Rounds to nearest even, by integer arithmetic on the float32's bits. Every NaN becomes the quiet
+// one. A float64 is rounded to float32 first, as ml_dtypes does.
 Value bfloat16_from(Writer& w, const Value& x) {
   const int n = x.lanes;
   const Value f = x.dtype == DType::Float64 ? w.convert("fptrunc", x, DType::Float32) : x;

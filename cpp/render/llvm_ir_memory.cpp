@@ -11,7 +11,7 @@ Value wide_index(Writer& w, const Value& index) {
   return wide;
 }
 
-// The index as a value that more can be done with than to address memory.
+// The index with its displacement added, for uses other than an address.
 Value whole_index(Writer& w, const Value& index) {
   Value wide = wide_index(w, index);
   const int64_t displacement = std::exchange(wide.displacement, 0);
@@ -19,8 +19,8 @@ Value whole_index(Writer& w, const Value& index) {
   return w.binary("add", wide, constant(DType::Int64, displacement, wide.lanes));
 }
 
-// A displacement is added to the address of the index without it, which neighbours share: LLVM
-// takes a tenth less time for addresses of which it sees the difference.
+// The address of an element. The displacement is added last, to an address that adjacent elements
+// share. LLVM takes a tenth less time if it sees the difference of addresses.
 std::string offset(Writer& w, const std::string& pointer, DType dtype, const Value& index) {
   const std::string element = memory_type_text(dtype);
   std::string address = w.emit_once("getelementptr ", element, ", ptr ", pointer, ", ",
@@ -37,7 +37,7 @@ Value zero_of(DType dtype, int lanes) {
   return constant(Scalar::zero(dtype), lanes);
 }
 
-// A dtype of the type in memory.
+// The dtype that has the representation of this dtype in memory.
 DType memory_dtype(DType dtype) {
   return is_bool(dtype) ? DType::Uint8 : dtype;
 }
@@ -50,7 +50,7 @@ std::string alignment(DType dtype) {
   return std::to_string(size_of(dtype));
 }
 
-// Masked elements read element 0 instead, and give 0 by a select: no branch.
+// Loads an element without a branch: if it is masked, element 0 is read, and a select gives 0.
 Value load_scalar(Writer& w, const Memory& memory, DType dtype, Value index, const Value* valid) {
   const DType raw_dtype = memory_dtype(dtype);
   if (valid) {
@@ -68,9 +68,10 @@ Value load_scalar(Writer& w, const Memory& memory, DType dtype, Value index, con
 // The widest vector that every CPU with masked loads holds in one register, in bytes.
 constexpr int kRegister = 32;
 
-// The mask of lanes. LLVM divides masked loads and stores that are wider than a register, and takes
-// parts for unmasked whose masks it knows, with an unknown size: LLVM 22 loads a part of which no
-// lane is valid, and fails when it compares such a part with another. It does not know these masks.
+// The mask of lanes, in a form whose value LLVM cannot know. LLVM divides masked loads and stores
+// that are wider than a register. If it knows the mask of a part, it treats the part as an unmasked
+// access of unknown size: LLVM 22 then loads a part without valid lanes, and fails when it compares
+// such a part with another.
 Value lane_mask(Writer& w, const Value& valid, DType dtype, int lanes) {
   Value mask = w.splat(valid, lanes);
   if (valid.lanes == 1 || lanes * size_of(dtype) <= kRegister) return mask;
@@ -79,8 +80,8 @@ Value lane_mask(Writer& w, const Value& valid, DType dtype, int lanes) {
   return w.binary("or", mask, w.splat(never, lanes));
 }
 
-// Where no lane is valid the address is the memory's start: x86 takes hundreds of cycles for a
-// masked load from a page that is not mapped, though nothing is loaded.
+// A masked load. If no lane is valid, it loads from the memory's start: a masked load from a page
+// that is not mapped takes hundreds of cycles on x86, even though it loads nothing.
 Value load_masked(Writer& w, const std::string& memory, DType dtype, int lanes,
                   const std::string& address, const Value& valid) {
   const Value mask = lane_mask(w, valid, dtype, lanes);
@@ -107,8 +108,8 @@ Value load_contiguous(Writer& w, const Memory& memory, DType dtype, int lanes, c
   return from_memory(w, raw, dtype);
 }
 
-// x86 gathers elements of 32 and 64 bits; narrower ones would become a branch a lane, so they are
-// loaded one by one, without branches.
+// x86 gathers elements of 32 and 64 bits. A gather of narrower ones would become a branch for each
+// lane, so they are loaded one by one, without branches.
 Value gather(Writer& w, const Memory& memory, DType dtype, const Value& index, const Value* valid) {
   const int lanes = index.lanes;
   const DType raw_dtype = memory_dtype(dtype);
@@ -156,7 +157,7 @@ Value emit_load(Writer& w, const Memory& memory, DType dtype, int lanes, const V
   if (index.lanes > 1) return gather(w, memory, dtype, index, valid);
   if (lanes == 1) {
     if (!valid || memory.size > 0) return load_scalar(w, memory, dtype, index, valid);
-    return zero_of(dtype, 1);  // of an empty memory no element is valid
+    return zero_of(dtype, 1);  // an empty memory has no valid element
   }
   return load_contiguous(w, memory, dtype, lanes, index, valid);
 }
@@ -202,7 +203,7 @@ void emit_prefetch(Writer& w, const Memory& memory, DType dtype, const Value& in
   for (int lane = 0; lane < index.lanes; ++lane) {
     const Value one = index.lanes > 1 ? w.extract(index, lane) : index;
     const std::string address = address_of(w, memory, dtype, one);
-    // To be read or written, into all caches.
+    // The arguments say: for reading or writing, into all caches, of data.
     w.call_raw(
         "llvm.prefetch.p0", "void",
         {{"ptr", address}, {"i32", memory.read_only ? "0" : "1"}, {"i32", "3"}, {"i32", "1"}});

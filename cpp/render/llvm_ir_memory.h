@@ -11,13 +11,13 @@ struct Memory {
   bool read_only = false;
 };
 
-// As lower::Load; `valid` may be null.
+// Emits a lower::Load. `valid` may be null.
 Value emit_load(Writer& w, const Memory& memory, DType dtype, int lanes, const Value& index,
                 const Value* valid);
-// As lower::Store.
+// Emits a lower::Store. `valid` may be null.
 void emit_store(Writer& w, const Memory& memory, const Value& index, Value value,
                 const Value* valid, bool nontemporal);
-// As lower::Prefetch.
+// Emits a lower::Prefetch.
 void emit_prefetch(Writer& w, const Memory& memory, DType dtype, const Value& index);
 
 }  // namespace rune::render::llvm

@@ -128,8 +128,9 @@ Value Writer::splat(const Value& scalar, int lanes) {
   RUNE_CHECK(scalar.lanes == 1, "cannot splat ", scalar.lanes, " lanes to ", lanes);
   if (scalar.text[0] != '%')
     return {"splat (" + type_text(scalar) + ' ' + scalar.text + ')', scalar.dtype, lanes};
-  // A shuffle would spread the bool as a vector of integers. If a general register needs the mask,
-  // too, LLVM 22 reads the signs of these integers and never makes the mask itself (AVX-512).
+  // A shuffle would spread the bool as a vector of integers. If the mask is also needed in a
+  // general register, LLVM 22 would read the signs of these integers and never make the mask itself
+  // (AVX-512).
   if (is_bool(scalar.dtype))
     return value(DType::Bool, lanes, "select i1 ", scalar.text, ", ", vector_type("i1", lanes),
                  " splat (i1 true), ", vector_type("i1", lanes), " zeroinitializer");
@@ -149,7 +150,7 @@ Value Writer::shuffle(const std::vector<Value>& vectors, const Ints& indices) {
       result = insert(result, extract(of(indices[lane]), indices[lane] % width), lane);
     return result;
   }
-  // LLVM takes lanes of two vectors at a time: of what was taken so far, and of the next.
+  // A shuffle takes lanes of two vectors: of the lanes taken so far, and of the next vector.
   Value result = vectors[0];
   for (size_t next = 1; next == 1 || next < vectors.size(); ++next) {
     std::string mask;

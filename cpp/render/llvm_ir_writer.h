@@ -17,7 +17,7 @@ struct Value {
   std::string text;
   DType dtype = DType::Float32;
   int lanes = 1;
-  int64_t displacement = 0;  // to be added to an index that only addresses memory
+  int64_t displacement = 0;  // to be added to the value, an index that only addresses memory
 };
 
 // `<lanes x element>`, or the element itself for one lane.
@@ -32,7 +32,7 @@ std::string memory_type_text(DType dtype, int lanes = 1);
 // The suffix of an overloaded intrinsic: v16f32.
 std::string mangled(DType dtype, int lanes);
 
-// Constants without their type. Floats are exact bits.
+// Constants without their type. Floats are written as exact bits.
 std::string constant_text(const Scalar& value);
 Value constant(const Scalar& value, int lanes);
 template <class T>
@@ -41,7 +41,7 @@ Value constant(DType dtype, T value, int lanes) {
 }
 Value vector_constant(const std::vector<Scalar>& values);
 
-// Writes the text of a function, in order.
+// Writes the text of a function, line after line.
 class Writer {
  public:
   // `declarations` collects the `declare` lines that the module needs.
@@ -61,7 +61,7 @@ class Writer {
     line(name, " = ", args...);
     return name;
   }
-  // As emit, for text without side effects: equal text is emitted once in a block.
+  // As emit, for text without side effects. Within a block, equal text is emitted only once.
   template <class... Args>
   std::string emit_once(const Args&... args) {
     const size_t begin = text_.size();
@@ -72,7 +72,7 @@ class Writer {
     if (added) known->second = emit(key);
     return known->second;
   }
-  // As emit, and returns a value of this type.
+  // As emit, but returns a value of this type.
   template <class... Args>
   Value value(DType dtype, int lanes, const Args&... args) {
     return {emit(args...), dtype, lanes};
@@ -83,19 +83,19 @@ class Writer {
     block_ = name;
     known_.clear();
   }
-  // The block that the text is in.
+  // The name of the present block.
   const std::string& block() const { return block_; }
 
   // Declares an intrinsic or a function of the C library and calls it.
   Value call(const std::string& name, DType dtype, int lanes, const std::vector<Value>& args);
-  // The same with operands as pairs of type and text. There is no result if `result_type` is void.
+  // As call, with operands as pairs of type and text. There is no result if `result_type` is void.
   std::string call_raw(const std::string& name, const std::string& result_type,
                        const std::vector<std::pair<std::string, std::string>>& args);
-  // `%t = <opcode> <type> a, b`, with the type of `a` for the result.
+  // `%t = <opcode> <type> a, b`. The result has the type of `a`.
   Value binary(const char* opcode, const Value& a, const Value& b) {
     return value(a.dtype, a.lanes, opcode, ' ', type_text(a), ' ', a.text, ", ", b.text);
   }
-  // A comparison `icmp slt`, `fcmp olt` ...: bool.
+  // A comparison (`icmp slt`, `fcmp olt` ...). The result is bool.
   Value compare(const char* predicate, const Value& a, const Value& b) {
     return value(DType::Bool, a.lanes, predicate, ' ', type_text(a), ' ', a.text, ", ", b.text);
   }
@@ -103,7 +103,7 @@ class Writer {
     return value(a.dtype, a.lanes, "select ", type_text(condition), ' ', condition.text, ", ",
                  type_text(a), ' ', a.text, ", ", type_text(b), ' ', b.text);
   }
-  // An LLVM conversion opcode: sext, fpext, bitcast ...
+  // A conversion by this LLVM opcode: sext, fpext, bitcast ...
   Value convert(const char* opcode, const Value& a, DType to) {
     return value(to, a.lanes, opcode, ' ', type_text(a), ' ', a.text, " to ",
                  type_text(to, a.lanes));
@@ -111,11 +111,11 @@ class Writer {
   Value extract(const Value& vector, int lane);
   Value insert(const Value& vector, const Value& scalar, int lane);
   Value splat(const Value& scalar, int lanes);
-  // The lanes `indices` of vectors of one type, whose lanes are numbered from the first to the
-  // last.
+  // The lanes `indices` of the vectors' lanes, which are numbered from the first vector to the
+  // last. The vectors have the same type.
   Value shuffle(const std::vector<Value>& vectors, const Ints& indices);
 
-  // Takes the text written so far, so that later text can follow other text.
+  // Takes the text written so far out of the writer, so that other text can come in between.
   std::string take() { return std::exchange(text_, {}); }
   void append_text(const std::string& text) { text_ += text; }
 
@@ -128,7 +128,7 @@ class Writer {
   std::set<std::string>& declarations_;
   std::string text_;
   std::string block_;
-  std::map<std::string, std::string> known_;  // of emit_once, in this block
+  std::map<std::string, std::string> known_;  // the values that emit_once made in this block
   int next_ = 0;
 };
 

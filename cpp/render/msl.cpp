@@ -9,8 +9,8 @@ namespace rune::render {
 
 namespace {
 
-// Metal contracts products and sums even in its safe mode: only this pragma, which every version of
-// the language has, prevents it.
+// Metal contracts products and sums even in its safe mode. Only this pragma, which every version of
+// the language has, prevents that.
 constexpr const char* kPreamble = R"(#include <metal_stdlib>
 #pragma METAL fp contract(off)
 #if __METAL_VERSION__ >= 320
@@ -19,8 +19,8 @@ constexpr const char* kPreamble = R"(#include <metal_stdlib>
 using namespace metal;
 )";
 
-// Of equal operands, zeros of both signs may be one of each: or and and of their bits choose the
-// sign.
+// Equal operands may be zeros of different signs. The `and` of their bits is the greater zero, the
+// `or` the smaller one.
 constexpr const char* kMax = R"(inline float rune_max(float a, float b) {
   if (a != a || a > b) return a;
   if (b != b || b > a) return b;
@@ -52,7 +52,7 @@ constexpr const char* kFmin =
 inline half rune_fmin(half a, half b) { return a != a ? b : b != b ? a : rune_min(a, b); }
 )";
 
-// NumPy's conversions: the lowest integer for NaN and what does not fit.
+// NumPy's conversions: NaN and values that do not fit give the lowest integer.
 constexpr const char* kToInt =
     R"(inline int rune_to_int(float x) { return fabs(x) < 2147483648.0f ? (int)x : (int)0x80000000u; }
 )";
@@ -67,8 +67,8 @@ constexpr const char* kToUlong = R"(inline ulong rune_to_ulong(float x) {
 }
 )";
 
-// Between threads of a SIMD-group: Metal's own reductions neither have 8-byte types nor keep NaN
-// and the signs of zeros, so that these come down a ladder of shuffles.
+// Exchanges values between threads of a SIMD-group. Metal's own reductions lack types of 8 bytes,
+// and lose NaN and the signs of zeros, so a butterfly of shuffles replaces them for these.
 constexpr const char* kShuffle =
     R"(inline float rune_shuffle(float x, ushort mask) { return simd_shuffle_xor(x, mask); }
 inline half rune_shuffle(half x, ushort mask) { return simd_shuffle_xor(x, mask); }
@@ -80,9 +80,9 @@ inline ulong rune_shuffle(ulong x, ushort mask) {
 }
 )";
 
-// A ladder as functions of several types; $n is the function's name, $x combines x and y.
-std::string ladder(const std::string& name, std::initializer_list<const char*> types,
-                   const std::string& combine) {
+// A butterfly reduction as functions of several types. `combine` combines x and y.
+std::string butterfly(const std::string& name, std::initializer_list<const char*> types,
+                      const std::string& combine) {
   std::string text;
   for (const char* type : types)
     text +=
@@ -98,9 +98,9 @@ std::string ladder(const std::string& name, std::initializer_list<const char*> t
   return text;
 }
 
-// The unit multiplies tiles of 8 x 8, of which each thread of the SIMD-group holds two neighbours
-// of a row: threads 0, 1, 8, 9 the first row, 2, 3, 10, 11 the second, 16 and so on the fifth.
-// Metal's specification leaves the order open; all of Apple's GPUs so far have this one.
+// The matrix unit multiplies tiles of 8 x 8. Each thread of the SIMD-group holds two adjacent
+// elements of a row: threads 0, 1, 8, 9 hold the first row, 2, 3, 10, 11 the second, 16 and so on
+// the fifth. Metal's specification leaves the order open. All of Apple's GPUs so far have this one.
 const Ints kMatrixSpread = {2, 8, 16, 4, 32, 1};
 
 std::string matmul(const std::string& name, const std::string& from, const std::string& to) {
@@ -157,7 +157,7 @@ void set_literals(Dialect& d) {
   d.bitcast = "as_type<$T>($0)";
 }
 
-// precise:: names Metal's accurate variants of what has several; half goes through float, whose
+// precise:: names the accurate variant where Metal has several. half is computed in float, whose
 // exact or correctly rounded results round to the correctly rounded half.
 void set_spellings(Dialect& d) {
   for (const AluOp op :
@@ -208,7 +208,7 @@ void set_simd_shuffles(Dialect& d) {
     d.simd_shuffle[static_cast<size_t>(dtype)] = "simd_shuffle($0, (ushort)$1)";
 }
 
-// Atomic operations on floats are of MSL 3.0.
+// Atomic operations on floats need MSL 3.0.
 void set_atomics(Dialect& d) {
   const auto add = [&](AluOp op, DType dtype, const char* function) {
     d.atomics[{op, dtype}] = concat("atomic_fetch_", function, "_explicit((device atomic_",
@@ -232,15 +232,15 @@ Dialect make_dialect() {
   d.helpers = {{"rune_max", kMax},          {"rune_min", kMin},        {"rune_fmax", kFmax},
                {"rune_fmin", kFmin},        {"rune_to_int", kToInt},   {"rune_to_long", kToLong},
                {"rune_to_ulong", kToUlong}, {"rune_shuffle", kShuffle}};
-  const auto ladders = {
+  const auto butterflies = {
       std::tuple{"rune_simd_add", "", "($T)((ulong)x + (ulong)y)"},
       std::tuple{"rune_simd_mul", "", "($T)((ulong)x * (ulong)y)"},
       std::tuple{"rune_simd_max", "rune_max(x, y)", "x > y ? x : y"},
       std::tuple{"rune_simd_min", "rune_min(x, y)", "x < y ? x : y"},
   };
-  for (const auto& [name, of_floats, of_integers] : ladders) {
-    const std::string floats = *of_floats ? ladder(name, {"float", "half"}, of_floats) : "";
-    d.helpers.push_back({name, floats + ladder(name, {"long", "ulong"}, of_integers)});
+  for (const auto& [name, of_floats, of_integers] : butterflies) {
+    const std::string floats = *of_floats ? butterfly(name, {"float", "half"}, of_floats) : "";
+    d.helpers.push_back({name, floats + butterfly(name, {"long", "ulong"}, of_integers)});
   }
   set_types(d);
   d.kernel = "[[kernel, max_total_threads_per_threadgroup($k)]]\nvoid $n";

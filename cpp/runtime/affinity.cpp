@@ -19,13 +19,14 @@ namespace rune::runtime {
 
 namespace {
 
-// The process's mask is that of its main thread, which other programs see and change by its number.
+// The process's mask is that of its main thread. Other programs see and change it by the process's
+// number.
 bool read_process_mask(cpu_set_t& mask) {
   CPU_ZERO(&mask);
   return sched_getaffinity(getpid(), sizeof mask, &mask) == 0;
 }
 
-// Cores by the quota of one group of version 1 or 2; 0 without a quota.
+// The number of cores that the quota of one group (version 1 or 2) allows; 0 without a quota.
 double quota_of(const std::string& folder) {
   std::string quota;
   double period = 0;
@@ -33,7 +34,7 @@ double quota_of(const std::string& folder) {
     std::ifstream(folder + "/cpu.cfs_quota_us") >> quota;
     std::ifstream(folder + "/cpu.cfs_period_us") >> period;
   }
-  const double microseconds = std::strtod(quota.c_str(), nullptr);  // 0 of `max`
+  const double microseconds = std::strtod(quota.c_str(), nullptr);  // 0 for `max`
   return microseconds > 0 && period > 0 ? microseconds / period : 0;
 }
 
@@ -54,7 +55,7 @@ int quota_cores(const std::string& membership, const std::string& mount) {
     const std::string controllers = ',' + line.substr(first + 1, second - first - 1) + ',';
     const bool is_v2 = controllers == ",,";
     if (!is_v2 && controllers.find(",cpu,") == std::string::npos) continue;
-    // A container may see its own group as the root, under a path of the host's.
+    // A container may see its own group as the root, although the path is the host's.
     for (std::string path = line.substr(second + 1);; path.erase(path.rfind('/'))) {
       while (!path.empty() && path.back() == '/') path.pop_back();
       for (const char* place : {"", "/unified", "/cpu", "/cpu,cpuacct"})
@@ -70,7 +71,8 @@ int available_cores() {
   cpu_set_t mask;
   int cores = read_process_mask(mask) ? CPU_COUNT(&mask)
                                       : static_cast<int>(std::thread::hardware_concurrency());
-  // A thread beyond the quota only uses it up sooner: the kernel then stops all of them.
+  // More threads than the quota allows only use it up sooner, and the kernel then stops all of
+  // them.
   const int quota = quota_cores(read_text("/proc/self/cgroup"), "/sys/fs/cgroup");
   if (quota > 0) cores = std::min(cores, quota);
   return std::max(1, cores);

@@ -7,13 +7,13 @@
 
 namespace rune::runtime {
 
-// The number of cores that this process may run on and that its container's quota allows; at least
+// The number of cores that this process may use by its affinity and its container's quota. At least
 // 1.
 int available_cores();
 
-// The cores that the CPU quotas of a control group amount to, rounded up; 0 without a quota. The
-// quota of each group above it counts, too. `membership` is the text of /proc/self/cgroup, and
-// `mount` is where the groups' files are, of either version.
+// The number of cores that a control group's CPU quota allows, rounded up; 0 without a quota. The
+// least quota of the group and of the groups above it counts. `membership` is the text of
+// /proc/self/cgroup. `mount` is the folder of the groups' files (cgroup version 1 or 2).
 int quota_cores(const std::string& membership, const std::string& mount);
 
 // The core that the calling thread runs on; -1 if the system does not tell.

@@ -1,4 +1,4 @@
-// Asks each step of a program, and those that it consists of.
+// Searches a program's steps, and the steps inside of them.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace rune::runtime {
 
-// Whether a step, or one that it consists of, meets a condition.
+// Whether a step, or a step inside of it, meets a condition.
 bool any_step(const std::vector<Step>& steps, const auto& condition) {
   return std::any_of(steps.begin(), steps.end(), [&](const Step& step) {
     if (condition(step)) return true;

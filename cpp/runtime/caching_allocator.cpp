@@ -39,14 +39,14 @@ namespace rune::runtime {
 namespace {
 
 constexpr size_t kAlignment = 64;
-constexpr size_t kPageAligned = size_t{64} << 10;  // sizes from here on are aligned to pages
+constexpr size_t kPageAligned = size_t{64} << 10;  // blocks of this size or more start at a page
 constexpr size_t kHugePage = size_t{2} << 20;
-constexpr size_t kLargest = size_t{1} << 47;  // of a user's address space
-// Sizes up to here have classes 64 bytes apart, and every thread keeps some of each.
+constexpr size_t kLargest = size_t{1} << 47;  // the size of a process's address space
+// Up to this size, classes are 64 bytes apart, and every thread keeps some blocks of each class.
 constexpr size_t kSmall = 4096;
 constexpr int kSmallClasses = kSmall / kAlignment + 1;
 constexpr int kKeptPerThread = 16;
-// Above, four classes to every doubling.
+// Above kSmall, there are four classes for each doubling of the size.
 constexpr int kClasses = kSmallClasses + 4 * (47 - 12);
 
 struct SizeClass {
@@ -66,7 +66,8 @@ SizeClass class_of(size_t bytes) {
           (size_t{1} << exponent) + steps * quarter};
 }
 
-// A cached block may not be touched, nor what lies beyond the bytes that were asked for.
+// Makes the address sanitizer report accesses to cached blocks, and to the part of a block beyond
+// the bytes that were requested.
 void poison([[maybe_unused]] void* memory, [[maybe_unused]] size_t bytes) {
 #ifdef RUNE_POISONS_MEMORY
   __asan_poison_memory_region(memory, bytes);
@@ -79,7 +80,7 @@ void unpoison([[maybe_unused]] void* memory, [[maybe_unused]] size_t bytes) {
 #endif
 }
 
-// Memory aligned to huge pages: what the mapping has too much at both ends goes back.
+// Maps memory that is aligned to huge pages: maps more, and unmaps the excess at both ends.
 void* map_huge(size_t bytes) {
   void* const mapped =
       mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -89,13 +90,13 @@ void* map_huge(size_t bytes) {
   if (before > 0) munmap(begin, before);
   if (before < kHugePage) munmap(begin + before + bytes, kHugePage - before);
 #if defined(__linux__)
-  // Without huge pages in the kernel this fails, and small ones serve.
+  // If the kernel has no huge pages, this fails, and pages are small.
   if (options().huge_pages) madvise(begin + before, bytes, MADV_HUGEPAGE);
 #endif
   return begin + before;
 }
 
-// Of the system's memory.
+// The bytes of blocks that the system has given and not got back.
 std::atomic<int64_t> bytes_held{0};
 
 // `bytes` is the size of a class. Null if there is no memory.
@@ -132,7 +133,7 @@ struct ThreadCache {
   std::array<uint8_t, kSmallClasses> counts{};
   std::array<std::array<void*, kKeptPerThread>, kSmallClasses> blocks;
   OwnedCounter cached;
-  uint64_t trims = 0;  // that this cache has followed
+  uint64_t trims = 0;  // the number of trims that this cache has carried out
 
   void* pop(SizeClass size) {
     if (counts[size.index] == 0) return nullptr;
@@ -145,10 +146,11 @@ struct ThreadCache {
   }
 };
 
-// What all threads share.
+// The free blocks that all threads share.
 class Central {
  public:
-  // Null if nothing is cached. A thread's cache takes some more small blocks along.
+  // Takes a block, or returns null if none is cached. Moves some more small blocks to the thread's
+  // cache, if it is given.
   void* take(SizeClass size, ThreadCache* cache) {
     const std::lock_guard<std::mutex> lock(mutex_);
     void* const memory = pop(size);
@@ -161,7 +163,7 @@ class Central {
     return memory;
   }
 
-  // Keeps blocks of one size, and evicts what has been unused for longest beyond the limit.
+  // Keeps blocks of one size. If that exceeds the limit, releases the blocks freed longest ago.
   void give(SizeClass size, void* const* blocks, int count) {
     const int64_t limit = static_cast<int64_t>(options().allocator_cache_mib) << 20;
     std::vector<std::pair<void*, size_t>> evicted;
@@ -212,8 +214,8 @@ class Central {
     return sum;
   }
 
-  // Around a fork: the child must not inherit the lock of a thread that it does not have. It does
-  // not have the thread that releases blocks either.
+  // Called around a fork, so that the child does not inherit a lock that a thread of the parent
+  // holds. The child also lacks the thread that releases blocks.
   void lock() { mutex_.lock(); }
   void unlock() { mutex_.unlock(); }
   void unlock_in_child() {
@@ -236,7 +238,7 @@ class Central {
     return memory;
   }
 
-  // Starts the thread that releases blocks which nobody uses. False if the system refuses it.
+  // Starts the thread that releases unused blocks. Returns false if the system refuses it.
   bool start_aging() {
     sigset_t all, before;  // signals belong to the program's own threads
     sigfillset(&all);
@@ -251,8 +253,8 @@ class Central {
     return has_started;
   }
 
-  // Looks twice in the longest time that a block may stay, and releases those that were there at
-  // the last look. Ends when no blocks are left.
+  // Releases unused blocks. It looks twice within the longest time that a block may stay, and
+  // releases the blocks that were already free at the last look. Ends when no blocks are left.
   void age() {
     const auto period = std::chrono::milliseconds(500) * options().allocator_cache_seconds;
     for (uint64_t last = 0;;) {
@@ -296,10 +298,10 @@ class Central {
   }
 
   std::mutex mutex_;
-  std::array<std::deque<Block>, kClasses> free_;  // by class, freed last at the back
+  std::array<std::deque<Block>, kClasses> free_;  // by class; the block freed last is at the back
   uint64_t clock_ = 0;
   int64_t cached_ = 0;
-  bool is_aging_ = false;  // a thread runs age()
+  bool is_aging_ = false;  // whether a thread runs age()
   std::atomic<uint64_t> trims_{0};
   std::vector<ThreadCache*> caches_;
 };
@@ -313,7 +315,7 @@ Central& central() {
   return *instance;
 }
 
-// Made when the library is loaded, so that no fork meets it half made.
+// Made when the library is loaded, so that no fork happens while it is made.
 [[maybe_unused]] const Central& central_at_load = central();
 
 void drop(ThreadCache& cache) {
@@ -324,7 +326,8 @@ void drop(ThreadCache& cache) {
   }
 }
 
-// Plain data, so that blocks freed while a thread's other variables are destroyed find it.
+// Plain data, so that it can still be read when blocks are freed while the thread's other variables
+// are destroyed.
 thread_local ThreadCache* this_cache = nullptr;
 thread_local bool thread_ends = false;
 
@@ -357,7 +360,7 @@ ThreadCache* thread_cache() {
 
 void* allocate_new(SizeClass size, size_t bytes) {
   if (void* const memory = system_allocate(size.bytes)) return memory;
-  // What other sizes keep may be what is missing.
+  // Cached blocks of other sizes may hold the missing memory.
   caching_allocator().trim();
   if (void* const memory = system_allocate(size.bytes)) return memory;
   out_of_memory(bytes);

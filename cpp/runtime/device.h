@@ -1,4 +1,5 @@
-// The interface of backends: a Device with an Allocator and a Compiler, whose Programs run on it.
+// The interface of backends: a Device with an Allocator and a Compiler, and the Programs that the
+// Compiler makes.
 #pragma once
 
 #include <cstdint>
@@ -28,16 +29,16 @@ class Allocator {
   // Whether memory may be deallocated while launches that use it are running.
   virtual bool defers_frees() const { return false; }
 
-  // Gives the memory that is kept for reuse back to the system.
+  // Returns the memory that is kept for reuse to the system.
   virtual void trim() {}
 
-  // Makes host memory addressable by launches without a copy. Returns false if that is impossible.
-  // release() waits for the launches and ends it. The same memory may be adopted several times.
+  // Lets launches use host memory without a copy, until release(), which waits for them. Returns
+  // false if that is impossible. The same memory may be adopted several times.
   virtual bool adopt(void* /*memory*/, size_t /*bytes*/) { return false; }
   virtual void release(void* /*memory*/) {}
 };
 
-// Memory of an allocator, returned at the end of the scope; null for no bytes.
+// Memory of an allocator that is returned at the end of the scope. Null if it has no bytes.
 class ScopedMemory {
  public:
   ScopedMemory(Allocator& allocator, size_t bytes)
@@ -67,19 +68,21 @@ struct KernelSource {
   std::vector<int64_t> buffer_sizes;  // elements, by argument
   std::vector<bool> buffer_written;   // by argument
   int64_t scratch_bytes = 0;          // private to a workgroup
-  // Of a launch on one core; 0: other cores must not help. Of a grid: on the whole device, without
-  // the time of an empty launch; 0 if it is unknown.
+  // The estimated time of a launch. On cores: the time on one core, or 0 if other cores must not
+  // help. On a grid: the time on the whole device without that of an empty launch, or 0 if unknown.
   double estimated_ns = 0;
   // Whether a launch may divide its threads, grid times local, into workgroups of any size.
   bool independent_threads = false;
-  // Whether loads should move in front of stores, because too few threads hide how long they take.
+  // Whether loads should move before stores, because the kernel has too few threads to hide the
+  // latency of loads.
   bool needs_early_loads = false;
-  // What the kernel computes, if a library of the device is faster (Capabilities::library_rates).
+  // The product that the kernel computes, if the device's library computes it faster
+  // (Capabilities::library_rates).
   std::optional<MatrixProduct> product = std::nullopt;
 };
 
-// A workgroup has more threads than the compiled kernel can run with, because of the registers that
-// it uses. A kernel scheduled for at most `allowed()` threads in a workgroup may fit.
+// The compiled kernel uses so many registers that its workgroups have too many threads. A kernel
+// scheduled for at most `allowed()` threads in a workgroup may fit.
 class ThreadLimitError : public UserError {
  public:
   ThreadLimitError(const std::string& message, int allowed)
@@ -101,24 +104,24 @@ class Program {
  public:
   virtual ~Program() = default;
   virtual void launch(const LaunchArguments& arguments) = 0;
-  // Whether it may be one of a Sequence.
+  // Whether the program may be part of a Sequence.
   virtual bool joins_sequences() const { return false; }
 };
 
 struct SequenceLoop;
 
-// A program to launch, or a loop. Without either: a copy of bytes within the device's memory, to
-// the first argument from the second one.
+// A program to launch, or a loop. If both are null: a copy within the device's memory, from the
+// second argument to the first.
 struct SequencePart {
   std::shared_ptr<Program> program;
   size_t bytes = 0;
   std::shared_ptr<const SequenceLoop> loop = nullptr;
 };
 
-// A loop that the device runs. Each iteration runs the body of one turn; the turns alternate, and
-// the first follows the last. The loop has one argument, a bool in memory, and one variable, the
-// largest number of iterations. The loop ends before an iteration if the bool is false or if that
-// many iterations have run; it then runs `end` of the turn that would be next. In the launch, the
+// A loop that the device runs. Each iteration runs the body of one turn. The turns alternate: the
+// first follows the last. The loop has one argument, a bool in memory, and one variable, the
+// largest number of iterations. It ends before an iteration if the bool is false or if that many
+// iterations have run. It then runs `end` of the turn that would be next. In a launch, the
 // arguments of the turns' parts follow the loop's own.
 struct SequenceLoop {
   struct Turn {
@@ -131,7 +134,7 @@ struct SequenceLoop {
 class Sequence {
  public:
   virtual ~Sequence() = default;
-  // Several threads may call it at the same time. Arguments are given by part.
+  // Runs the parts, with arguments for each part. Several threads may call it at the same time.
   virtual void launch(std::span<const LaunchArguments> arguments) = 0;
 };
 
@@ -147,15 +150,15 @@ class Compiler {
 class Interchange {
  public:
   virtual ~Interchange() = default;
-  // DLPack's number of the kind of device, and the device's number.
+  // DLPack's number for this type of device, and the device's number.
   virtual std::pair<int, int> device() const = 0;
-  // The stream that launches run in. Streams are as DLPack has them.
+  // The stream that launches run in. Streams are numbered as in DLPack.
   virtual intptr_t stream() const = 0;
-  // Lets `stream` run later commands after all launches so far.
+  // Makes later commands of `stream` wait for all launches so far.
   virtual void release_to(intptr_t stream) = 0;
-  // Lets later launches run after the commands that `stream` has so far. The host does not wait.
+  // Makes later launches wait for the commands that `stream` has so far. The host does not wait.
   virtual void run_after(intptr_t stream) = 0;
-  // Waits until everything in `stream` has run that may use the device's memory.
+  // Waits until all commands in `stream` that may use the device's memory have run.
   virtual void wait_for(intptr_t stream) = 0;
   // Calls `function` some time after all launches so far have run.
   virtual void when_done(std::function<void()> function) = 0;
@@ -175,34 +178,34 @@ class Device {
   virtual bool runs_loops() const { return false; }
   // Whether the device's memory is the host's, so that both use the same addresses.
   virtual bool addresses_host_memory() const { return false; }
-  // Programs need memory that begins at a multiple of this number of bytes.
+  // The alignment, in bytes, that programs need of memory.
   virtual size_t alignment() const { return 1; }
   // Null if other libraries cannot use the device's memory.
   virtual Interchange* interchange() { return nullptr; }
   // Waits for all launches. Throws the first error of a launch.
   virtual void synchronize() = 0;
-  // Calls `launch` and waits for what it launches. Returns how long the device took, in ns; nothing
-  // if the device cannot tell. Throws what launch and synchronize throw.
+  // Calls `launch` and waits for its launches. Returns how long the device took, in ns, or nothing
+  // if the device cannot measure it. Throws the errors of `launch` and of synchronize().
   virtual std::optional<double> time(const std::function<void()>& launch) {
     launch();
     synchronize();
     return std::nullopt;
   }
-  // Copy between the host's and the device's memory, after the earlier launches that use it.
-  // copy_out throws the error of a launch that should have written the memory.
+  // Copy between the host's and the device's memory, after all earlier launches that use the
+  // latter. copy_out throws the error of a launch that should have written the memory.
   virtual void copy_in(void* device, const void* host, size_t bytes) = 0;
   virtual void copy_out(void* host, const void* device, size_t bytes) = 0;
   // Copies within the device's memory, after all earlier launches.
   virtual void copy(void* to, const void* from, size_t bytes) = 0;
-  // Copies from another device's memory, after all earlier launches on both, without the host's
-  // help. Returns false, and does nothing, if that is impossible.
+  // Copies from another device's memory directly, after all earlier launches on both devices.
+  // Returns false, and does nothing, if that is impossible.
   virtual bool copy_from(Device& /*device*/, void* /*to*/, const void* /*from*/, size_t /*bytes*/) {
     return false;
   }
 };
 
-// Notes for profiles that more of a device's memory is in use, or less. The host's allocator notes
-// its memory itself.
+// Notes for profiles a change of the bytes that are in use in a device's memory. The host's
+// allocator notes its memory itself.
 inline void note_device_memory(const Device& device, int64_t change) {
   if (is_profiling() && !device.addresses_host_memory()) [[unlikely]]
     note_memory(device.name(), change);

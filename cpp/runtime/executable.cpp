@@ -23,7 +23,7 @@ std::shared_ptr<void> copy_to_device(const std::shared_ptr<Device>& device,
   return owner;
 }
 
-// As profiles number them. The bodies of a loop have the same numbers.
+// The number of steps of a loop, as profiles count them. The bodies of a loop share their numbers.
 size_t count(const Repeat& loop);
 size_t count(const std::vector<Step>& steps) {
   size_t result = 0;
@@ -114,8 +114,8 @@ struct Executable::Run {
     return static_cast<char*>(base) + slot.offset;
   }
 
-  // Calls f with the arguments' addresses, without an allocation for as many as kernels usually
-  // have.
+  // Calls f with the arguments' addresses. It allocates no memory for as many arguments as kernels
+  // usually have.
   template <class F>
   void with_addresses(const std::vector<Slot>& slots, F&& f) const {
     constexpr size_t kInline = 32;
@@ -167,7 +167,7 @@ struct Executable::Run {
   struct Parts {
     std::vector<void*> addresses;
     std::vector<int64_t> values;
-    std::vector<std::pair<size_t, size_t>> ends;  // by part: behind its addresses and values
+    std::vector<std::pair<size_t, size_t>> ends;  // by part: where its addresses and values end
   };
   void add_parts(const std::vector<Step>& steps, Parts& parts) const {
     for (const Step& step : steps) {
@@ -246,8 +246,8 @@ struct Executable::Run {
         done, all);
   }
 
-  // The device decides when the loop ends. It gets so many iterations at a time that the user can
-  // interrupt a loop without an end.
+  // The device decides when the loop ends. It gets a limited number of iterations at a time, so
+  // that the user can interrupt an endless loop.
   void run_on_device(const Repeat& step) const {
     constexpr int64_t kFewIterations = 16, kLongNs = 20'000'000;
     int64_t left = num_iterations(step);
@@ -285,7 +285,7 @@ struct Executable::Run {
   void repeat(const Repeat& step, const F& run_body) const {
     repeat(step, run_body, 0, num_iterations(step));
   }
-  // The iterations from number `begin`, which is the first one's turn, to `end`.
+  // Runs the iterations from number `begin` to `end`. Iteration `begin` runs the first turn.
   template <class F>
   void repeat(const Repeat& step, const F& run_body, int64_t begin, int64_t end) const {
     const int64_t start = value_of(step.start);
@@ -312,9 +312,10 @@ void Executable::prepare() {
   }
 }
 
-// Parts of a sequence run one by one, since the device may tell no times of parts of it. Notes
-// steps from `number` on; returns the number behind the last one. A Repeat's steps have one number
-// each for all iterations.
+// Runs the steps one by one and notes their times. This includes the parts of a sequence, because
+// the device may be unable to time them within it. The steps get the numbers from `number` on; the
+// result is the number after the last one. A step of a Repeat has the same number in all
+// iterations.
 size_t Executable::run_profiled(const Run& run, const std::vector<Step>& steps,
                                 size_t number) const {
   const auto timed = [&](const auto& step) {
@@ -380,14 +381,14 @@ void Executable::run(std::span<void* const> inputs, std::span<void* const> outpu
       for (const Step& step : steps) std::visit(run, step);
     }
   } catch (...) {
-    // What was launched before still uses the arena. The first error is the one to report.
+    // Earlier launches still use the arena, so wait for them. The first error is the one to report.
     try {
       if (arena_bytes) synchronize();
     } catch (...) {
     }
     throw;
   }
-  // The arena goes back when this returns.
+  // The arena is freed when this returns.
   const bool frees_late = peers.empty() && device->allocator().defers_frees();
   if (arena_bytes && !frees_late) synchronize();
 }

@@ -18,14 +18,15 @@ namespace rune::runtime {
 // The memory of a step's argument.
 struct Slot {
   enum class Kind : uint8_t { Input, Output, Temporary, Constant } kind = Kind::Input;
-  int64_t index = 0;   // of Input, Output, Constant
+  int64_t index = 0;   // number of the Input, Output or Constant
   int64_t offset = 0;  // bytes, into the arena for a Temporary, otherwise into the buffer
-  int device = 0;      // of Temporary and Constant: the device whose memory it is
+  int device = 0;      // for a Temporary or Constant: the device whose memory it is
   bool operator==(const Slot&) const = default;
 };
 
-// The variables of a run are those that the run is given, followed by those of its loops. A launch
-// takes the ones with these numbers, or all that the run is given, and then `vars`.
+// A launch of a program. A run has the variables that it is given, followed by those of its loops.
+// The launch takes the variables with the numbers in `variables`, or by default all that the run is
+// given, followed by the values `vars`.
 struct Launch {
   std::shared_ptr<Program> program;
   std::vector<Slot> arguments;
@@ -55,7 +56,7 @@ struct Host_Callback {
   std::vector<Slot> arguments;
 };
 
-// Gives a variable of the run the int64 in a slot's memory, after all earlier steps have run.
+// Sets a variable of the run to the int64 in a slot's memory, after all earlier steps have run.
 struct Read {
   size_t variable = 0;
   Slot from;
@@ -70,14 +71,14 @@ struct Affine {
 struct Body;
 
 // Launches, copies within the device's memory, and loops of these with a fixed number of
-// iterations, which the device runs as one step.
+// iterations. The device runs them all as one step.
 struct Launch_Sequence {
   std::shared_ptr<Body> body;
   std::shared_ptr<Sequence> sequence;
 };
 
-// Runs steps for each number of a range. A variable has the number as its value meanwhile. The loop
-// ends before an iteration if the bool in `goes_on` is false.
+// Runs steps for each number of a range. The variable `counter` holds the number. The loop ends
+// before an iteration if the bool in `goes_on` is false.
 struct Repeat {
   // Another body with the same number of steps, and the steps after the loop if this body would be
   // the next one.
@@ -89,10 +90,10 @@ struct Repeat {
   int64_t step = 1;
   std::optional<Slot> goes_on;
   std::shared_ptr<Body> body;
-  std::vector<Turn> turns{};  // iterations run `body` and these in turns
+  std::vector<Turn> turns{};  // iterations run `body` and the bodies of these in turns
 
-  // Iterations that the device runs as one step, if there are any: so many of them, or, if
-  // `goes_on` is given, as many as there are (SequenceLoop).
+  // Iterations that the device runs as one step, or null: `num_together` iterations, or, if
+  // `goes_on` is given, the whole loop (SequenceLoop).
   std::shared_ptr<Sequence> together = nullptr;
   int64_t num_together = 0;
 };
@@ -115,26 +116,26 @@ class Executable {
   std::vector<Step> steps;
   size_t num_inputs = 0;
   size_t num_outputs = 0;
-  size_t num_loop_variables = 0;                // of Repeats and Reads
-  size_t arena_bytes = 0;                       // on each device
-  double estimated_ns = kUnknown;               // of one run
-  std::vector<bool> streamed;                   // by output: its memory must be aligned to 64 bytes
+  size_t num_loop_variables = 0;   // of Repeats and Reads
+  size_t arena_bytes = 0;          // on each device
+  double estimated_ns = kUnknown;  // of one run
+  std::vector<bool> streamed;      // by output: whether its memory must be aligned to 64 bytes
   std::vector<std::vector<uint8_t>> constants;  // bytes
-  std::shared_ptr<const ProgramInfo> info;      // for profiles; null: none have this program
+  std::shared_ptr<const ProgramInfo> info;      // for profiles; null: this program is not in them
 
-  // Moves the constants to the devices' memory, which leaves `constants` empty, and makes sequences
-  // of launches. Call it once, before the first run.
+  // Moves `constants` to the devices' memory, which leaves the member empty, and joins launches to
+  // sequences. Call it once, before the first run.
   void prepare();
 
   // Runs all steps in order. `inputs` and `outputs` are memory of the device, aligned to their
-  // dtype. Returns when the launches have been issued; if the program has temporaries that the
-  // allocator cannot free earlier, returns when they have run. `device->synchronize()` waits for
-  // them. An exception of a step ends the run: later steps do not run. While a profile is taken,
-  // each step waits for the one before.
+  // dtype. Returns when the launches have been issued, and `device->synchronize()` waits for them.
+  // If the program has temporaries that the allocator cannot free earlier, it returns only when the
+  // launches have run. If a step throws, later steps do not run. While a profile is taken, each
+  // step waits for the one before.
   void run(std::span<void* const> inputs, std::span<void* const> outputs,
            std::span<const int64_t> vars = {}) const;
 
-  // Whether a step takes the memory of this input.
+  // Whether a step uses the memory of this input.
   bool reads(size_t input) const;
   // Whether a step calls a function of the host, which may raise.
   bool calls_host() const;

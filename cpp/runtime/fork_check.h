@@ -4,7 +4,8 @@
 namespace rune::runtime {
 
 // A forked child has none of its parent's threads and connections to devices, and may have
-// inherited mutexes that nobody unlocks: it must not wait for anything of an object made before.
+// inherited mutexes that nobody unlocks. So it must not wait for anything that belongs to an object
+// made before the fork.
 class ForkCheck {
  public:
   ForkCheck();

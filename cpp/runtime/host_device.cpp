@@ -17,7 +17,7 @@ std::optional<double> HostDevice::time(const std::function<void()>& launch) {
   return static_cast<double>(profile_clock_ns() - begin);
 }
 
-// The addresses of empty copies may be null, which memcpy does not take.
+// A copy of no bytes may have null addresses, which memcpy does not accept.
 void HostDevice::copy_in(void* device, const void* host, size_t bytes) {
   if (bytes) std::memcpy(device, host, bytes);
 }

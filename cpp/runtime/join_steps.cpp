@@ -12,9 +12,9 @@ namespace rune::runtime {
 namespace {
 
 constexpr size_t kLeastParts = 3;
-// More parts take longer to describe to the device than they save.
+// The most parts of a sequence. More of them take longer to describe to the device than they save.
 constexpr size_t kMostParts = 8192;
-// Of iterations that the host launches together, again and again.
+// The most parts of a sequence of iterations, which the host launches again and again.
 constexpr size_t kMostTogether = 64;
 
 // The parts of steps that a device may run as one.
@@ -44,7 +44,8 @@ class PartsOfSteps {
     if (copy.bytes) parts.push_back({nullptr, copy.bytes});
     return parts.size() <= kMostParts;
   }
-  // The counters of loops around the sequence are not known.
+  // Adds the parts of all iterations. The counters of loops around the sequence are unknown, so
+  // bounds that depend on them are too.
   bool add_parts(const Repeat& loop) {
     const std::optional<int64_t> start = value_of(loop.start), stop = value_of(loop.stop);
     if (loop.goes_on || !start || !stop) return false;
@@ -73,11 +74,12 @@ class PartsOfSteps {
     return value;
   }
 
-  std::map<size_t, int64_t> counters_;  // of the loops that the step is in
-  size_t iterations_ = 0;               // of all loops
+  std::map<size_t, int64_t> counters_;  // of the loops around the present step
+  size_t iterations_ = 0;               // of all loops together
 };
 
-// The parts of a body whose kernels do not depend on the iteration; nothing if there are others.
+// The parts of a body, or nothing if a kernel depends on the loop's counter or a step cannot be a
+// part.
 std::optional<std::vector<SequencePart>> constant_parts(const Body& body, size_t counter) {
   PartsOfSteps all;
   const bool depends = any_step(body.steps, [&](const Step& step) {
@@ -90,7 +92,7 @@ std::optional<std::vector<SequencePart>> constant_parts(const Body& body, size_t
   return std::move(all.parts);
 }
 
-// A loop that the device ends.
+// The sequence of a loop whose end the device decides. Null if the device cannot run it.
 std::unique_ptr<Sequence> device_loop(const Repeat& repeat, Device& device) {
   if (!device.runs_loops()) return nullptr;
   auto loop = std::make_shared<SequenceLoop>();
@@ -107,7 +109,7 @@ std::unique_ptr<Sequence> device_loop(const Repeat& repeat, Device& device) {
   return device.sequence({&part, 1});
 }
 
-// Lets the device run iterations of a loop together, if it can.
+// Gives a loop a sequence of its iterations, if the device can run them together.
 void join_iterations(Repeat& repeat, Device& device) {
   if (repeat.goes_on) {
     repeat.together = device_loop(repeat, device);

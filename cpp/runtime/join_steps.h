@@ -7,8 +7,8 @@
 
 namespace rune::runtime {
 
-// Makes sequences of steps without others between them, and of iterations of loops that are no part
-// of one. The steps are those of a program on one device.
+// Joins consecutive steps to sequences. Loops that cannot be part of a sequence get sequences of
+// some of their iterations. The steps are those of a program on one device.
 std::vector<Step> join_steps(std::vector<Step> steps, Device& device);
 
 }  // namespace rune::runtime

@@ -15,7 +15,7 @@ namespace rune::runtime {
 
 namespace {
 
-// Intervals, and points of memory, that are kept: some 50 MB each.
+// The most intervals, and the most points of memory, that are kept: some 50 MB of each.
 constexpr size_t kMostKept = 1 << 20;
 
 struct Recorder {
@@ -44,7 +44,7 @@ struct Recorder {
   }
 };
 
-// Never destroyed: memory may be freed after everything else.
+// It is never destroyed, because memory may be freed after everything else.
 Recorder& recorder() {
   static Recorder* const instance = [] {
     pthread_atfork([] { recorder().mutex.lock(); }, [] { recorder().mutex.unlock(); },

@@ -1,5 +1,5 @@
-// Records profiles: the times of programs, their steps and calls, and the memory in use. Without a
-// profile nothing is recorded, which costs the load of a flag.
+// Records profiles: the times of programs, their steps and calls, and the memory in use. While no
+// profile is taken, nothing is recorded, and the check costs the load of a flag.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,8 @@
 
 namespace rune::runtime {
 
-// A step of a program, for people, with what the cost model says of one run.
+// The description of a program's step for readers of a profile, with the cost model's figures for
+// one run of it.
 struct StepInfo {
   std::string kind;      // "kernel", "library", "loops", "callback", "transfer", "wait"
   std::string name;      // of the kernel or function
@@ -26,14 +27,14 @@ struct StepInfo {
 struct ProgramInfo {
   std::string name;             // of the function
   bool is_dynamic = false;      // the figures are those of the largest sizes
-  std::vector<StepInfo> steps;  // in order; launches that are one step count one by one
+  std::vector<StepInfo> steps;  // in order; each launch of a sequence counts as a step
 };
 
 // Many runs of a step.
 struct StepTotals {
   int64_t runs = 0;
   double total_ns = 0, least_ns = 0, most_ns = 0;
-  bool by_device = false;  // the device's own times, not what the host waited
+  bool by_device = false;  // whether the device measured the times, not the host
 };
 
 struct ProgramTotals {
@@ -69,7 +70,7 @@ struct Profile {
   std::vector<std::string> functions;
   std::vector<Interval> intervals;
   std::map<std::string, MemoryUse> memory;  // by device; that of all host devices is "cpu"
-  int64_t left_out = 0;  // intervals and points beyond the most that are kept; totals have them
+  int64_t left_out = 0;  // intervals and points that were not kept; totals include them
 };
 
 // Nanoseconds of a steady clock.
@@ -80,18 +81,17 @@ inline bool is_profiling() {
   return profiling.load(std::memory_order_relaxed);
 }
 
-// Begins to record, in all threads, for one profile at a time. Throws UserError(Runtime) while
-// another one is taken.
+// Begins to record a profile in all threads. Throws UserError(Runtime) while another one is taken.
 void begin_profile();
 // Throws UserError(Runtime) if none is taken.
 Profile end_profile();
 
-// What follows may be called by any thread; it does nothing when no profile is taken.
+// Any thread may call the functions that follow. They do nothing while no profile is taken.
 void note_call(const std::string& function, int64_t begin_ns);
 void note_program(const std::shared_ptr<const ProgramInfo>& info, int64_t begin_ns);
 void note_step(const std::shared_ptr<const ProgramInfo>& info, size_t step, int64_t begin_ns,
                double ns, bool by_device);
-// Notes that more memory of a device is in use, or less.
+// Notes a change of the bytes that are in use in a device's memory.
 void note_memory(const std::string& device, int64_t change);
 
 }  // namespace rune::runtime

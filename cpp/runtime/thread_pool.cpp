@@ -27,14 +27,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A parked worker takes tens of microseconds to wake; only this much work is worth that, of one job
-// or of several that follow each other closely.
+// The least work for which parked workers are woken, in one job or in several that follow closely.
+// A parked worker takes tens of microseconds to wake.
 constexpr double kWakeNs = 100'000;
 // The least work that is worth another thread.
 constexpr double kThreadNs = 7'500;
 // The least work that is worth a claim, which moves a cache line between cores.
 constexpr double kClaimNs = 2'000;
-// Claims per thread: enough to even out, few enough to be free.
+// Claims per thread: enough to balance the work, and so few that they cost nothing.
 constexpr int64_t kClaimsPerThread = 8;
 // How long an idle worker spins before it parks.
 constexpr auto kSpin = std::chrono::microseconds(60);
@@ -64,9 +64,9 @@ int64_t grain_of(int64_t tasks, double estimated_ns, int threads) {
   return std::clamp<int64_t>(std::max(even, static_cast<int64_t>(worthwhile)), 1, tasks);
 }
 
-// One parallel_for at a time. Workers join a job through `gate_`, which counts those inside and
-// closes when the caller finds no more work, so that no worker sees a job that has ended. The job's
-// data are written while the gate is closed and nobody is inside.
+// Runs one parallel_for at a time. Workers join a job through `gate_`, which counts the workers
+// inside. The caller closes it when no work is left, so no worker sees a job that has ended. The
+// job's data are written while the gate is closed and nobody is inside.
 class Pool {
  public:
   // Starts fewer workers if the system refuses more threads.
@@ -87,7 +87,8 @@ class Pool {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
-  // Runs the tasks from `first` on; false, and nothing has run, if another thread has the pool.
+  // Runs the tasks from `first` on. Returns false, and runs nothing, if another thread has the
+  // pool.
   bool try_run(int64_t first, int64_t tasks, double estimated_ns,
                FunctionRef<void(int64_t, int64_t)> body) {
     if (!owner_.try_lock()) return false;
@@ -104,7 +105,8 @@ class Pool {
     claim();
     ended_ = Clock::now();
     gate_.fetch_or(kClosed, std::memory_order_acq_rel);
-    // Workers inside finish the range that they hold; one without a core is given this one.
+    // Waits until the workers inside have finished their ranges. Yielding lets a worker without a
+    // core use this one.
     for (int spins = 0; gate_.load(std::memory_order_acquire) & kCount; ++spins)
       spins < 1000 ? pause() : std::this_thread::yield();
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
@@ -114,8 +116,8 @@ class Pool {
  private:
   struct Worker {
     pthread_t thread;
-    std::atomic<int> core{-1};              // where it last looked for a job; -1: not known
-    std::atomic<bool> is_displaced{false};  // it may not run on a caller's core now
+    std::atomic<int> core{-1};              // where it last looked for a job; -1 if unknown
+    std::atomic<bool> is_displaced{false};  // whether it is kept off a caller's core
   };
 
   static constexpr uint64_t kClosed = uint64_t{1} << 31;
@@ -125,8 +127,8 @@ class Pool {
     helpers_.store(helpers, std::memory_order_relaxed);
     const uint32_t job = job_.load(std::memory_order_relaxed) + 1;
     gate_.store(static_cast<uint64_t>(job) << 32, std::memory_order_release);
-    // Sequentially consistent with the count of parked workers: one that is not counted yet sees
-    // this job before it sleeps.
+    // Sequentially consistent with the count of parked workers: a worker that is not counted yet
+    // sees this job before it sleeps.
     job_.store(job, std::memory_order_seq_cst);
     if (helpers > 0 && estimated_ns >= kWakeNs) move_from_this_core();
     const int parked = parked_.load(std::memory_order_seq_cst);
@@ -139,9 +141,10 @@ class Pool {
     for (int i = 0; i < wanted; ++i) job_.notify_one();
   }
 
-  // A worker on the caller's core gets none of the work: it waits for the caller, who waits for
-  // nothing. Where no core is idle, Linux wakes a worker on the core of the thread that wakes it,
-  // and leaves it there. The worker takes the core back when it has run elsewhere.
+  // Keeps workers off the caller's core. A worker there would get no work, because it waits for the
+  // core while the caller runs. If no core is idle, Linux wakes a worker on the core of the thread
+  // that wakes it, and leaves it there. The worker may use the core again once it has run
+  // elsewhere.
   void move_from_this_core() {
     const int here = current_core();
     if (here < 0) return;
@@ -164,7 +167,7 @@ class Pool {
   }
 
   void claim() {
-    const RunAlone inside;  // nested calls of a task
+    const RunAlone inside;  // for calls of parallel_for by tasks
     for (;;) {
       const int64_t begin = next_.fetch_add(grain_, std::memory_order_relaxed);
       if (begin >= tasks_) return;
@@ -197,7 +200,7 @@ class Pool {
 
   [[noreturn]] void work(Worker& worker) {
     name_this_thread("rune_jit");
-    use_process_cores();  // not those of the thread that happened to start this one
+    use_process_cores();  // instead of the cores of the thread that started this one
     uint32_t last = 0;
     for (;;) {
       last = wait_for_job(last, worker);
@@ -212,10 +215,10 @@ class Pool {
   const std::unique_ptr<Worker[]> worker_;
   int workers_ = 0;
   std::mutex owner_;
-  // The owner's: when the last job ended, and the work since parked workers were last woken.
+  // Used by the owner: when the last job ended, and the work since parked workers were last woken.
   Clock::time_point ended_;
   double without_help_ns_ = 0;
-  // The job.
+  // The present job.
   int64_t tasks_ = 0;
   int64_t grain_ = 1;
   const FunctionRef<void(int64_t, int64_t)>* body_ = nullptr;
@@ -231,8 +234,8 @@ class Pool {
 std::atomic<Pool*> the_pool{nullptr};
 std::mutex creation;
 
-// The child has none of the parent's threads. Registered when the library is loaded: a fork must
-// never meet the lock held without the handlers in place.
+// A child process has none of the parent's threads, so it starts a new pool. The handlers are
+// registered when the library is loaded, so that they are in place whenever the lock is held.
 [[maybe_unused]] const int fork_handlers =
     pthread_atfork([] { creation.lock(); }, [] { creation.unlock(); },
                    [] {
@@ -240,7 +243,7 @@ std::mutex creation;
                      creation.unlock();
                    });
 
-// The pool lives as long as the process: its threads may outlive static destruction.
+// The pool is never destroyed, because its threads may outlive static destruction.
 Pool& pool() {
   if (Pool* known = the_pool.load(std::memory_order_acquire)) return *known;
   const std::lock_guard<std::mutex> lock(creation);
@@ -271,7 +274,7 @@ void parallel_for(int64_t tasks, double estimated_ns, FunctionRef<void(int64_t, 
   Pool& shared = pool();
   const double task_ns = estimated_ns / static_cast<double>(tasks);
   const int64_t grain = grain_of(tasks, estimated_ns, 2);
-  // While another thread has the pool, this one works alone, and asks again between ranges.
+  // While another thread has the pool, this one works alone. It asks again between ranges.
   for (int64_t done = 0; done < tasks;) {
     const int64_t left = tasks - done;
     if (shared.try_run(done, tasks, std::max(2 * kThreadNs, task_ns * static_cast<double>(left)),

@@ -28,22 +28,22 @@ class FunctionRef<R(Args...)> {
 };
 
 // The number of threads that a parallel_for may use, including the caller: RUNE_JIT_NUM_THREADS, or
-// available_cores() (runtime/affinity.h). It is at least 1, and read once.
+// available_cores() (runtime/affinity.h). It is at least 1 and never changes.
 int num_threads();
 
 // Calls body(begin, end) for ranges that together cover [0, tasks) once. The calling thread takes
-// part, and other threads do if `estimated_ns`, the time of all tasks on one core, makes that
+// part. Other threads do if `estimated_ns`, the time of all tasks on one core, makes that
 // worthwhile. Threads claim one range at a time, so a thread that loses its core does not delay the
 // others. Returns when all ranges have run. After an exception, ranges that have not begun are
 // dropped and the first exception is rethrown.
 //
-// Any number of threads may call it: one of them gets the pool, the others work alone. A call from
-// within a task runs inline. After a fork, the child starts a pool of its own; a task must not
+// Any number of threads may call it. One of them gets the pool, and the others work alone. A call
+// from within a task runs inline. After a fork, the child starts a pool of its own. A task must not
 // fork.
 void parallel_for(int64_t tasks, double estimated_ns, FunctionRef<void(int64_t, int64_t)> body);
 
-// While it lives, calls of parallel_for by this thread run on it alone: for programs that run side
-// by side on threads of others.
+// While this object exists, calls of parallel_for by this thread run on this thread alone. It is
+// for programs that run at the same time on threads of a caller's pool.
 class RunAlone {
  public:
   RunAlone();

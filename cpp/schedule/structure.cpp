@@ -12,7 +12,7 @@ namespace rune::schedule {
 
 namespace {
 
-// Each argument is loaded when the kernel starts; integers stay in registers.
+// The most arguments of a kernel. Each is loaded when it starts, and integers stay in registers.
 constexpr size_t kMostArguments = 64, kMostIntegerArguments = 4;
 
 // Calls f with each Value among the fields.
@@ -47,8 +47,8 @@ class ValueVisitor {
   F f_;
 };
 
-// The nodes that a kernel computes, in an order that follows from its outputs alone, operands
-// before users. Their ids say less: a constant may be older than one kernel and younger than
+// The nodes that a kernel computes, operands before users. The order depends only on the outputs.
+// Ids do not give such an order, because a constant may be older than one kernel and younger than
 // another.
 std::vector<Value> ops_in_order(const Graph& graph, const Kernel& kernel) {
   std::vector<bool> seen(kernel.ops.size(), false);
@@ -58,7 +58,7 @@ std::vector<Value> ops_in_order(const Graph& graph, const Kernel& kernel) {
     const bool found = it != kernel.ops.end() && *it == v;
     return found ? static_cast<size_t>(it - kernel.ops.begin()) : kernel.ops.size();
   };
-  std::vector<std::pair<Value, size_t>> path;  // and how many operands have been visited
+  std::vector<std::pair<Value, size_t>> path;  // with the number of visited operands
   const auto enter = [&](Value v) {
     const size_t i = position(v);
     if (i == seen.size() || seen[i]) return;
@@ -84,7 +84,7 @@ std::vector<Value> ops_in_order(const Graph& graph, const Kernel& kernel) {
   return result;
 }
 
-// Numbers the values of a kernel: those that it computes, in order, then those that it reads, in
+// Numbers the values of a kernel: first those that it computes, then those that it reads, each in
 // order.
 class KernelValues {
  public:
@@ -125,12 +125,12 @@ size_t input_number(const Kernel& kernel, Value v) {
   return std::find(kernel.inputs.begin(), kernel.inputs.end(), v) - kernel.inputs.begin();
 }
 
-// For each input of the kernel, the least index by axis that it reads, if it reads the input only
-// through Shrink nodes on it; otherwise nothing.
+// For each input of the kernel, the least index along each axis that it reads, if it reads the
+// input only through Shrink nodes on it. Otherwise nothing.
 std::vector<Ints> origins_of(const Graph& graph, const Kernel& kernel) {
   std::vector<Ints> origins(kernel.inputs.size());
   if (!kernel.phases().empty()) return origins;
-  std::vector<bool> whole(kernel.inputs.size(), false);  // read otherwise, too
+  std::vector<bool> whole(kernel.inputs.size(), false);  // whether it is also read otherwise
   for (size_t i = 0; i < kernel.inputs.size(); ++i) {
     const Value v = kernel.inputs[i];
     whole[i] = std::binary_search(kernel.ops.begin(), kernel.ops.end(), v) || kernel.stored(v);
@@ -157,7 +157,7 @@ std::vector<Ints> origins_of(const Graph& graph, const Kernel& kernel) {
   return origins;
 }
 
-// Whether constant operands make the operation cheaper, or are indices of elements.
+// Whether constant operands must stay constants: they make the operation cheaper, or are indices.
 bool needs_constants(const graph::Node& node) {
   static constexpr AluOp kCheaper[] = {AluOp::Mul,  AluOp::Mulacc, AluOp::Div, AluOp::Idiv,
                                        AluOp::Fmod, AluOp::Mod,    AluOp::Shl, AluOp::Shr};
@@ -170,7 +170,7 @@ bool needs_constants(const graph::Node& node) {
   return *op == AluOp::Pow || (is_integer(node.dtype()) && contains(kCheaper, *op));
 }
 
-// A kernel with its values by number, without what the arguments of its launches can say.
+// A kernel with its values by number, without the data that can be arguments of its launches.
 struct Structure {
   Structure(const Graph& graph, const Kernel& formed);
   bool operator==(const Structure& other) const;
@@ -181,8 +181,8 @@ struct Structure {
   KernelValues values;
   std::vector<Ints> origins;
   std::vector<bool> varies;               // by op: a constant that may be an argument
-  std::map<size_t, size_t> part_operand;  // by op: of a Cat that it stores a part of, the operand
-  std::map<Value, int64_t> part_offset;   // by output that it stores a part of
+  std::map<size_t, size_t> part_operand;  // by Cat that it stores a part of: the operand's number
+  std::map<Value, int64_t> part_offset;   // by output that it stores a part of: the part's offset
   Kernel kernel;
 
  private:
@@ -213,7 +213,7 @@ Structure::Structure(const Graph& graph, const Kernel& formed)
 }
 
 void Structure::find_constants() {
-  std::vector<bool> fixed(ops.size(), false);  // users come later, and say so
+  std::vector<bool> fixed(ops.size(), false);  // set by users, which come later
   for (size_t i = ops.size(); i-- > 0;) {
     const graph::Node& node = graph[ops[i]];
     if (node.kind() == graph::NodeKind::Sink) continue;
@@ -226,7 +226,7 @@ void Structure::find_constants() {
   }
 }
 
-// Follows Cats from the value to the operand that the part at its offset consists of.
+// Follows Cats from the value to the operand that is the part at its offset.
 void Structure::find_part(const StageValue& value) {
   const auto* outer = graph[value.value].as<graph::Cat>();
   if (!outer) return;
@@ -252,7 +252,7 @@ void Structure::find_part(const StageValue& value) {
   }
 }
 
-// The limits of a Shrink on an input with an origin, from there on; nothing of other nodes.
+// The limits of a Shrink on an input with an origin, relative to it. Nothing for other nodes.
 std::optional<graph::DimPairs> Structure::limits_from_origin(const graph::Node& node) const {
   const auto* shrink = node.as<graph::Shrink>();
   if (!shrink) return std::nullopt;
@@ -289,7 +289,7 @@ bool Structure::operator==(const Structure& other) const {
   if (values.size() != other.values.size() || varies != other.varies || !(kernel == other.kernel))
     return false;
   const std::vector<Value> x = values.by_number(), y = other.values.by_number();
-  for (size_t i = 0; i < x.size(); ++i)  // of inputs, too
+  for (size_t i = 0; i < x.size(); ++i)  // inputs included
     if (graph[x[i]].meta != graph[y[i]].meta) return false;
   for (size_t op = 0; op < ops.size(); ++op)
     if (!computes_alike(op, other)) return false;
@@ -300,7 +300,7 @@ bool Structure::computes_alike(size_t op, const Structure& other) const {
   const graph::Node& x = graph[ops[op]];
   const graph::Node& y = graph[other.ops[op]];
   if (x.kind() != y.kind()) return false;
-  const auto same = [&](Value a, Value b) {  // and the strides, and the range of indices into them
+  const auto same = [&](Value a, Value b) {  // also strides, and the range of indices into them
     return values.number_of(a) == other.values.number_of(b) && graph[a].meta == graph[b].meta;
   };
   const auto part = part_operand.find(op), other_part = other.part_operand.find(op);
@@ -318,7 +318,7 @@ int64_t bits_of(const Scalar& value) {
   return static_cast<int64_t>(is_integer(value.dtype()) ? value.as_uint64() : value.bits());
 }
 
-// Kernels of one structure.
+// Kernels of the same structure.
 class Group {
  public:
   Group(const Graph& graph, const std::vector<Kernel>& formed, Structure structure)
@@ -346,7 +346,7 @@ class Group {
     members_.push_back(std::move(member));
   }
 
-  // Appends the kernels, each with the numbers of its launches' kernels among those formed.
+  // Appends the shared kernels. Each has its launches, with the numbers of the formed kernels.
   using Shared = std::pair<Kernel, std::vector<std::pair<size_t, Launch>>>;
   void share(std::vector<Shared>& result) const { share(members_, result); }
 
@@ -354,8 +354,8 @@ class Group {
   struct Member {
     size_t number;
     std::vector<Value> ops;
-    Ints starts;     // of what it reads of its inputs and stores of its outputs, in elements
-    Ints constants;  // bits of those that may be arguments
+    Ints starts;     // where it begins to read its inputs and to store its outputs, in elements
+    Ints constants;  // bits of the constants that may be arguments
   };
   using Members = std::vector<Member>;
 
@@ -364,9 +364,9 @@ class Group {
     std::vector<Ints> arguments;    // by argument and member
     std::map<Ints, size_t> shifts;  // by values
     std::map<std::pair<DType, Ints>, size_t> constants;
-    std::vector<Ints> rest(members.size());  // by member: what no argument says
+    std::vector<Ints> rest(members.size());  // by member: data that is in no argument
     size_t integers = 0;
-    // The argument of these values, if there may be one.
+    // The argument with these values, if there may be one.
     const auto argument = [&](auto& known, const auto& key, const Ints& values, bool is_integer) {
       const auto it = known.find(key);
       if (it != known.end()) return std::optional(it->second);
@@ -423,7 +423,7 @@ class Group {
     shared.first = std::move(kernel);
   }
 
-  // A kernel for each of the values in `rest`.
+  // Makes a kernel for each of the different values in `rest`.
   void divide(const Members& members, const std::vector<Ints>& rest,
               std::vector<Shared>& result) const {
     std::map<Ints, Members> parts;

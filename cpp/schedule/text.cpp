@@ -12,7 +12,7 @@ namespace {
 using text::Codec;
 using text::Lexer;
 
-// Structs of which each field goes on a line of its own.
+// Structs that print each field on a line of its own.
 template <class T>
 inline constexpr bool kIsBlock = false;
 template <>
@@ -34,18 +34,19 @@ struct Element<std::optional<T>> {
   static constexpr bool kIsList = false, kIsOptional = true;
 };
 
-// Structs that print as `word fields`; a value prints as `%id` and is not one.
+// Structs that print as `word fields`. A value is not one: it prints as `%id`.
 template <class T>
 inline constexpr bool kIsRecord = text::Reflected<T> && !kIsBlock<T>;
 
-// The word before one entry of a list: `stages` lists lines that begin with `stage`.
+// The word before an entry of a list: entries of `stages` are lines that begin with `stage`.
 std::string_view singular(std::string_view key) {
   if (key == "axes") return "axis";
   return key.ends_with('s') ? key.substr(0, key.size() - 1) : key;
 }
 
-// Prints the fields of a struct line by line: structs as `word fields`, lists of structs as one
-// such line an entry, everything else as `key=value`. Empty lists of values are left out.
+// Prints the fields of a struct line by line. Structs are printed as `word fields`, lists of
+// structs as one such line for each entry, and everything else as `key=value`. Empty lists of
+// values are left out.
 class LinePrinter {
  public:
   LinePrinter(std::string& out, int indent) : out_(out), indent_(indent, ' ') {}
@@ -107,7 +108,7 @@ class LinePrinter {
   const std::string indent_;
 };
 
-// Reads what LinePrinter writes.
+// Reads the text of LinePrinter.
 class LineParser {
  public:
   explicit LineParser(Lexer& lexer) : lexer_(lexer) {}
@@ -118,7 +119,7 @@ class LineParser {
     if constexpr (kIsBlock<T>) {
       member.fields(*this);
     } else if constexpr (std::is_same_v<T, Kernel::Body>) {
-      // The word of its first line tells the kinds of kernels apart.
+      // The word of its first line determines the kind of kernel.
       if (at_record("phase")) member = Phased{};
       if (at_record("matrix")) member = MatrixTiled{};
       std::visit([this](auto& body) { body.fields(*this); }, member);
@@ -212,7 +213,7 @@ ScheduleItem parse_item(Lexer& lexer, size_t number) {
   return item;
 }
 
-// All of a schedule but its graph and items.
+// The fields of a schedule other than its graph and items.
 template <class T, class F>
 void plan_fields(T& schedule, F&& f) {
   f("outputs", schedule.outputs);

@@ -45,8 +45,8 @@ inline int64_t checked_multiply(int64_t a, int64_t b) {
   return *result;
 }
 
-// The greatest common divisor of the magnitudes. The magnitude of INT64_MIN is no int64_t; 2^62,
-// which divides it, takes its place, and that is enough for the callers.
+// The greatest common divisor of the magnitudes. The magnitude of INT64_MIN is no int64_t, so its
+// divisor 2^62 takes its place. That suffices for the callers.
 inline int64_t gcd(int64_t a, int64_t b) {
   if (a == kMin) a = int64_t{1} << 62;
   if (b == kMin) b = int64_t{1} << 62;
@@ -65,7 +65,8 @@ class BoundsSum {
   }
 
   Bounds bounds() const {
-    // A known side beyond 64 bits makes both unknown: a saturated one would not be a bound.
+    // A known bound that exceeds 64 bits makes both unknown, because the nearest 64-bit number
+    // would not be a bound.
     const bool fits = (!low_known_ || low_ < kMax) && (!high_known_ || high_ > kMin);
     return {low_known_ && fits && low_ > kMin ? static_cast<int64_t>(low_) : kMin,
             high_known_ && fits && high_ < kMax ? static_cast<int64_t>(high_) : kMax};
@@ -84,7 +85,7 @@ class BoundsSum {
   bool low_known_ = true, high_known_ = true;
 };
 
-// The k for which all values lie in the block [k*d, (k+1)*d), if there is one.
+// The k such that all values lie in the block [k*d, (k+1)*d), if there is one.
 inline std::optional<int64_t> single_block(Bounds bounds, int64_t d) {
   if (bounds.low == kMin || bounds.high == kMax) return std::nullopt;
   const int64_t block = floor_quotient(bounds.low, d);
@@ -102,8 +103,8 @@ Expr of_atom(std::shared_ptr<const Atom> atom);
 // Makes a quotient or remainder without simplifying it.
 Expr make_division(Atom::Kind kind, Expr inner, int64_t divisor);
 
-// `whole`, and all factors > 1 that it has in common with some of the coefficients (with whole = 0,
-// that coefficients have in common), greatest first.
+// `whole` and all its factors > 1 that it has in common with some of the coefficients, greatest
+// first. If whole = 0: the factors > 1 that coefficients have in common.
 std::vector<int64_t> common_factors(const Expr& expr, int64_t whole);
 
 // A form expr = g * multiple + rest in which every value of rest is in [0, g).
@@ -112,8 +113,8 @@ struct BlockSplit {
 };
 std::optional<BlockSplit> split_by_block(const Expr& expr, int64_t g);
 
-// Joins quotients and remainders of the same value in a sum of sorted, distinct terms, such as
-// c*(x//c) + x%c. Returns nothing if the sum contains none.
+// Joins quotients and remainders of the same value in a sum, such as c*(x//c) + x%c. The terms are
+// sorted and distinct. Returns nothing if none can be joined.
 std::optional<Expr> recombine(int64_t constant, const std::vector<Expr::Term>& terms);
 
 }  // namespace rune::sym::detail

@@ -34,7 +34,8 @@ Reduced reduce_coefficients(const Expr& expr, int64_t divisor) {
     const int64_t constant = rest.constant();
     result.quotient =
         result.quotient + Expr::from_terms(floor_quotient(constant, divisor), std::move(quotients));
-    // Terms may join here and grow again: hence the loop, which ends since each time some are gone.
+    // Joined terms may exceed the divisor again, so this is in a loop. The loop ends because each
+    // time there are fewer terms.
     result.rest = Expr::from_terms(floor_remainder(constant, divisor), std::move(rests));
   }
 }
@@ -47,7 +48,7 @@ Expr without(const Expr& sum, const Term& term) {
   return Expr::from_terms(sum.constant(), std::move(others));
 }
 
-// Splits by the greatest g > 1 dividing the divisor for which bounds prove a block split.
+// A block split by the greatest divisor g > 1 of the divisor for which bounds prove it.
 struct FactorSplit {
   int64_t g;
   BlockSplit parts;
@@ -67,7 +68,7 @@ bool share_variables(const Expr& a, const Expr& b) {
 }
 
 // (k*(x % e) + r) // d = ((k*x + r) // d) % (k*e / d), if d divides k*e and r lies in [0, k). Not
-// if r depends on x too: it could no longer join with x % e.
+// done if r depends on x too, because r could then no longer join with x % e.
 std::optional<Expr> pull_out_remainder(const Expr& rest, int64_t divisor) {
   for (const Term& t : rest.terms()) {
     if (t.atom->kind != Kind::Mod || t.coefficient <= 0) continue;
@@ -106,8 +107,8 @@ std::optional<Expr> merge_nested_quotient(const Expr& rest, int64_t divisor) {
   return floordiv(sum, a * divisor);
 }
 
-// (k*(x % e) + r) % d = (k*x + r) % d, if d divides k*e. Not if r depends on x too: it could no
-// longer join with x % e.
+// (k*(x % e) + r) % d = (k*x + r) % d, if d divides k*e. Not done if r depends on x too, because r
+// could then no longer join with x % e.
 std::optional<Expr> expand_remainder(const Expr& rest, int64_t divisor) {
   for (const Term& t : rest.terms()) {
     if (t.atom->kind != Kind::Mod) continue;
@@ -124,7 +125,7 @@ bool is_atom(const Expr& expr, const Atom& atom) {
          expr.terms()[0].atom->hash == atom.hash && compare(*expr.terms()[0].atom, atom) == 0;
 }
 
-// Looks for quotients and remainders of one value in a sum.
+// Finds and joins quotients and remainders of the same value in a sum.
 class Recombiner {
  public:
   Recombiner(int64_t constant, const std::vector<Term>& terms)
@@ -160,8 +161,8 @@ class Recombiner {
     return Expr::from_terms(constant_, std::move(others)) + value * factor;
   }
 
-  // k*(y % c) + k*c*(y // c) = k*y. The quotient may be written as z // (c*b) with y = z // b, and
-  // the remainder may have lost terms of y; either may be what tells y.
+  // k*(y % c) + k*c*(y // c) = k*y. The quotient may be written as z // (c*b) with y = z // b. The
+  // remainder may lack terms of y. So y is taken from the quotient or from the remainder.
   std::optional<Expr> join_remainder_and_quotient(size_t i, size_t j) const {
     const Atom &remainder = *terms_[i].atom, &quotient = *terms_[j].atom;
     const int64_t c = remainder.divisor;

@@ -104,7 +104,8 @@ Expr apply_division(const Atom& atom, const Expr& inner) {
 
 using Replacement = std::function<std::optional<Expr>(uint32_t)>;
 
-// Nothing if no replaced variable occurs, so that unchanged atoms stay shared.
+// The expression with variables replaced. Nothing if none of them occurs, so that unchanged atoms
+// stay shared.
 std::optional<Expr> substitute_changed(const Expr& expr, const Replacement& replacement) {
   std::optional<Expr> replaced;  // Sum of the terms that changed.
   std::vector<Expr::Term> kept;
@@ -150,7 +151,7 @@ const std::vector<Expr::Term>& Expr::no_terms() {
 }
 
 Expr Expr::variable(uint32_t id, Bounds bounds) {
-  // An axis without elements never takes a value; any constant describes it.
+  // The index of an axis without elements never takes a value, so any constant describes it.
   if (bounds.low >= bounds.high) return Expr(bounds.low);
   auto atom = std::make_shared<Atom>();
   atom->variable = id;
@@ -196,7 +197,7 @@ std::optional<uint32_t> Expr::as_variable() const {
 }
 
 int64_t Expr::known_divisor() const {
-  // Common factors never stay inside an atom, so that an atom itself is divided by 1 only.
+  // A common factor never stays inside an atom, so an atom's own known divisor is 1.
   int64_t result = detail::gcd(constant_, 0);
   for (const Term& term : terms()) result = detail::gcd(result, term.coefficient);
   return result;
@@ -249,7 +250,7 @@ Expr operator-(const Expr& a, const Expr& b) {
 
 Expr operator*(const Expr& a, int64_t factor) {
   if (factor == 0) return Expr();
-  // Whether terms join depends on the ratios of coefficients only, so that nothing new can.
+  // Whether terms join depends only on the ratios of their coefficients, so no new ones can join.
   if (factor == 1) return a;
   Expr result(checked_multiply(a.constant_, factor));
   if (a.is_constant()) return result;

@@ -31,8 +31,8 @@ class Expr {
 
   Expr() = default;
   Expr(int64_t constant) : constant_(constant) {}  // NOLINT: integers are expressions
-  // All variables with one id must have the same bounds. A variable with a single possible value
-  // becomes a constant.
+  // All variables with the same id must have the same bounds. A variable with a single possible
+  // value becomes a constant.
   static Expr variable(uint32_t id, Bounds bounds);
   // The sum of a constant and terms in any order. Atoms may repeat, and coefficients may be 0.
   static Expr from_terms(int64_t constant, std::vector<Term> terms);
@@ -54,7 +54,7 @@ class Expr {
   // The greatest d >= 1 that provably divides every value; 0 for the constant 0.
   int64_t known_divisor() const;
 
-  // Replaces variables. Those for which the function returns nothing stay.
+  // Replaces variables, except those for which the function returns nothing.
   Expr substitute(const std::function<std::optional<Expr>(uint32_t)>& replacement) const;
 
   size_t hash() const;

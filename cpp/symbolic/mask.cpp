@@ -9,8 +9,8 @@ namespace {
 using detail::try_multiply;
 using Term = Expr::Term;
 
-// q // d + e >= 0 says q + d*e >= 0, and -(q // d) + e >= 0 says d*(e+1) - 1 - q >= 0. Nothing if
-// no quotient stands with coefficient 1 or -1, or if the result would overflow.
+// q // d + e >= 0 means q + d*e >= 0, and -(q // d) + e >= 0 means d*(e+1) - 1 - q >= 0. Nothing if
+// no quotient has the coefficient 1 or -1, or if the result would overflow.
 std::optional<Expr> without_quotient(const Expr& condition) {
   for (const Term& term : condition.terms()) {
     const int64_t sign = term.coefficient;
@@ -33,7 +33,8 @@ std::optional<Expr> without_quotient(const Expr& condition) {
   return std::nullopt;
 }
 
-// g*q + r >= 0 with r in [0, g) says q >= 0: parts that cannot matter go, and common factors too.
+// g*q + r >= 0 with r in [0, g) means q >= 0. This removes parts that cannot matter, and common
+// factors.
 std::optional<Expr> without_fraction(const Expr& condition) {
   for (const int64_t g : detail::common_factors(condition, 0)) {
     if (auto split = detail::split_by_block(condition, g)) return std::move(split->multiple);

@@ -4,10 +4,10 @@
 //                 [--explain=cpu] [--partition=CHUNKS] [--no-verify] [--list]
 //
 // FILE is `-` for standard input. Without --pass or --stop-after the IR is parsed, verified and
-// printed; with --explain a graph is lowered, and what its schedule decides is described. With
-// --partition a graph of core nodes is cut into programs of blocks: CHUNKS has the sizes of the
-// chunks of each argument by axis, `[[[4,4],[8]],[[8]]]`. Exits with 1 and a message on standard
-// error for what cannot be read or done.
+// printed. With --explain a graph is lowered, and the decisions of its schedule are described. With
+// --partition a graph of core nodes is cut into programs of blocks. CHUNKS has the sizes of the
+// chunks of each argument by axis: `[[[4,4],[8]],[[8]]]`. On an error, rune-opt prints a message to
+// standard error and exits with 1.
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -105,12 +105,12 @@ std::vector<std::string> split_cases(const std::string& text) {
 std::string partition(const driver::State& state, const std::string& text) {
   if (state.stage != driver::Stage::Source ||
       !graph::verify(state.graph, graph::Dialect::Core).empty())
-    user_error(ErrorKind::Value, "rune-opt: cannot cut what is not a graph of core nodes");
+    user_error(ErrorKind::Value, "rune-opt: cannot cut the IR (it is not a graph of core nodes)");
   text::Lexer lexer(text);
   const auto chunks = text::Codec<std::vector<partition::Chunks>>::parse(lexer);
   if (chunks.size() != state.graph.inputs().size())
     user_error(ErrorKind::Value, "rune-opt: cannot cut ", state.graph.inputs().size(),
-               " arguments by the chunks of ", chunks.size());
+               " arguments (--partition has the chunks of ", chunks.size(), ")");
   return partition::print(partition::partition(state.graph, chunks));
 }
 
@@ -125,7 +125,7 @@ void process(const std::string& text, const Arguments& arguments) {
   }
   if (arguments.explain) {
     if (state.stage != driver::Stage::Source)
-      user_error(ErrorKind::Value, "rune-opt: cannot explain what is not a graph");
+      user_error(ErrorKind::Value, "rune-opt: cannot explain the IR (it is not a graph)");
     std::cout << driver::explain(driver::lower(state.graph, arguments.target));
     return;
   }

@@ -13,7 +13,7 @@
 
 namespace rune {
 
-// How work is divided: among cores with vector lanes and caches, or over a grid of thread groups.
+// How work is divided: among cores with vector lanes and caches, or over a grid of workgroups.
 enum class ExecutionModel { Cores, Grid };
 
 // The matrix operation a[m,k] @ b[k,n] + c[m,n], which the threads of a SIMD-group compute
@@ -26,20 +26,20 @@ struct MatrixOp {
   bool operator==(const MatrixOp&) const = default;
 };
 
-// The multiply-adds per nanosecond in products of large matrices, by a library of the device and by
-// kernels.
+// Multiply-adds per nanosecond in products of large matrices: those of the device's library, and
+// those of our kernels.
 struct LibraryRate {
   DType operands = DType::Float32;
   double of_library = 0, of_kernels = 0;
-  // The time that the library saves in this number of multiply-adds.
+  // The time that the library saves in a product of this many multiply-adds.
   double saved_ns(double operations) const {
     return operations / of_kernels - operations / of_library;
   }
   bool operator==(const LibraryRate&) const = default;
 };
 
-// The rate `of_float32` for dtypes of at most 32 bits, half of it for wider dtypes: a kernel's
-// vectors have as many lanes as its widest dtype allows.
+// The rate `of_float32` for dtypes of at most 32 bits, and half of it for wider dtypes. Narrow
+// dtypes are no faster, because a kernel's widest dtype determines how many lanes its vectors have.
 inline std::array<double, kNumDTypes> rates_by_size(double of_float32) {
   std::array<double, kNumDTypes> rates{};
   for (int d = 0; d < kNumDTypes; ++d)
@@ -53,18 +53,20 @@ struct Capabilities {
   int num_cores = 1;      // cores, or compute units
   int vector_bits = 128;  // SIMD register width per lane group (Cores)
   int num_vector_registers = 16;
-  int max_threads_per_group = 1;        // Grid
-  int simd_width = 1;                   // threads that run in lock step (Grid)
-  int64_t shared_memory_bytes = 0;      // per group (Grid)
-  int points_per_thread = 1;            // whose loads should overlap, in elementwise kernels (Grid)
-  int row_points_per_thread = 1;        // the same of a row that a group reduces (Grid)
-  int access_bytes = 0;                 // a thread's widest access to aligned neighbours (Grid)
+  int max_threads_per_group = 1;    // Grid
+  int simd_width = 1;               // threads that run in lock step (Grid)
+  int64_t shared_memory_bytes = 0;  // per group (Grid)
+  // How many elements each thread computes so that its loads overlap: in elementwise kernels, and
+  // in a row that a workgroup reduces (Grid).
+  int points_per_thread = 1;
+  int row_points_per_thread = 1;
+  int access_bytes = 0;                 // widest load or store of a thread, if aligned (Grid)
   int64_t l2_bytes = 1 << 20;           // per core
   int64_t last_level_bytes = 8 << 20;   // shared by all cores
   int max_buffers = 1 << 16;            // arguments of one kernel
   int64_t max_grid = int64_t{1} << 31;  // groups, along the first dimension
-  // The most nodes in all iterations of a loop that is expanded. The host runs a longer loop,
-  // because compiling it would take too long (Grid).
+  // A loop is expanded if its iterations have at most this many nodes in total. The host runs a
+  // longer loop, because compiling it expanded would take too long (Grid).
   int max_expanded_nodes = 2000;
 
   // Figures of the cost model. Rates are those of all cores together.
@@ -76,8 +78,8 @@ struct Capabilities {
   std::array<double, kNumDTypes> operations_per_ns = rates_by_size(25);
   double launch_ns = 500;     // running a kernel that does nothing
   double parallel_ns = 5000;  // handing work to other cores and waiting for them (Cores)
-  // The time of an operation on an element in one thread alone, with its share of loads that
-  // nothing hides (Grid). Measured in a simulation of 100 bodies on an H200.
+  // The time of an operation on one element if a thread runs alone, with its share of the loads,
+  // which no other thread's work hides (Grid). Measured in a simulation of 100 bodies on an H200.
   double thread_operation_ns = 15;
 
   bool has_nontemporal_stores = false;

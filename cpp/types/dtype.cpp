@@ -36,8 +36,8 @@ DType signed_of_bytes(int bytes) {
   }
 }
 
-// The smallest float that holds an integer of this width exactly enough for NumPy: 8 bits float16,
-// 16 bits float32, more float64.
+// The float dtype with which NumPy promotes integers of this width: float16 for 8 bits, float32 for
+// 16 bits, float64 for more.
 DType float_for_integer(int bytes) {
   return bytes == 1 ? DType::Float16 : bytes == 2 ? DType::Float32 : DType::Float64;
 }

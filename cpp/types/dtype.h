@@ -21,7 +21,7 @@ inline constexpr int kNumDTypes = 0
 #include "types/dtypes.def"
 #undef RUNE_DTYPE
     ;
-// The dtypes of a graph: these and complex ones.
+// The dtypes of a graph: those of kernels and the complex ones.
 inline constexpr int kNumGraphDTypes = kNumDTypes
 #define RUNE_DTYPE(...)
 #define RUNE_COMPLEX_DTYPE(...) +1
@@ -62,26 +62,28 @@ inline bool is_complex(DType d) {
 inline bool is_inexact(DType d) {
   return is_float(d) || is_complex(d);
 }
-// The dtype of a complex dtype's parts; any other dtype itself.
+// The dtype of a complex dtype's real and imaginary part. Any other dtype gives itself.
 DType real_of(DType dtype);
-// The complex dtype that holds numbers of a float dtype: complex64 of 16 and 32 bits, else
-// complex128.
+// The complex dtype that holds numbers of a float dtype: complex64 for floats of 16 and 32 bits,
+// else complex128.
 DType complex_of(DType dtype);
-// Whether a letter of `letters` stands for the dtype's kind: b bool, s signed and u unsigned
-// integers, i both, f floats, c complex numbers.
+// Whether a letter of `letters` stands for the dtype's kind: b for bool, s for signed integers, u
+// for unsigned ones, i for both, f for floats, c for complex numbers.
 bool is_of_kinds(DType dtype, std::string_view letters);
 
-// numpy.result_type(a, b) for strong dtypes. bfloat16 is as in NumPy's ufuncs with ml_dtypes:
-// bool and 8 bits become bfloat16; 16 bits and float16 give float32, wider integers float64.
+// numpy.result_type(a, b) for strong dtypes. bfloat16 is promoted as in NumPy's ufuncs with
+// ml_dtypes: with bool or 8-bit integers to bfloat16, with 16-bit integers or float16 to float32,
+// with wider integers to float64.
 DType promote(DType a, DType b);
 
 // numpy.result_type(a, <Python scalar of this kind>): Python scalars are weak. `weak` is Bool, Int,
-// Float or Complex; Int with bool gives int64, Float with bool or integers float64, with bfloat16
-// float32, Complex the complex dtype of what Float gives.
+// Float or Complex. Int with bool gives int64. Float with bool or integers gives float64, and with
+// bfloat16 float32. Complex gives the complex dtype of Float's result.
 DType promote_weak(DType a, Kind weak);
 
-// The dtype in which NumPy's float-only ufuncs (exp, sqrt ...) compute: bool, int8, uint8 give
-// float16, 16-bit integers float32, wider ones float64, floats and complex dtypes themselves.
+// The dtype in which NumPy's float-only ufuncs (exp, sqrt ...) compute: float16 for bool, int8 and
+// uint8, float32 for 16-bit integers, float64 for wider ones. Floats and complex dtypes give
+// themselves.
 DType float_of(DType dtype);
 
 // The dtype in which numpy.sum and numpy.prod accumulate: bool and narrow integers widen to 64

@@ -1,4 +1,4 @@
-// Describes products of matrices for libraries of devices.
+// Describes a product of matrices to a device's library.
 #pragma once
 
 #include <array>
@@ -9,8 +9,8 @@
 namespace rune {
 
 // c[g, i, j] = sum over k of a[g, i, k] * b[g, k, j], for all g < batch, i < rows, k < terms and
-// j < columns. Of each matrix: its number among a kernel's arguments, and how many elements the
-// first of them is from the argument's address, and neighbours along each index are apart.
+// j < columns. Each matrix is an argument of the kernel, named by its number. Its first element is
+// `offset` elements after the argument's address; `strides`, in elements, has one stride per index.
 struct MatrixProduct {
   struct Matrix {
     size_t argument = 0;
@@ -18,7 +18,7 @@ struct MatrixProduct {
     std::array<int64_t, 3> strides{};
     bool operator==(const Matrix&) const = default;
   };
-  DType operands = DType::Float32;  // of a and b. float16 and bfloat16 are added in float32
+  DType operands = DType::Float32;  // of a and b; sums of float16 and bfloat16 are in float32
   DType result = DType::Float32;
   int64_t batch = 1, rows = 1, columns = 1, terms = 1;
   Matrix a, b, c;

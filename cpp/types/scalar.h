@@ -10,8 +10,7 @@
 
 namespace rune {
 
-// A value of a dtype, which is not complex. NaN payloads of floats narrower than float64 are not
-// kept.
+// A value of any dtype except complex ones. The payload of a NaN is kept only in float64.
 class Scalar {
  public:
   Scalar() = default;
@@ -26,7 +25,7 @@ class Scalar {
   // The lowest and highest value; -inf and inf for floats.
   static Scalar lowest(DType dtype);
   static Scalar highest(DType dtype);
-  // Reads, and writes, size_of(dtype) bytes.
+  // Read and write size_of(dtype) bytes.
   static Scalar load(DType dtype, const void* from);
   void store(void* to) const;
   // The zero-extended bits, and the value with these bits.
@@ -61,7 +60,7 @@ class Scalar {
   uint64_t word_ = 0;
 };
 
-// The values as an array in memory.
+// The bytes of an array of these values.
 std::vector<uint8_t> stored(std::span<const Scalar> values);
 
 }  // namespace rune

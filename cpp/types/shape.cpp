@@ -22,7 +22,7 @@ int64_t times(int64_t a, int64_t b) {
   return a;
 }
 
-// `shape` may be of ints or of dims.
+// The product of `sizes`. Errors print `shape`, which may consist of ints or of dims.
 template <class Sizes>
 int64_t product(const Ints& sizes, const Sizes& shape) {
   int64_t product = 1;
@@ -244,7 +244,7 @@ Dim Codec<Dim>::parse(Lexer& lexer) {
     const Lexer start = lexer;
     const std::string name = lexer.ident();
     const auto bounds = lexer.bounds_of(name);
-    if (!bounds) start.fail("use of the undeclared size " + name);
+    if (!bounds) start.fail("the size " + name + " is not declared");
     sum += Dim(SymVar{name, bounds->first, bounds->second}) * factor;
   }
   return sum;

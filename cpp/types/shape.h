@@ -30,8 +30,8 @@ struct SymVar {
   RUNE_FIELDS(SymVar, f("name", name), f("min", min_val), f("max", max_val))
 };
 
-// The size of a dimension: a constant, or a constant plus multiples of variables. Equal dims are
-// equal expressions, whatever their extents; so that a constant never equals a symbolic size.
+// The size of a dimension: a constant, or a constant plus multiples of variables. Two dims are
+// equal if their expressions are, so a constant never equals a symbolic size.
 class Dim {
  public:
   struct Term {
@@ -42,21 +42,22 @@ class Dim {
 
   Dim(int64_t constant = 0) : offset_(constant) {}  // NOLINT: integers are dims
   explicit Dim(const SymVar& var) : Dim(0, {{var, 1}}) {}
-  // Terms in any order; those of one variable are added up. A variable of one value is a constant.
+  // The terms may be in any order. Terms of the same variable are added up. A variable with a
+  // single possible value becomes a constant.
   Dim(int64_t offset, std::vector<Term> terms);
 
   bool is_constant() const { return !terms_; }
-  // The value of a constant. Throws InternalError for a symbolic size: the caller has to decide
-  // before what such a size means.
+  // The value of a constant. Throws InternalError for a symbolic size, which the caller must have
+  // handled.
   int64_t constant() const;
   int64_t offset() const { return offset_; }
-  // Sorted by name; of a constant, none.
+  // Sorted by name. A constant has none.
   const std::vector<Term>& terms() const;
-  // The greatest and the least value, if the variables are independent. Strides and memory are for
-  // the greatest.
+  // The greatest and the least value, if the variables are independent. Strides and memory are
+  // planned for the greatest value.
   int64_t bound() const;
   int64_t least() const;
-  // The value where `value` gives the variables'.
+  // The size for these values of the variables.
   int64_t evaluate(const std::function<int64_t(const SymVar&)>& value) const;
   bool depends_on(const std::string& variable) const;
   // The same with these variables replaced by their values.
@@ -82,8 +83,8 @@ inline std::ostream& operator<<(std::ostream& out, const Dim& dim) {
   return out << dim.text();
 }
 
-// Throws that these sizes do not fit each other: UserError(Value) if all are constants; if they may
-// fit when a program runs, UserError(Unsupported) with a hint.
+// Reports sizes that do not fit each other. Throws UserError(Value) if all are constants, otherwise
+// UserError(Unsupported) with a hint, because the sizes may fit when a program runs.
 [[noreturn]] void refuse_sizes(const std::vector<Dim>& dims, const std::string& message);
 
 using Shape = std::vector<Dim>;  // none is ever negative; {} is 0-d
@@ -94,9 +95,9 @@ inline bool is_constant(const Shape& shape) {
 inline Shape to_shape(const Ints& sizes) {
   return Shape(sizes.begin(), sizes.end());
 }
-// The dims' bounds: what memory has room for.
+// The greatest value of each dim. Memory has room for these.
 Ints bounds_of(const Shape& shape);
-// The dims' values, all of which must be constant, as Dim::constant.
+// The value of each dim. All must be constant (see Dim::constant).
 Ints constants_of(const Shape& shape);
 // An order for containers: by bounds, then by text.
 struct ShapeOrder {
@@ -107,7 +108,7 @@ struct ShapeOrder {
 Dim product(const char* op, const Dim& a, const Dim& b);
 // Product of the sizes; throws UserError(Value) if it does not fit 63 bits.
 int64_t num_elements(const Ints& shape);
-// For how many elements memory has room.
+// The product of the dims' bounds: memory has room for this many elements.
 int64_t max_elements(const Shape& shape);
 // Row-major strides in elements, of memory with room for the dims' bounds.
 Ints contiguous_strides(const Shape& shape);
@@ -128,9 +129,9 @@ struct View {
   RUNE_FIELDS(View, f("shape", shape), f("strides", strides), f("offset", offset), f("mask", mask))
 };
 
-// A composition of views: views.back() is indexed first, and its linear position, read as a
-// row-major position in the shape of the view before it, goes on from there to views.front(), whose
-// linear position addresses the buffer.
+// A composition of views. An index goes to views.back(). Its linear position there is read as a
+// row-major position in the shape of the view before it, and so on. The linear position in
+// views.front() addresses the buffer.
 struct ShapeTracker {
   std::vector<View> views;
   RUNE_FIELDS(ShapeTracker, f("views", views))

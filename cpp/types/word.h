@@ -17,13 +17,13 @@ double half_to_float(uint16_t bits);
 uint16_t bfloat16_from_float(double value);
 double bfloat16_to_float(uint16_t bits);
 
-// A float as an integer dtype before wrapping, by the x86 conversion that NumPy's C code compiles
-// to: the signed 32-bit one for int32 and narrower types, the signed 64-bit one for the others,
-// INT_MIN for NaN and values out of its range. From 2^63, uint64 converts value - 2^63 and flips
-// the top bit.
+// Converts a float to an integer dtype as the x86 instructions do that NumPy's C code compiles to,
+// without wrapping the result. The conversion is the signed 32-bit one for int32 and narrower
+// types, and the signed 64-bit one for the others. NaN and values out of range give its lowest
+// value. For uint64, values from 2^63 are converted as value - 2^63 with the top bit flipped.
 int64_t truncate(DType dtype, double value);
 
-// The C++ type of a dtype's values, and the type in which they are computed.
+// The C++ type of a dtype's values, and the C++ type in which operations on them are computed.
 template <DType kDType>
 struct Represented;
 #define RUNE_DTYPE(Name, text, numpy, bytes, kind, Type, WideType) \
@@ -46,8 +46,8 @@ Wide<kDType> read(uint64_t word) {
   return static_cast<Wide<kDType>>(word);
 }
 
-// The word of a number converted to the dtype: floats are rounded once (bfloat16 by way of float32,
-// as ml_dtypes does), integers wrap.
+// Converts a number to the dtype and returns its word. Floats are rounded once, except bfloat16,
+// which is rounded by way of float32 as in ml_dtypes. Integers wrap.
 template <DType kDType, class V>
 uint64_t word_of(V value) {
   using T = typename Represented<kDType>::T;

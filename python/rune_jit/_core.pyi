@@ -151,26 +151,26 @@ class GraphBuilder:
         most: typing.SupportsInt | typing.SupportsIndex | None = None,
     ) -> None:
         """
-        `most`: how many nodes it may have. `counts_uses`: for `KnownSegments`.
+        `most` is the most nodes that it may have. KnownSegments needs `counts_uses`.
         """
     def __len__(self) -> int: ...
     def assume(self, holds: typing.Any) -> None:
         """
-        States that a 0-d bool is true, which the program checks.
+        Assumes that a 0-d bool is true. The program checks that.
         """
     def assume_nonzero(self, x: typing.Any) -> None:
         """
-        States that a Python number is not 0, which the program checks.
+        Assumes that a Python number is not 0. The program checks that.
         """
     def assume_range(self, arg0: typing.Any, arg1: typing.Any, arg2: typing.Any) -> None: ...
     def assume_small(self, x: typing.Any) -> typing.Any:
         """
-        A Python integer, which is assumed to be at most 2^31 in magnitude.
+        A Python integer. Its magnitude is assumed to be at most 2^31.
         """
     def astype(self, arg0: typing.Any, arg1: typing.Any) -> typing.Any: ...
     def begin_condition(self) -> None:
         """
-        What is traced until the condition ends is used only where it holds.
+        Begins a condition: values that are traced until it ends are used only where it holds.
         """
     def begin_loop(
         self,
@@ -178,11 +178,11 @@ class GraphBuilder:
         high: typing.SupportsInt | typing.SupportsIndex,
     ) -> typing.Any:
         """
-        The counter of a new loop: a Size whose values, in all iterations, are from `low` to `high`, which must differ.
+        Begins a loop and returns its counter: a Size whose values are between `low` and `high`, which must differ.
         """
     def bind_bound(self, value: typing.Any) -> typing.Any:
         """
-        The bound of a range as a Size in the body of the innermost loop.
+        The bound of a range, as a Size in the body of the innermost loop.
         """
     def bind_number(
         self,
@@ -191,7 +191,7 @@ class GraphBuilder:
         high: typing.SupportsInt | typing.SupportsIndex,
     ) -> typing.Any:
         """
-        A number that is known to lie within bounds as a Size in the body of the innermost loop.
+        A number that is known to lie within bounds, as a Size in the body of the innermost loop.
         """
     def bind_position(
         self,
@@ -200,13 +200,13 @@ class GraphBuilder:
         size: typing.SupportsInt | typing.SupportsIndex,
     ) -> typing.Any:
         """
-        The position x[at] along an axis as a Size in the body of the innermost loop. A call raises IndexError, which calls the axis `axis`, if there is none.
+        The position x[at] along an axis, as a Size in the body of the innermost loop. If the axis has no such position, the call raises IndexError, which names the axis `axis`.
         """
     def bind_slice(
         self, start: typing.Any, stop: typing.Any, size: typing.SupportsInt | typing.SupportsIndex
     ) -> tuple:
         """
-        The first position and the number of the elements x[start:stop] along an axis as Sizes in the body of the innermost loop.
+        The first position and the number of the elements x[start:stop] along an axis, as Sizes in the body of the innermost loop.
         """
     def bitcast(self, arg0: typing.Any, arg1: typing.Any) -> typing.Any: ...
     def broadcast_to(self, arg0: typing.Any, arg1: collections.abc.Sequence) -> typing.Any: ...
@@ -217,11 +217,11 @@ class GraphBuilder:
         value: typing.Any,
     ) -> typing.Any:
         """
-        What the loop carries as number `index`, at the start of an iteration; `value` is what it is before the first one.
+        Carried value number `index` of the loop, at the start of an iteration. `value` is its initial value.
         """
     def check_integers(self, lines_of_loops: collections.abc.Set[str]) -> None:
         """
-        Makes the program check that Python integers keep within 64 bits, in loops at these lines.
+        Makes the program check that Python integers fit 64 bits, in loops at these lines.
         """
     def clip(self, arg0: typing.Any, arg1: typing.Any, arg2: typing.Any) -> typing.Any: ...
     def complex(self, arg0: typing.Any, arg1: typing.Any) -> typing.Any: ...
@@ -253,7 +253,7 @@ class GraphBuilder:
         """
     def depends_on_carried(self, counter: typing.Any, value: typing.Any) -> bool:
         """
-        Whether a value may depend on what an open loop carries.
+        Whether a value may depend on the carried values of an open loop.
         """
     def depends_on_counter(self, counter: typing.Any, value: typing.Any) -> bool:
         """
@@ -268,7 +268,7 @@ class GraphBuilder:
     ) -> typing.Any: ...
     def end_condition(self, holds: typing.Any) -> None:
         """
-        Ends the innermost condition: a 0-d bool.
+        Ends the innermost condition, which is a 0-d bool.
         """
     def end_loop(
         self,
@@ -282,7 +282,7 @@ class GraphBuilder:
         keeps_checks: bool = True,
     ) -> list[typing.Any]:
         """
-        Ends the loop whose counter has the values of range(start, stop, step). `values` are what it carries, by index, at the end of an iteration. Returns what they are after the last one; the initial ones if there is none. If `goes_on` is given, value number `goes_on` is a 0-d bool, and an iteration runs only if it is true: else the loop has ended. Raises ValueError if a shape changes, TypeError for a dtype. What is checked in the body stays so if `keeps_checks`.
+        Ends the loop whose counter has the values of range(start, stop, step). `values` are the carried values, by index, at the end of an iteration. Returns their values after the last iteration, or the initial values if there is none. If `goes_on` is given, value number `goes_on` is a 0-d bool, and the loop ends before an iteration if it is false. Raises ValueError if a shape changes, TypeError if a dtype does. With `keeps_checks`, the checks in the body are kept.
         """
     def expand_dims(
         self,
@@ -291,7 +291,7 @@ class GraphBuilder:
     ) -> typing.Any: ...
     def find_unbounded(self, carries: collections.abc.Sequence[typing.Any]) -> typing.Any:
         """
-        The position of a Python integer, of these that loops carry, that may leave 64 bits (or their number, if that is another one), and the lines whose results may be the first to do so. None if there is none.
+        The position, among these Python integers that loops carry, of one that may exceed 64 bits, and the lines whose results may be the first to do so. The position is the number of integers if another integer may exceed them. None if no integer may.
         """
     def finish(self, arg0: collections.abc.Sequence[typing.Any]) -> Graph:
         """
@@ -313,7 +313,7 @@ class GraphBuilder:
         step: typing.SupportsInt | typing.SupportsIndex,
     ) -> list[bool] | None:
         """
-        Whether a 0-d bool holds in the iterations in which the counter is start, start + step, and so on. None if anything but the counter decides it.
+        Whether a 0-d bool is true in each of the iterations in which the counter is start, start + step, and so on. None if it depends on anything but the counter.
         """
     def host_callback(
         self,
@@ -325,7 +325,7 @@ class GraphBuilder:
         rows: typing.SupportsInt | typing.SupportsIndex | None = None,
     ) -> list[typing.Any]:
         """
-        Values of the results, of these (dtype, shape), of call number `call` to a function. One that may raise is called whether its results are used or not. With `rows` it treats the points of the first axes of operand 0 and of the results, so many, one by one.
+        The results, with these dtypes and shapes, of call number `call` to a function of the host. A function that may raise is called even if its results are not used. `rows` is the number of first axes of operand 0 and of the results whose points the function treats one by one.
         """
     def imag(self, arg0: typing.Any) -> typing.Any: ...
     def index(self, arg0: typing.Any, arg1: collections.abc.Sequence) -> typing.Any: ...
@@ -335,7 +335,7 @@ class GraphBuilder:
     ) -> typing.Any: ...
     def inputs_behind(self, value: typing.Any) -> list[int] | None:
         """
-        The numbers of the inputs that a value is computed from; None if it depends on a dynamic size.
+        The numbers of the inputs from which a value is computed. None if it depends on a dynamic size.
         """
     def iota(self, shape: collections.abc.Sequence, dtype: typing.Any) -> typing.Any: ...
     def is_known_to_fit(self, value: typing.Any, dtype: typing.Any) -> bool:
@@ -344,11 +344,11 @@ class GraphBuilder:
         """
     def is_python(self, value: typing.Any) -> typing.Any:
         """
-        Whether a number is Python's: a 0-d bool.
+        Whether a number is Python's, as a 0-d bool.
         """
     def largest_operation(self, counter: typing.Any) -> bool:
         """
-        How many operations the largest node takes that has been made since the loop began.
+        The number of operations of the largest node that has been made since the loop began.
         """
     def mark_unsure(self, value: typing.Any, kind: typing.Any, is_python: typing.Any) -> None:
         """
@@ -357,7 +357,7 @@ class GraphBuilder:
     def matmul(self, arg0: typing.Any, arg1: typing.Any) -> typing.Any: ...
     def may_be_zero(self, value: typing.Any) -> bool:
         """
-        Whether an integer is not known to be another number than 0.
+        Whether an integer may be 0.
         """
     def operator(self, arg0: str, arg1: collections.abc.Sequence) -> typing.Any: ...
     def pad(self, arg0: typing.Any, arg1: collections.abc.Sequence) -> typing.Any: ...
@@ -366,17 +366,17 @@ class GraphBuilder:
     ) -> typing.Any: ...
     def python_bool(self, arg0: typing.Any) -> typing.Any:
         """
-        A 0-d bool as a Python one.
+        A 0-d bool as a Python bool.
         """
     def python_number(self, value: typing.Any, to_int: bool) -> typing.Any:
         """
-        int() or float() of a 0-d value. int() of 64 bits assumes at most 2^31 in magnitude.
+        int() or float() of a 0-d value. int() of a 64-bit value assumes that its magnitude is at most 2^31.
         """
     def raise_if(
         self, raises: typing.Any, number: typing.SupportsInt | typing.SupportsIndex
     ) -> None:
         """
-        States that the function raises an exception where a 0-d bool is true: Python runs the call. `checks` gives the number back.
+        Notes that the function raises an exception if a 0-d bool is true. Python then runs the call. `checks` returns the number.
         """
     def real(self, arg0: typing.Any) -> typing.Any: ...
     def reduce(
@@ -394,14 +394,14 @@ class GraphBuilder:
         self, op: str, x: typing.Any, axis: typing.SupportsInt | typing.SupportsIndex
     ) -> typing.Any:
         """
-        Reductions (add, prod, max, min) of the elements up to and with each along an axis >= 0.
+        For each element, the reduction (add, prod, max, min) of the elements up to and including it along an axis >= 0.
         """
     def scatter(
         self, arg0: typing.Any, arg1: collections.abc.Sequence, arg2: typing.Any, arg3: str
     ) -> typing.Any: ...
     def select(self, condition: typing.Any, a: typing.Any, b: typing.Any) -> typing.Any:
         """
-        a or b, which are of one type; Python's numbers stay such.
+        a or b, which have the same type. Python's numbers stay Python's.
         """
     def size_value(self, size: typing.Any) -> typing.Any:
         """
@@ -423,7 +423,7 @@ class GraphBuilder:
     ) -> typing.Any: ...
     def take_checks(self) -> list:
         """
-        `checks`, which are forgotten.
+        Returns `checks` and removes them.
         """
     def threefry(self, arg0: typing.Any, arg1: typing.Any) -> typing.Any: ...
     def transpose(
@@ -436,7 +436,7 @@ class GraphBuilder:
     ) -> list[typing.Any]: ...
     def unsure_kind(self, value: typing.Any) -> str | None:
         """
-        The kind of Python number that a value may stand for, if it may.
+        The kind of Python number that a value may stand for, or None.
         """
     def value(self, arg0: typing.Any) -> typing.Any: ...
     def where(self, arg0: typing.Any, arg1: typing.Any, arg2: typing.Any) -> typing.Any: ...
@@ -449,7 +449,7 @@ class GraphBuilder:
     @property
     def checks(self) -> list:
         """
-        (value, axis, size) of each check of traced indices; the value is a 0-d uint64, nonzero if an index is out of bounds.
+        (value, axis, size) of each check of traced indices. The value is a 0-d uint64, which is not 0 if an index is out of bounds.
         """
     @property
     def guards(self) -> list:
@@ -463,19 +463,19 @@ class GraphBuilder:
     @property
     def must_pay(self) -> bool:
         """
-        Whether it may have nodes that take long to compile only if they take NumPy long.
+        Whether it may have many nodes only if NumPy's time for them is worth compiling them.
         """
     @must_pay.setter
     def must_pay(self, arg1: bool) -> None: ...
     @property
     def pays(self) -> bool:
         """
-        Whether it has not had too many for that.
+        Whether the graph still has few enough nodes for NumPy's time.
         """
     @property
     def quiet_until(self) -> int:
         """
-        Until it has more nodes, or a check, no after_operation is called.
+        after_operation is not called until it has more nodes than this, or a check.
         """
     @quiet_until.setter
     def quiet_until(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
@@ -489,7 +489,7 @@ class ArrayBase:
 
 class DeviceMemory:
     """
-    Elements in C order in memory that only a device can address.
+    Elements in C order, in memory that only a device can address.
     """
     def __init__(
         self, array: numpy.ndarray[typing.Any, numpy.dtype[typing.Any]], device: str
@@ -497,11 +497,11 @@ class DeviceMemory:
     def copy(self) -> DeviceMemory: ...
     def copy_to(self, device: str) -> DeviceMemory | None:
         """
-        A copy on another device; None if only the host can copy it.
+        Copies the memory to another device directly. None if that is impossible.
         """
     def verify(self) -> None:
         """
-        Waits for the device, and raises what programs that computed the elements found.
+        Waits for the device. Raises the error of a failed check of the programs that computed the elements.
         """
     @property
     def dtype(self) -> numpy.dtype[typing.Any]: ...
@@ -518,11 +518,11 @@ class Executable:
         values: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex] = {},
     ) -> list[typing.Any]:
         """
-        Runs on arrays (or numbers, for 0-d inputs) of the compiled types; a list of results. `values` gives symbolic variables that are no argument's size, by name.
+        Runs on arrays (or numbers, for 0-d inputs) of the compiled types. Returns a list of results. `values` has the symbolic variables that are not sizes of arguments, by name.
         """
     def run_alone(self, arguments: collections.abc.Sequence[typing.Any]) -> list[typing.Any]:
         """
-        As `run`, on the calling thread alone; the results are arrays, also of 0 dimensions.
+        As `run`, but only on the calling thread. All results are arrays, even those of 0 dimensions.
         """
 
 class SegmentSizes:
@@ -533,7 +533,7 @@ class SegmentSizes:
         self, of_segment: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]
     ) -> dict[str, int] | None:
         """
-        By name, what the symbolic sizes are in a segment of these sizes; None if it is none that they describe.
+        The values of the symbolic sizes, by name, for a segment of these sizes. None if they do not fit the segment.
         """
 
 class Segment:
@@ -553,7 +553,7 @@ class Segment:
         sizes: SegmentSizes = None,
     ) -> Graph:
         """
-        The program, whose arguments are the inputs, then the constants at these positions.
+        The graph of the segment. Its arguments are the inputs, followed by the constants at these positions.
         """
     def symbolic_sizes(
         self,
@@ -562,7 +562,7 @@ class Segment:
         ],
     ) -> SegmentSizes:
         """
-        The SegmentSizes for segments of this pattern, given the sizes of those that have been seen, of which this is the last. Raises an error that names a size which cannot be symbolic.
+        The SegmentSizes for segments of this pattern, from the sizes of the segments seen so far. This is the last of them. Raises an error that names a size which cannot be symbolic.
         """
     @property
     def compile_ns(self) -> float:
@@ -588,7 +588,7 @@ class Segment:
     @property
     def pattern(self) -> str:
         """
-        Segments of one pattern differ in sizes and constants only.
+        Segments of the same pattern differ only in sizes and constants.
         """
     @property
     def sizes(self) -> tuple:
@@ -608,13 +608,13 @@ class KnownSegments:
         arguments: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
     ) -> None:
         """
-        Adds the Executable of a segment, whose constants at these positions are arguments. It replaces the one for the same pattern and sizes.
+        Adds the Executable of a segment. The constants at these positions are arguments of it. It replaces an Executable for the same pattern and sizes.
         """
     def run(
         self, builder: GraphBuilder, wanted: collections.abc.Sequence[typing.Any], in_memory: dict
     ) -> typing.Any:
         """
-        Cuts the Segment that computes these values and what all Values that Python holds are read from; the keys of `in_memory` are the ids of values that are in memory. If the program of the Segment is known, it runs: the result is a list of the elements of the wanted values, and `in_memory` then holds what later segments may read. Otherwise the result is the Segment. The builder must have been made with counts_uses.
+        Cuts the Segment that computes these values and the values from which all Values that Python holds are read. The keys of `in_memory` are the ids of values that are in memory. If the Segment's program is known, runs it and returns a list of the wanted values' elements; `in_memory` then has the values that later segments may read. Otherwise returns the Segment. The builder must have been made with counts_uses.
         """
     @property
     def numpy_ns(self) -> float:
@@ -632,7 +632,7 @@ class LastUse:
     @property
     def tick(self) -> int:
         """
-        By the clock of CompiledCall.
+        The time of its last use, by the clock of CompiledCall.
         """
 
 class CompiledCall:
@@ -660,7 +660,7 @@ class CompiledCall:
     ) -> None: ...
     def broken(self) -> list:
         """
-        (kind, holder, name, expected) of the guards that do not hold; for captured arrays of another type than before ("array", array, number, None).
+        (kind, holder, name, expected) of each guard that does not hold, and ("array", array, number, None) of each captured array whose type has changed.
         """
     def call(self, arg0: list) -> tuple[str, typing.Any]: ...
     def is_current(self) -> bool: ...
@@ -683,15 +683,15 @@ class Dispatcher:
         """
     def _key(self, arg0: tuple, arg1: dict) -> CallKey:
         """
-        The CallKey of arguments that the signature takes. Raises what their hashes raise.
+        Makes the CallKey of arguments that the signature takes. Raises the errors of their hashes.
         """
     def _keyed(self, arg0: tuple, arg1: dict) -> tuple[CallKey, list]:
         """
-        As _key, and the leaves of the arguments.
+        The CallKey, as _key makes it, and the leaves of the arguments.
         """
     def _note_look(self, arg0: bool) -> None:
         """
-        Notes that a call, whose arguments were looked at, runs on NumPy, or otherwise. After many in a row on NumPy the function itself runs some without a look at their arguments.
+        Notes whether a call whose key was made runs on NumPy. After many such calls in a row, the function itself runs some calls without making their keys.
         """
     def _remember(
         self,
@@ -703,7 +703,7 @@ class Dispatcher:
         arg5: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
     ) -> bool:
         """
-        Registers the compiled calls of such arguments, of which each tells whether it is for the data at hand; False if they cannot be keyed here.
+        Registers the compiled calls for such arguments. Each of them checks whether it is for a call's data. False if the arguments cannot be keyed here.
         """
     def _remember_on_numpy(
         self,
@@ -717,7 +717,7 @@ class Dispatcher:
         arg7: typing.SupportsInt | typing.SupportsIndex,
     ) -> bool:
         """
-        Registers that the function itself runs the next `calls` of such arguments, until its code changes; they must hold no Array. False if they cannot be keyed here.
+        Registers that the function itself runs the next `calls` calls with such arguments, until its code changes. The arguments must hold no Array. False if they cannot be keyed here.
         """
     def _set_parameters(
         self,
@@ -732,7 +732,7 @@ class Dispatcher:
         arg6: typing.Any,
     ) -> None:
         """
-        Sets what decides how arguments are keyed, by position: the names that calls may give, which are static values, axes of dynamic sizes; where *args and **kwargs are; whether the first may be a method's object; and trees.describe.
+        Sets how arguments are keyed. For each parameter, by position: the name that calls may use, whether it is a static value, and its axes of dynamic sizes. Then the positions of *args and **kwargs, whether the first parameter may be the receiver of a method, and trees.describe.
         """
 
 class Lowered:
@@ -743,7 +743,7 @@ class Lowered:
     def cost_analysis(self) -> dict[str, float]: ...
     def describe(self) -> dict:
         """
-        The facts of `explain` as data: `items` in order, each with its nodes, costs and limits; `values` in memory, by number; `fusions`, taken or not, with the reasons.
+        The facts of `explain` as data: `items` in order, each with its nodes, costs and limits; `values` in memory, by number; and `fusions` that were considered, each with the reason why it was done or not.
         """
     def explain(self) -> str: ...
     def source(self, target: str | None = None) -> str:
@@ -752,7 +752,7 @@ class Lowered:
         """
     def texts(self, target: str) -> list[tuple[str, str]]:
         """
-        (name, source) of each program for a target, as it is lowered for that target.
+        (name, source) of each program, lowered for a target.
         """
     @property
     def device(self) -> str: ...
@@ -764,7 +764,7 @@ class Lowered:
     @property
     def kernels(self) -> list[str]:
         """
-        Text of the Lowered IR, one a launch.
+        Text of the Lowered IR, one for each launch.
         """
     @property
     def schedule(self) -> str:
@@ -791,7 +791,7 @@ class NodeBuilder:
         self, outputs: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]
     ) -> Graph:
         """
-        The graph that returns these nodes.
+        The graph with these nodes as outputs.
         """
     def size(self, number: typing.SupportsInt | typing.SupportsIndex) -> typing.Any:
         """
@@ -806,7 +806,7 @@ class NodeBuilder:
 
 class Plan:
     """
-    Programs of blocks, and how they make a program.
+    A program that has been cut: programs of blocks, and the passes that run them.
     """
     def __str__(self) -> str: ...
     @property
@@ -822,7 +822,7 @@ class Plan:
     @property
     def passes(self) -> list:
         """
-        (level, grid, results, blocks, call) of each. The grid has the chunks of its axes. A result is (array, axis of the grid or -1 by axis, operation that combines parts or None, axes of the grid along which). A block, in row-major order, is (program, [(array, box)]). The call is None, or (name, number, the function's results that it has): then programs are None.
+        (level, grid, results, blocks, call) of each pass. The grid has the chunks of its axes. A result is (array, for each axis the axis of the grid or -1, the operation that combines partial results or None, the axes of the grid along which they are combined). A block, in row-major order, is (program, [(array, box)]). The call is None or (name, number, numbers of the function's results); programs are None if there is a call.
         """
     @property
     def programs(self) -> list:
@@ -899,19 +899,19 @@ class Size:
     def _with_object(self, name: str, other: typing.Any, reflected: bool) -> typing.Any: ...
     def is_same(self, other: Size) -> bool:
         """
-        Whether two sizes are one expression.
+        Whether two sizes are the same expression.
         """
     def plus(
         self, other: typing.Any, factor: typing.SupportsInt | typing.SupportsIndex = 1
     ) -> typing.Any:
         """
-        The sum with `factor` times an int or a Size.
+        The size plus `factor` times an int or a Size.
         """
     def times(self, factor: typing.SupportsInt | typing.SupportsIndex) -> typing.Any: ...
     @property
     def coefficients(self) -> dict[str, int]:
         """
-        By name, what the Dims are multiplied by.
+        The factors of the Dims, by name.
         """
     @property
     def high(self) -> int:
@@ -921,7 +921,7 @@ class Size:
     @property
     def is_traced(self) -> bool:
         """
-        Whether it belongs to a trace, and not to a graph that is built node by node.
+        Whether the size belongs to a trace, not to a graph that is built node by node.
         """
     @property
     def low(self) -> int:
@@ -931,7 +931,7 @@ class Size:
     @property
     def names(self) -> list[str]:
         """
-        The names of the Dims that it depends on.
+        The names of the Dims on which the size depends.
         """
 
 class TracerBase:
@@ -963,7 +963,7 @@ class Shortcut:
 def address_of(memory: DeviceMemory) -> int: ...
 def alu_ops() -> list:
     """
-    The table of scalar operations, one dict each.
+    The table of scalar operations, one dict for each.
     """
 
 def begin_profile() -> None:
@@ -973,12 +973,12 @@ def begin_profile() -> None:
 
 def broken_guards(guards: collections.abc.Sequence) -> list:
     """
-    Positions of those (kind, holder, name, value) that do not hold.
+    Positions of the guards (kind, holder, name, value) that do not hold.
     """
 
 def built_in_cpu_figures() -> dict[str, float]:
     """
-    The figures of the CPU that the cost model uses where none have been set.
+    The figures of the CPU that the cost model uses if none have been set.
     """
 
 def calibration_options() -> tuple[str, str]:
@@ -997,14 +997,14 @@ def call_side_by_side(
 
 def check(what: tuple, value: typing.Any) -> bool:
     """
-    Raises the error of a check (compiled_call.h) of a value that a program computed.
+    Checks a value that a program computed (Check in compiled_call.h) and raises the error if it fails.
     """
 
 def compile_cuda(
     text: str, architecture: typing.SupportsInt | typing.SupportsIndex
 ) -> tuple[bytes, str]:
     """
-    Compiles CUDA C++ to PTX by NVRTC, without a device: PTX, and the compiler's messages.
+    Compiles CUDA C++ with NVRTC, without a device. Returns PTX and the compiler's messages.
     """
 
 def compile_kernel(text: str, device: str) -> Executable:
@@ -1037,13 +1037,13 @@ def cut(
     ],
 ) -> Plan:
     """
-    Cuts a graph into programs of blocks of arrays in these chunks: by argument and axis, the sizes of chunks, none of them empty. Raises UnsupportedOpError for what cannot be cut.
+    Cuts a graph into programs of blocks. `chunks` has the sizes of the chunks by argument and axis; no chunk may be empty. Raises UnsupportedOpError if the graph cannot be cut.
     """
 
 def default_device() -> str: ...
 def describe_cuda() -> str:
     """
-    NVIDIA's driver, the devices and NVRTC, or why there is none; a line each.
+    NVIDIA's driver, the devices and NVRTC, one line each. A missing one's line says why.
     """
 
 def describe_options() -> str:
@@ -1053,7 +1053,7 @@ def describe_options() -> str:
 
 def dlpack_device(memory: DeviceMemory) -> tuple[int, int] | None:
     """
-    DLPack's kind and number of a memory's device; None if other libraries cannot use it.
+    DLPack's numbers for the type of a memory's device and for the device. None if other libraries cannot use the memory.
     """
 
 def dtypes() -> list:
@@ -1063,14 +1063,14 @@ def dtypes() -> list:
 
 def end_profile() -> dict:
     """
-    What was recorded: `programs` with their `steps` and totals; `functions`; `memory` by device; `intervals`, rows of kind (0 call of a function, 1 run of a program, 2 step), number of the function or program, number of the step, begin and duration in ns, thread; `left_out`, how many intervals and points of memory were too many to keep. Times are since `begin_ns`.
+    Ends the profile and returns its records: `programs` with their `steps` and totals; `functions`; `memory` by device; `intervals`, rows of kind (0 call of a function, 1 run of a program, 2 step), number of the function or program, number of the step, begin and duration in ns, and thread; `left_out`, the number of intervals and points of memory that were not kept. Times are relative to `begin_ns`.
     """
 
 def export_dlpack(
     memory: DeviceMemory, stream: typing.SupportsInt | typing.SupportsIndex | None, versioned: bool
 ) -> typing_extensions.CapsuleType:
     """
-    A DLPack capsule of a memory. What is put into `stream` runs after all launches so far.
+    A DLPack capsule of a memory. Later commands of `stream` wait for all launches so far.
     """
 
 def has_dtype(device: str, dtype: numpy.dtype[typing.Any]) -> bool:
@@ -1097,7 +1097,7 @@ def import_dlpack(
     capsule: typing_extensions.CapsuleType, device: str
 ) -> tuple[DeviceMemory, list[int], list[int] | None, int]:
     """
-    (memory, shape, strides, first) of a DLPack capsule of a device's memory: the memory has the shape, or, if there are strides, one axis, in which `first` is the index of the first element and the strides count elements.
+    (memory, shape, strides, first) of a DLPack capsule of a device's memory. Without strides, the memory has the shape. With strides, it has one axis; `first` is the index of the first element, and the strides count elements.
     """
 
 def instruction_kinds() -> list[str]:
@@ -1130,7 +1130,7 @@ def lower(
     name: str = "",
 ) -> Lowered:
     """
-    Runs the pipeline up to the Lowered IR for a device. Errors call the inputs by their names. `functions`: a (name, callable) for each call of a host callback, in order; it takes read-only arrays and returns a sequence of arrays, or has a method `fill`, which takes a dict of the arrays that it fills, by the number of the result, and then the read-only arrays. `name`: what profiles call the program.
+    Runs the pipeline up to the Lowered IR for a device. Errors use the inputs' names. `functions` has a (name, callable) for each host call, in order. The callable takes read-only arrays and returns a sequence of arrays. Or it has a method `fill`, which takes a dict of the arrays that it fills, by the number of the result, followed by the read-only arrays. `name` is the program's name in profiles.
     """
 
 def make_array(memory: typing.Any, device: typing.Any) -> typing.Any: ...
@@ -1156,13 +1156,13 @@ def node_kinds() -> list[str]:
 
 def numpy_began() -> None:
     """
-    Jitted functions that are called on this thread run NumPy until numpy_ended.
+    Makes jitted functions that are called on this thread run on NumPy until numpy_ended.
     """
 
 def numpy_ended() -> None: ...
 def or_numpy(rule: typing.Any, otherwise: typing.Any) -> typing.Any:
     """
-    The rule. In a trace in segments, otherwise(trace, error, args, kwargs) where it raises an Exception; then Trace.after_operation.
+    A callable that calls the rule. In a trace in segments, it calls otherwise(trace, error, args, kwargs) if the rule raises an Exception, and then Trace.after_operation.
     """
 
 def order_of(*args, **kwargs):
@@ -1174,7 +1174,7 @@ def order_streams(
     device: str, stream: typing.SupportsInt | typing.SupportsIndex, device_first: bool
 ) -> None:
     """
-    What is put from now on into a stream, or with device_first=False launched on the device, runs after all launches so far, or all in the stream.
+    Makes later commands of a stream wait for all launches so far. With device_first=False, makes later launches wait for all commands in the stream so far.
     """
 
 def parse_graph(text: str) -> Graph:
@@ -1204,7 +1204,7 @@ def render_msl(kernel: str) -> str:
 
 def reprint(text: str) -> tuple[str, list[str]]:
     """
-    IR text (graph, schedule or kernels) as it prints after reading, and the verifier's violations.
+    Reads IR text (a graph, a schedule or kernels). Returns it as it is printed again, and the verifier's violations.
     """
 
 def require_trace(*args, **kwargs):
@@ -1220,29 +1220,29 @@ def set_array_class(type: type) -> None:
 
 def set_compile_hook(compile_module: collections.abc.Callable) -> None:
     """
-    Sets the compiler of LLVM IR: compile_module(ir, names, cache, cache_dir) -> (addresses, keep_alive), with the options of these names.
+    Sets the compiler of LLVM IR: compile_module(ir, names, cache, cache_dir) -> (addresses, keep_alive). The last two arguments are options.
     """
 
 def set_cpu_figures(
     figures: collections.abc.Mapping[str, typing.SupportsFloat | typing.SupportsIndex],
 ) -> None:
     """
-    Sets the figures of the CPU for what is lowered from now on. Raises ValueError for a figure that is not positive and finite.
+    Sets the figures of the CPU for programs that are lowered from now on. Raises ValueError for a figure that is not positive and finite.
     """
 
 def set_cuda_module(load: collections.abc.Callable) -> None:
     """
-    Sets what loads rune_jit.backends.cuda, whose functions the CUDA backend calls.
+    Sets the function that loads rune_jit.backends.cuda, whose functions the CUDA backend calls.
     """
 
 def set_own_folders(folders: tuple) -> None:
     """
-    Names the folders, with a separator at the end, of code that is not the user's.
+    Sets the folders of code that is not the user's. Each ends with a separator.
     """
 
 def set_tracer_types(tracer: type, storage: type, step: type) -> None:
     """
-    Names the classes of traced arrays, of their storages and of the steps of views.
+    Sets the classes of traced arrays, of their storages and of the steps of views.
     """
 
 def shorten_astype(rule: typing.Any) -> typing.Any:
@@ -1252,7 +1252,7 @@ def shorten_astype(rule: typing.Any) -> typing.Any:
 
 def shorten_functions(rule: typing.Any, names: dict) -> typing.Any:
     """
-    Tracer.__array_function__ that computes functions of these names without the rule.
+    A Tracer.__array_function__ that computes functions of these names without the rule.
     """
 
 def shorten_getitem(rule: typing.Any) -> typing.Any:
@@ -1267,7 +1267,7 @@ def shorten_in_place(rule: typing.Any, ufunc: str) -> typing.Any:
 
 def shorten_method(rule: typing.Any, method: typing.Any) -> typing.Any:
     """
-    The method for traced arrays, and the rule for traced numbers.
+    A callable that calls the method for traced arrays, and the rule for traced numbers.
     """
 
 def shorten_operand(rule: typing.Any) -> typing.Any:
@@ -1287,7 +1287,7 @@ def shorten_setitem(rule: typing.Any) -> typing.Any:
 
 def shorten_ufuncs(rule: typing.Any, names: dict) -> typing.Any:
     """
-    Tracer.__array_ufunc__ that computes ufuncs of these names without the rule.
+    A Tracer.__array_ufunc__ that computes ufuncs of these names without the rule.
     """
 
 def shorten_value_in(rule: typing.Any) -> typing.Any:
@@ -1317,12 +1317,12 @@ def stream_of_device(device: str) -> int | None:
 
 def suspend_traces() -> None:
     """
-    There is no current trace on this thread until resume_traces.
+    Suspends the traces of this thread until resume_traces.
     """
 
 def synchronize(device: str) -> None:
     """
-    Waits for a device's launches; raises what one of them met.
+    Waits for a device's launches. Raises the error of a launch that failed.
     """
 
 def targets() -> list[str]:
@@ -1348,22 +1348,22 @@ def tracers_in(*args, **kwargs):
 
 def user_frame() -> typing.Any:
     """
-    The innermost Python frame outside of the own folders, or None.
+    The innermost Python frame of the user's code, or None.
     """
 
 def user_line() -> str:
     """
-    Its file's name and line: `file.py:12`.
+    File name and line of the innermost Python frame of the user's code: `file.py:12`.
     """
 
 def user_site() -> tuple[typing.Any, int]:
     """
-    File and line of the innermost Python frame outside of the own folders.
+    File and line of the innermost Python frame of the user's code.
     """
 
 def write_array(array: typing.Any, memory: typing.Any) -> None:
     """
-    Gives an Array, and those that are views of the same array, these elements.
+    Replaces the elements of an Array and of all Arrays that are views of the same array.
     """
 
 __version__: str = "0.1.0"

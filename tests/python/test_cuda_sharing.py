@@ -124,7 +124,7 @@ def run_on_fake(program: str, *arguments: str, **environment: str) -> str:
 
 def test_on_the_fake_driver() -> None:
     printed = run_on_fake(_FAKE_PROGRAM)
-    assert "cannot use a capsule that was used before" in printed
+    assert "cannot use this capsule (it has been used before)" in printed
     assert "the elements are on cpu, not on a CUDA device" in printed
 
 

@@ -276,5 +276,5 @@ def test_what_a_size_cannot_do() -> None:
 
 
 def test_verifier_wants_declarations() -> None:
-    with pytest.raises(ParseError, match="use of the undeclared size n"):
+    with pytest.raises(ParseError, match="the size n is not declared"):
         ir.parse("graph { %0 = placeholder index=0 : f32[n] return %0 }")

@@ -25,25 +25,25 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Time for one figure; the best of as many rounds as fit counts. Rounds in which the thread lost
-// its core tell nothing: others take their place, within a limit.
+// The time for measuring one figure. The best of the rounds that fit in this time counts. Rounds in
+// which the thread lost its core are repeated, within the limit kMostTime.
 constexpr auto kTimePerFigure = std::chrono::milliseconds(1), kMostTime = 6 * kTimePerFigure;
 constexpr int kLeastRounds = 3;
 constexpr double kLeastShareOfCore = 0.9;
-// Measured figures stay within this factor of what is assumed without measuring.
+// Measured figures stay within this factor of the assumed ones.
 constexpr double kMostDeviation = 4;
 
 using Nanoseconds = std::chrono::duration<double, std::nano>;
 
-// Time that the calling thread ran.
+// The time for which the calling thread has run, in ns.
 double thread_ns() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return 1e9 * static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec);
 }
 
-// Of `run`, each time after `prepare`. With `waits` it may leave its core to wait for other
-// threads.
+// The shortest time of `run`, which follows `prepare` in each round. If `waits` is set, `run` may
+// leave its core to wait for other threads.
 template <class F, class Prepare>
 double best_ns(F&& run, Prepare&& prepare, bool waits) {
   double best = 1e30;
@@ -70,12 +70,13 @@ double best_ns(F&& run, bool waits = false) {
 
 #define RUNE_INLINE inline __attribute__((always_inline))
 
-// Independent chains, enough to keep a core's vector units busy in spite of their latency.
+// The number of independent chains of operations: enough to keep a core's vector units busy in
+// spite of their latency.
 constexpr int kChains = 10;
 using Chains = std::make_index_sequence<kChains>;
 constexpr int kSteps = 4096;
-// Of each step of a chain. Only additions of floats: cores that multiply on units of their own are
-// seldom given both in equal numbers.
+// The operations in a step of a chain. Floats are only added: some cores have separate units for
+// multiplication, but kernels seldom keep both busy.
 template <class T>
 constexpr double kOperations = std::is_floating_point_v<T> ? 1 : 2;
 
@@ -128,7 +129,8 @@ double operations_per_ns(const Capabilities& caps) {
 
 using Word = uint64_t;
 
-// Adds up words as fast as they come; their number is a multiple of kWordsPerStep.
+// Sums words at the rate at which memory delivers them. Their number is a multiple of
+// kWordsPerStep.
 constexpr int64_t kWordsPerStep = 32;
 
 template <int kBytes>
@@ -180,8 +182,8 @@ struct Memory {
   Word* const words;
 };
 
-// Of one core that copies within a cache: bytes read and written. A block is copied often enough
-// for the clock.
+// The rate at which one core copies within a cache: bytes read plus bytes written. The block is
+// copied so often that the clock can measure it.
 double copied_bytes_per_ns(int64_t block) {
   const Memory from(block), to(block);
   const int64_t times = std::max<int64_t>(1, (1 << 20) / block);
@@ -192,8 +194,8 @@ double copied_bytes_per_ns(int64_t block) {
 }
 
 #if defined(__x86_64__)
-// Fresh pages take longer than all the rest: a little memory, taken out of the caches, tells as
-// much.
+// Getting fresh pages would take most of the time. A little memory that has been evicted from the
+// caches gives the same result.
 constexpr int64_t kLeastMemory = 8 << 20, kMostMemory = kLeastMemory;
 
 void evict(const Word* words, int64_t count) {
@@ -204,10 +206,10 @@ void evict(const Word* words, int64_t count) {
 #else
 constexpr int64_t kLeastMemory = 32 << 20, kMostMemory = 64 << 20;
 
-void evict(const Word*, int64_t) {}  // more than the caches hold
+void evict(const Word*, int64_t) {}  // not needed: the memory exceeds the caches
 #endif
 
-// Returns when so many of the pool's threads run at once, or have not come to it for a while.
+// Returns when this many of the pool's threads run at the same time, or after a time limit.
 void rally(int threads) {
   std::atomic<int> here{0};
   const auto end = Clock::now() + kTimePerFigure;
@@ -245,7 +247,7 @@ double parallel_ns(const Capabilities& caps) {
   return best_ns(jobs, true) / kTimes;
 }
 
-// Of one kernel among others of a program.
+// The time of launching one kernel of a program with many kernels.
 double launch_ns() {
   struct Nothing : Program {
     void launch(const LaunchArguments& arguments) override {
@@ -316,7 +318,7 @@ CpuFigures measure_cpu(const Capabilities& caps) {
   {
     const Memory memory(std::clamp(3 * caps.last_level_bytes / 2, kLeastMemory, kMostMemory));
     measured.core_bandwidth_bytes_per_ns = read_bytes_per_ns(caps, memory, 1);
-    // Of cores that other work takes meanwhile nothing is seen.
+    // If other work takes cores meanwhile, the rate of all cores may come out too small.
     measured.bandwidth_bytes_per_ns = std::max(read_bytes_per_ns(caps, memory, caps.num_cores),
                                                measured.core_bandwidth_bytes_per_ns);
   }

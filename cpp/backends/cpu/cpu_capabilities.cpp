@@ -26,7 +26,7 @@ struct VectorUnit {
 
 VectorUnit vector_unit() {
 #if defined(__x86_64__)
-  __builtin_cpu_init();  // checks what the operating system saves, too
+  __builtin_cpu_init();  // also checks which registers the operating system saves
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
     return {512, 32};
@@ -48,7 +48,8 @@ int64_t system_value(const char* name, int64_t fallback) {
 #endif
 
 #if defined(__linux__)
-// The data caches of the first core by level, bytes; without those that the system does not tell.
+// The sizes in bytes of the first core's data caches, by level. Caches that the system does not
+// report are missing.
 std::map<int, int64_t> linux_cache_bytes() {
   std::map<int, int64_t> bytes;
   for (int index = 0; index < 8; ++index) {
@@ -85,16 +86,17 @@ void read_caches(Capabilities& caps) {
 #endif
 }
 
-// What the C library computes in float64, one call a lane: of these there is no expansion into
-// vector operations.
+// Operations on float64 that have no expansion into vector operations. The C library computes them,
+// with one call for each lane.
 constexpr AluOp kCalledInFloat64[] = {AluOp::Pow,   AluOp::Atan2, AluOp::Cbrt,  AluOp::Asin,
                                       AluOp::Acos,  AluOp::Atan,  AluOp::Sinh,  AluOp::Cosh,
                                       AluOp::Asinh, AluOp::Acosh, AluOp::Atanh, AluOp::Erf};
 
-// Additions of vectors that one lane's call of the C library, or division of 64-bit integers, takes
-// as long as.
+// The costs, in additions of vectors, of one lane's call of the C library and of its division of
+// 64-bit integers.
 constexpr int kCallCost = 64, kDivisionCost = 12;
-// Of vectors: integers are multiplied by fewer or slower units than add them.
+// The costs of multiplying vectors of integers. Fewer or slower units multiply integers than add
+// them.
 constexpr int kMul32Cost = 2, kMul64Cost = 3;
 
 void set_scalar_costs(Capabilities& caps) {
@@ -112,13 +114,13 @@ void set_scalar_costs(Capabilities& caps) {
   }
 }
 
-// What the LLVM renderer computes itself; `decompose` rewrites the other operations.
+// Marks the operations that the LLVM renderer emits itself. `decompose` rewrites the others.
 void set_native_ops(Capabilities& caps) {
   set_elementary_native(caps);
   set_table_costs(caps);
   set_scalar_costs(caps);
   set_native(caps, kCalledInFloat64, DType::Float64);
-  // AVX-512 scales by powers of two; elsewhere LLVM calls the C library for each lane.
+  // AVX-512 has an instruction for ldexp. Without it LLVM calls the C library for each lane.
   if (caps.vector_bits >= 512)
     for (const DType dtype : {DType::Float32, DType::Float64})
       set_native(caps, AluOp::Ldexp, dtype);
@@ -134,8 +136,8 @@ Capabilities read_capabilities() {
   caps.vector_bits = unit.bits;
   caps.num_vector_registers = unit.registers;
   read_caches(caps);
-  // A core draws about 12 GB/s and memory gives out at some six cores; two operations on vectors a
-  // cycle at 3 GHz.
+  // A core reads about 12 GB/s, and some six cores saturate memory. A core does two operations on
+  // vectors per cycle, at 3 GHz.
   caps.core_bandwidth_bytes_per_ns = 12;
   caps.bandwidth_bytes_per_ns = 12.0 * std::min(caps.num_cores, 6);
   caps.last_level_bytes_per_ns = 25.0 * caps.num_cores;
@@ -154,8 +156,8 @@ Capabilities read_capabilities() {
   return caps;
 }
 
-// The built-in ones, and those of each calibration. They stay alive, since other threads may use
-// them.
+// The built-in capabilities, and those of each calibration. They are kept, because other threads
+// may use them.
 struct Known {
   std::mutex mutex;
   std::deque<Capabilities> all{read_capabilities()};

@@ -1,4 +1,4 @@
-// What the machine that this process runs on can do, for the stages above the backend.
+// The capabilities of this machine, for the stages above the backend.
 #pragma once
 
 #include <map>
@@ -12,13 +12,13 @@ namespace rune::runtime {
 // unless the name says otherwise.
 using CpuFigures = std::map<std::string, double>;
 
-// What the processor and the operating system say, read once. num_cores counts the cores that this
-// process may run on. The cost model's figures are rough: they follow from the number of cores and
-// the width of vectors.
+// The capabilities that the processor and the operating system report, read once. num_cores counts
+// the cores that this process may run on. The cost model's figures are rough: they follow from the
+// number of cores and the width of vectors.
 const Capabilities& built_in_cpu_capabilities();
 
-// The same with the figures that calibrate_cpu was given last, if it was called. The reference
-// stays valid, with the figures it had, when calibrate_cpu is called again.
+// The built-in capabilities with the figures of the last calibrate_cpu, if there was one. When
+// calibrate_cpu is called again, the reference stays valid and keeps its figures.
 const Capabilities& cpu_capabilities();
 
 // Replaces the cost model's figures for programs that are lowered from now on. Thread-safe. Throws

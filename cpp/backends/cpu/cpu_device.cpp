@@ -33,7 +33,7 @@ class CpuProgram : public Program {
     parallel_for(tasks_, estimated_ns_, [&](int64_t begin, int64_t end) {
       if (scratch_bytes_ == 0)
         return entry_(arguments.buffers.data(), arguments.vars.data(), begin, end);
-      // Of the tasks that this call runs.
+      // Scratch memory for the tasks of this call.
       const ScopedMemory scratch(caching_allocator(), scratch_bytes_);
       std::vector<void*> buffers(arguments.buffers.begin(), arguments.buffers.end());
       buffers.push_back(scratch.get());

@@ -10,7 +10,7 @@
 
 namespace rune::runtime {
 
-// Machine code of a module: an entry point for each kernel, valid while keep_alive lives.
+// Machine code of a module: an entry point for each kernel, valid while keep_alive exists.
 //   void entry(void* const* buffers, const int64_t* vars, int64_t begin, int64_t end)
 struct CompiledModule {
   std::vector<void*> entry_points;
@@ -23,7 +23,7 @@ using CompileHook =
     std::function<CompiledModule(const std::string& text, const std::vector<std::string>& names)>;
 void set_compile_hook(CompileHook hook);
 
-// CPU device number `ordinal`. All CPU devices have the same cores and memory but different names.
+// CPU device number `ordinal`. All CPU devices share cores and memory but have different names.
 // A source with a text is a module of LLVM IR. A source without a text is a further kernel of the
 // module before it. A launch returns when the kernel has run. parallel_for divides the grid's
 // workgroups among the cores: a call of the entry point runs those from `begin` to `end`. `vars`

@@ -11,8 +11,8 @@ namespace rune::cuda {
 
 namespace {
 
-// Sizes come in steps of an eighth of a power of two, at least of 512 bytes: sizes near to one
-// another share blocks, and at most an eighth is lost.
+// Rounds a size up to a multiple of an eighth of a power of two, at least of 512 bytes. So similar
+// sizes can share blocks, and at most an eighth is lost.
 size_t round_up(size_t bytes) {
   const size_t step = std::max<size_t>(512, std::bit_floor(bytes) / 8);
   return (std::max<size_t>(bytes, 1) + step - 1) / step * step;
@@ -93,8 +93,8 @@ Result Allocator::allocate_new(size_t size, Address& memory) {
                : driver().allocate(&memory, size);
 }
 
-// Errors are those of commands before it, which the next wait reports; at exit the driver may have
-// ended.
+// Ignores errors. They belong to earlier commands, and the next wait reports them; or the process
+// exits and the driver has ended.
 void Allocator::free_now(void* memory) {
   if (context_.is_dead()) return;
   const Context::Scope scope(context_);

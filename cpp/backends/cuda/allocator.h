@@ -15,20 +15,20 @@ namespace rune::cuda {
 
 // Keeps freed blocks by size. A block may be reused at once, because everything that uses it runs
 // in the context's stream in the order of the calls. Freed blocks take at most
-// RUNE_JIT_ALLOCATOR_CACHE_MIB; the driver's pool keeps the rest, up to a quarter of the device's
-// memory. Thread-safe.
+// RUNE_JIT_ALLOCATOR_CACHE_MIB. Beyond that the driver's pool keeps them, up to a quarter of the
+// device's memory. Thread-safe.
 class Allocator : public runtime::Allocator {
  public:
   explicit Allocator(Context& context);
 
   // Returns memory that is aligned to 256 bytes. Throws UserError(Memory), with the sizes, if the
-  // device has no room even after the freed blocks were given back to it.
+  // device has no room even after the freed blocks have been returned to it.
   void* allocate(size_t bytes) override;
-  // Frees memory, which launches that are still running may use. Does nothing for null.
+  // Frees memory. Running launches may still use it. Does nothing for null.
   void deallocate(void* memory, size_t bytes) override;
   bool defers_frees() const override { return true; }
   void trim() override;
-  // Lets another device copy from the pool's memory directly, if the cards are linked so.
+  // Lets another device copy from the pool's memory directly, if the cards' connection allows it.
   void share_with(int device);
 
  private:
@@ -41,7 +41,7 @@ class Allocator : public runtime::Allocator {
   int64_t limit_ = 0;
   std::mutex mutex_;                           // guards what follows
   std::map<size_t, std::vector<void*>> free_;  // by size
-  std::unordered_map<void*, size_t> used_;     // sizes
+  std::unordered_map<void*, size_t> used_;     // sizes of blocks in use
   int64_t cached_ = 0;
   std::set<int> shared_with_;  // devices
 };

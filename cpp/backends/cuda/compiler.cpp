@@ -10,7 +10,7 @@
 
 namespace rune::cuda {
 
-// The first architecture whose kernels can wait for others.
+// The first architecture whose kernels can wait for earlier kernels themselves.
 constexpr int kWaitingKernels = 90;
 
 // Code that the device has loaded.
@@ -22,14 +22,15 @@ class Compiler::Module {
     context.check(driver().load_module(&handle_, image.c_str()), "load compiled code");
   }
   Module(const Module&) = delete;
-  // Launches of its kernels may be running. Errors are theirs, and the next wait reports them.
+  // Waits for launches of the kernels, which may be running. Errors belong to them, and the next
+  // wait reports them.
   ~Module() {
     if (context_.is_dead()) return;
     try {
       const Context::Scope scope(context_);
       driver().synchronize_stream(context_.stream());
       driver().unload_module(handle_);
-    } catch (const UserError&) {  // another thread met an error that destroyed the context
+    } catch (const UserError&) {  // an error in another thread has destroyed the context
     }
   }
 
@@ -38,7 +39,7 @@ class Compiler::Module {
     context_.check(driver().get_function(&function, handle_, kernel.c_str()), "find a kernel");
     return function;
   }
-  // Whether the kernels wait for the end of those before, as rendered ones do.
+  // Whether the kernels themselves wait for the end of earlier ones, as rendered kernels do.
   bool waits() const { return waits_; }
 
  private:
@@ -49,10 +50,10 @@ class Compiler::Module {
 
 namespace {
 
-// The host launches a graph of one kernel in 1.5 us and the kernel itself in 2.7 us. But a kernel
-// of a graph does not overlap with the one before it. That costs more than it saves if the device
-// is what takes time.
-// Threads that work together wait for one another, which estimates leave out.
+// A kernel whose estimated time is at most this is short: it is launched as a graph of its own.
+// That takes the host 1.5 us instead of 2.7 us, but the kernel does not overlap with the one before
+// it, which costs more than it saves if the device is slower than the host. The limit is lower for
+// threads that work together, because estimates leave out that they wait for one another.
 constexpr double kShortNs = 2000, kShortTogetherNs = 250;
 
 class Program : public runtime::Program {
@@ -81,7 +82,7 @@ class Program : public runtime::Program {
  private:
   const LoadedKernel kernel_;
   Context& context_;
-  std::unique_ptr<runtime::Sequence> graph_;  // of a short kernel
+  std::unique_ptr<runtime::Sequence> graph_;  // if the kernel is short
 };
 
 }  // namespace

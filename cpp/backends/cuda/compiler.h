@@ -14,22 +14,22 @@
 
 namespace rune::cuda {
 
-// Compiles by NVRTC for the device's architecture, with IEEE arithmetic and no contraction. The
-// code is kept on disk under a hash of text, options and NVRTC's version. A text is not compiled
-// again while a program of it is alive. Thread-safe.
+// Compiles with NVRTC for the device's architecture, with IEEE arithmetic and without contraction.
+// The code is kept on disk under a hash of the text, the options and NVRTC's version. A text is not
+// compiled again while a program made from it exists. Thread-safe.
 class Compiler : public runtime::Compiler {
  public:
   Compiler(Context& context, int architecture)
       : context_(context), architecture_(architecture), cublas_(context) {}
 
-  // A source with an empty text is a further kernel of the text before it. A source that says which
-  // product it computes becomes a call of cuBLAS, where cuBLAS is installed, and its text is not
-  // compiled. Throws UserError(Runtime) with the compiler's messages, or ThreadLimitError.
+  // A source with an empty text is a further kernel of the text before it. A source with a product
+  // becomes a call of cuBLAS if cuBLAS is installed; its text is then not compiled. Throws
+  // UserError(Runtime) with the compiler's messages, or ThreadLimitError.
   std::vector<std::shared_ptr<runtime::Program>> compile(
       std::span<const runtime::KernelSource> sources) override;
 
-  // Returns a sequence of copies and of programs that this compiler made of texts. Returns null if
-  // CUDA graphs are turned off (RUNE_JIT_CUDA_GRAPHS).
+  // Returns a sequence of copies and of programs that this compiler made from texts. Returns null
+  // if CUDA graphs are turned off (RUNE_JIT_CUDA_GRAPHS).
   std::unique_ptr<runtime::Sequence> sequence(std::span<const runtime::SequencePart> parts);
 
  private:

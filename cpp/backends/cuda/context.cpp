@@ -9,7 +9,7 @@ namespace rune::cuda {
 
 namespace {
 
-// Errors after which the driver refuses every call: cuda.h says so of each.
+// Whether the driver refuses every call after this error, according to cuda.h.
 bool destroys_context(Result error) {
   constexpr Result kFatal[] = {
       214,                      // uncorrectable memory error
@@ -56,7 +56,8 @@ Context::Scope::Scope(const Context& context) {
   ContextHandle current = nullptr;
   driver.current_context(&current);
   if (current == context.handle_) return;
-  // The CUDA runtime, of other libraries, would choose the first device for this thread, too.
+  // The CUDA runtime, which other libraries use, would also choose the first device for this
+  // thread.
   if (!current && context.device_ == 0 && driver.set_context(context.handle_) == kSuccess) return;
   if (const Result failed = driver.push_context(context.handle_); failed != kSuccess)
     user_error(ErrorKind::Runtime, "cuda: cannot use the device's context (",

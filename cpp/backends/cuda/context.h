@@ -1,4 +1,4 @@
-// A device's context, the stream that everything runs on, and the errors of what ran.
+// A device's context, the stream for all commands, and the commands' errors.
 #pragma once
 
 #include <array>
@@ -53,21 +53,20 @@ class Context {
     if (result != kSuccess) [[unlikely]]
       fail(result, what);
   }
-  // Does what check() does for the launch of a kernel. Until synchronize(), errors name this kernel
-  // among those that may have failed.
+  // As check(), for the launch of a kernel. Until synchronize(), errors name this kernel among
+  // those that may have failed.
   void check_launch(Result result, const std::shared_ptr<const std::string>& kernel);
 
-  // Whether the device had nothing but short kernels to run of late: so many, or since it waited.
-  // Other launches end that.
+  // Whether the kernels launched last were all short: the last kSeveral, or all since the last
+  // wait.
   bool runs_short_kernels() const { return num_short_ >= kSeveral; }
   // Calls `launch`, which launches a short kernel.
   void launch_short(const std::function<void()>& launch);
 
-  // Returns an event that happens when a stream of the context has run all commands that it has
-  // now.
+  // Returns an event that happens when a stream of the context has run all its present commands.
   EventHandle record(StreamHandle stream);
-  // Lets commands that `second` is given from now on wait for those that `first` has now. `first`
-  // is a stream of the context; `second` may be one of another context.
+  // Makes later commands of `second` wait for the present commands of `first`. `first` is a stream
+  // of the context. `second` may belong to another context.
   void order(StreamHandle first, StreamHandle second);
 
   // Calls `launch` and waits for all commands. Returns the time in ns that the device took for the
@@ -88,11 +87,11 @@ class Context {
   StreamHandle stream_ = nullptr;
   std::atomic<bool> is_lost_{false};
   static constexpr int kSeveral = 8;
-  std::atomic<int> num_short_{kSeveral};  // kernels since others were launched
+  std::atomic<int> num_short_{kSeveral};  // short kernels since the last other one
   mutable std::mutex mutex_;              // guards what follows
   std::string loss_;                      // why the context is lost
-  std::array<std::shared_ptr<const std::string>, 8> launched_;  // the last ones, in a ring
-  size_t num_launched_ = 0;                                     // since all had run
+  std::array<std::shared_ptr<const std::string>, 8> launched_;  // the last kernels, in a ring
+  size_t num_launched_ = 0;                                     // since the last wait
 };
 
 // The kernel's name in errors: its own name, and the line of the user's code.

@@ -11,9 +11,9 @@ namespace rune::cuda {
 
 namespace {
 
-// cublas_api.h's numbers.
+// Numbers from cublas_api.h.
 constexpr int kAsStored = 0, kTransposed = 1;
-constexpr int kAddInFloat32 = 16;  // partial results of narrow products, too
+constexpr int kAddInFloat32 = 16;  // even partial results of products of narrow dtypes
 constexpr int kComputeFloat32 = 68, kComputeFloat64 = 70;
 constexpr int kDefaultAlgorithm = -1;
 
@@ -28,7 +28,7 @@ int data_type(DType dtype) {
   RUNE_UNREACHABLE();
 }
 
-// A matrix for cuBLAS, whose columns are contiguous: as it is stored, or transposed.
+// A matrix for cuBLAS, which wants contiguous columns: the matrix as it is stored, or transposed.
 struct Stored {
   int form = kAsStored;
   int column_step = 1;
@@ -58,7 +58,8 @@ struct Cublas::Library {
     find("cublasGemmStridedBatchedEx", products);
   }
 
-  // The library that it needs, which the system may not search there.
+  // The file of cublasLt beside cuBLAS's own, which needs it. The system may not search this
+  // folder.
   static std::string beside(std::string file) {
     const size_t name = file.rfind("libcublas.");
     return name == std::string::npos ? file : file.insert(name + 9, "Lt");
@@ -89,7 +90,7 @@ struct Cublas::Library {
 
 namespace {
 
-// cuBLAS's matrices are the transposes of ours: it computes c' = b' a'.
+// Calls cuBLAS. Its matrices are the transposes of ours, so it computes c' = b' a'.
 class Product : public runtime::Program {
  public:
   Product(const runtime::KernelSource& source, std::shared_ptr<Cublas::Library> library,
@@ -137,7 +138,7 @@ class Product : public runtime::Program {
     context_.check_launch(kSuccess, label_);
     if (status != 0)
       user_error(ErrorKind::Runtime, "cuda: cannot compute product ", *label_, " by cuBLAS (",
-                 library_->status_string(status), ")\nhint: RUNE_JIT_CUBLAS=off does without it");
+                 library_->status_string(status), ")\nhint: RUNE_JIT_CUBLAS=off avoids cuBLAS");
   }
 
  private:

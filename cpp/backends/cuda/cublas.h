@@ -13,10 +13,10 @@
 namespace rune::cuda {
 
 // Returns the files of cuBLAS that may work with a driver of this version (12040 is CUDA 12.4), the
-// preferred one first. It loads none of them.
+// preferred one first. Does not load them.
 std::vector<std::string> cublas_files(int driver_version);
 
-// Makes programs of products on a device. Thread-safe.
+// Makes programs that compute products on a device. Thread-safe.
 class Cublas {
  public:
   explicit Cublas(Context& context) : context_(context) {}

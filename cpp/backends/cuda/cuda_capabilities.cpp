@@ -6,7 +6,8 @@ namespace rune::cuda {
 
 namespace {
 
-// The functions of the CUDA math library within 2 ulp, by the programming guide's table.
+// The functions of the CUDA math library with errors of at most 2 ulp, from the programming guide's
+// table.
 constexpr AluOp kAccurate[] = {
     AluOp::Ldexp, AluOp::Cbrt,  AluOp::Exp,   AluOp::Exp2, AluOp::Expm1, AluOp::Log,
     AluOp::Log2,  AluOp::Log10, AluOp::Log1p, AluOp::Sin,  AluOp::Cos,   AluOp::Asin,
@@ -39,7 +40,7 @@ Capabilities capabilities() {
   return caps;
 }
 
-// Measured on an H200, by multiprocessor.
+// Measured on an H200, per multiprocessor.
 std::vector<LibraryRate> library_rates(int num_multiprocessors) {
   std::vector<LibraryRate> rates{{DType::Float16, 2850, 440},
                                  {DType::Bfloat16, 2850, 440},

@@ -1,4 +1,4 @@
-// What an NVIDIA GPU can do in general, for rendering on machines that have none.
+// The capabilities of a typical NVIDIA GPU, for rendering on machines that have none.
 #pragma once
 
 #include "types/capabilities.h"
@@ -6,7 +6,7 @@
 namespace rune::cuda {
 
 Capabilities capabilities();
-// How fast cuBLAS and kernels compute products on a device with this many multiprocessors.
+// The rates of products, by cuBLAS and by kernels, on a device with this many multiprocessors.
 std::vector<LibraryRate> library_rates(int num_multiprocessors);
 
 }  // namespace rune::cuda

@@ -29,7 +29,7 @@ Capabilities read_capabilities(const Context& context) {
   read(Attribute::WarpSize, caps.simd_width);
   read(Attribute::L2Bytes, caps.last_level_bytes);
   read(Attribute::MaxGrid, caps.max_grid);
-  // The products that are used came with compute capability 8.0.
+  // The matrix products that kernels use need compute capability 8.0.
   if (architecture_of(context) < 80) {
     caps.matrix_ops.clear();
   } else if (!cublas_files(driver().version).empty()) {
@@ -75,7 +75,7 @@ class Device : public runtime::Device {
     context_.check(driver().copy(to_address(to), to_address(from), bytes, context_.stream()),
                    "copy within the device's memory");
   }
-  // In this device's stream. The other device may use its memory again after the copy.
+  // Copies in this device's stream. The other device's later launches wait for the copy.
   bool copy_from(runtime::Device& device, void* to, const void* from, size_t bytes) override {
     auto* const other = dynamic_cast<Device*>(&device);
     if (!other || !bytes) return other;
@@ -105,7 +105,8 @@ class Device : public runtime::Device {
 }  // namespace
 
 std::shared_ptr<runtime::Device> make_device(int ordinal) {
-  // Memory and programs hold references to parts of it, and at exit they may go after it.
+  // The device is never destroyed: memory and programs hold references to parts of it, and at exit
+  // they may be destroyed after it.
   return {new Device(ordinal), [](runtime::Device*) {}};
 }
 

@@ -71,7 +71,7 @@ const Driver& driver() {
   static const Driver loaded = load();  // tried again after an exception
   if (is_forked())
     user_error(ErrorKind::Runtime,
-               "cuda: cannot use the device in a forked process (its parent had used CUDA)\n"
+               "cuda: cannot use the device in a forked process (its parent has used CUDA)\n"
                "hint: start processes with multiprocessing.get_context(\"spawn\")");
   return loaded;
 }

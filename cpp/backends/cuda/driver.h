@@ -23,7 +23,7 @@ inline Address to_address(const void* memory) {
   return reinterpret_cast<Address>(memory);
 }
 
-// Results and attributes have the driver's numbers.
+// The numbers of results and attributes are the driver's.
 constexpr Result kSuccess = 0;
 constexpr Result kOutOfMemory = 2;
 constexpr Result kNoDevice = 100;
@@ -52,7 +52,7 @@ enum class Attribute : int {
 // CUmemPoolProps, for memory of one device.
 struct PoolProperties {
   int allocation = 1;   // pinned, the only kind
-  int handle_type = 0;  // not for other processes
+  int handle_type = 0;  // not shared with other processes
   int location = 1;     // a device
   int device = 0;
   void* security = nullptr;
@@ -61,7 +61,7 @@ struct PoolProperties {
   unsigned char reserved[54] = {};
 };
 
-// CUmemAccessDesc, for a device that reads and writes.
+// CUmemAccessDesc, which lets a device read and write.
 struct PoolAccess {
   int location = 1;  // a device
   int device = 0;
@@ -93,12 +93,12 @@ struct KernelParameters {
   unsigned shared_bytes = 0;
   void** parameters = nullptr;
   void** extra = nullptr;
-  void* kernel = nullptr;  // instead of a function
+  void* kernel = nullptr;  // null: `function` is used
   ContextHandle context = nullptr;
 };
 
-// CUlaunchAttribute: whether a kernel may begin before those before it in its stream have ended.
-// The kernel itself waits for their end.
+// CUlaunchAttribute: whether a kernel may begin before the earlier kernels of its stream have
+// ended. The kernel itself then waits for their end.
 struct LaunchAttribute {
   int id = 6;
   int padding = 0;
@@ -116,14 +116,14 @@ struct LaunchConfiguration {
   unsigned num_attributes = 0;
 };
 
-// CUgraphEdgeData: from a kernel to the next one, which begins as with LaunchAttribute.
+// CUgraphEdgeData: an edge from a kernel to the next one, which may begin early (LaunchAttribute).
 struct GraphEdge {
   unsigned char from_port = 1, to_port = 0, type = 1;
   unsigned char reserved[5] = {};
 };
 
-// CUgraphNodeParams, for a node that runs the graph `bodies[0]`, which the driver makes, if or
-// while a condition holds.
+// CUgraphNodeParams of a node that runs the graph `bodies[0]` if or while a condition holds. The
+// driver makes that graph.
 struct ConditionalParameters {
   int node_type = 13;
   int reserved[3] = {};
@@ -156,14 +156,14 @@ struct Driver {
   std::string describe(Result error) const;
 };
 
-// The driver, loaded and initialised by the first call. Throws UserError(Runtime), with what to
-// install, if this machine has no driver or card, or a driver older than CUDA 12;
-// UserError(Runtime) in the child of a fork of a process that had loaded it, where CUDA does not
-// work.
+// The driver. The first call loads and initialises it. Throws UserError(Runtime), with what to
+// install, if this machine has no driver or card, or a driver older than CUDA 12. Throws
+// UserError(Runtime) in a forked child of a process that had loaded the driver, because CUDA does
+// not work there.
 const Driver& driver();
 
-// Whether this process is the child of a fork of one that had loaded the driver: no call may be
-// made.
+// Whether this process is a forked child of a process that had loaded the driver. Such a process
+// must not call the driver.
 bool is_forked();
 
 }  // namespace rune::cuda

@@ -29,7 +29,7 @@ void Interchange::run_after(intptr_t stream) {
   context_.order(handle_of(stream), context_.stream());
 }
 
-// Whoever had the memory may have destroyed its stream since: all streams are waited for.
+// Waits for all streams, because the other library may have destroyed its stream since.
 void Interchange::wait_for(intptr_t stream) {
   if (stream == kLegacyStream || stream == this->stream() || context_.is_dead()) return;
   const Context::Scope scope(context_);
@@ -37,7 +37,7 @@ void Interchange::wait_for(intptr_t stream) {
 }
 
 void Interchange::when_done(std::function<void()> function) {
-  if (context_.is_dead()) return;  // the memory is lost with the context
+  if (context_.is_dead()) return;  // the memory was lost with the context
   const Context::Scope scope(context_);
   std::vector<Waiting> ready;
   {

@@ -1,4 +1,4 @@
-// Memory that other libraries in the process use as well (DLPack).
+// Shares the device's memory with other libraries in the process (DLPack).
 #pragma once
 
 #include <deque>
@@ -10,8 +10,8 @@
 
 namespace rune::cuda {
 
-// Streams are numbered as in DLPack: 1 is the legacy default stream, with which the context's
-// stream is ordered; 2 the thread's default stream; other numbers are handles. Thread-safe.
+// Streams are numbered as in DLPack. 1 is the legacy default stream, with which the context's
+// stream is ordered. 2 is the thread's default stream. Other numbers are handles. Thread-safe.
 class Interchange : public runtime::Interchange {
  public:
   Interchange(Context& context, int ordinal) : context_(context), ordinal_(ordinal) {}
@@ -21,8 +21,8 @@ class Interchange : public runtime::Interchange {
   void release_to(intptr_t stream) override;
   void run_after(intptr_t stream) override;
   void wait_for(intptr_t stream) override;
-  // Keeps the function until what the device has been given by now is done. A later when_done()
-  // calls it; if none follows, nothing does.
+  // Keeps the function until the commands that the device has now are done. A later when_done()
+  // then calls it. If none follows, it is never called.
   void when_done(std::function<void()> function) override;
 
  private:

@@ -65,7 +65,7 @@ std::vector<std::string> candidates() {
 
 const Nvrtc& Nvrtc::find(int driver_version) {
   static std::mutex mutex;
-  static std::vector<std::unique_ptr<const Nvrtc>> found;  // one a driver's version, as a rule
+  static std::vector<std::unique_ptr<const Nvrtc>> found;  // usually one
   const std::lock_guard<std::mutex> lock(mutex);
   const auto suits = [&](int version) {
     return driver_version == 0 || version / 1000 <= driver_version / 1000;
@@ -114,7 +114,7 @@ int Nvrtc::target(int architecture) const {
 
 std::vector<std::string> Nvrtc::options(int architecture, bool is_portable) const {
   const int chosen = target(architecture);
-  // The driver compiles PTX for cards that are newer than NVRTC.
+  // If the card is newer than NVRTC, NVRTC makes PTX, which the driver compiles.
   const char* const kind = chosen == architecture && !is_portable ? "sm_" : "compute_";
   return {concat("--gpu-architecture=", kind, chosen), "--fmad=false"};
 }
@@ -139,7 +139,7 @@ Image Nvrtc::compile(const std::string& text, const std::vector<std::string>& op
   if (functions_->log_size(program, &bytes) == 0 && bytes > 1) {
     image.log.resize(bytes);
     functions_->log(program, image.log.data());
-    image.log.resize(bytes - 1);  // the zero at the end
+    image.log.resize(bytes - 1);  // without the zero at the end
   }
   if (failed)
     user_error(ErrorKind::Runtime, "cuda: cannot compile (", functions_->error_string(failed),

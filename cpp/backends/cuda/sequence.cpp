@@ -12,7 +12,7 @@ namespace rune::cuda {
 
 namespace {
 
-// A longer graph is made when it runs a second time.
+// A graph with more steps than these is made when it runs a second time.
 constexpr size_t kMadeAtOnce = 64;
 
 Address address_of(const void* memory) {
@@ -26,14 +26,14 @@ class Graph : public runtime::Sequence {
   Graph(std::vector<GraphStep> steps, std::shared_ptr<const LoopKernels> kernels, Context& context)
       : steps_(std::move(steps)), kernels_(std::move(kernels)), context_(context) {}
   Graph(const Graph&) = delete;
-  // It may still run.
+  // The graph may still run.
   ~Graph() override {
     if (context_.is_dead()) return;
     try {
       const Context::Scope scope(context_);
       driver().synchronize_stream(context_.stream());
       discard();
-    } catch (const UserError&) {  // another thread met an error that destroyed the context
+    } catch (const UserError&) {  // an error in another thread has destroyed the context
     }
   }
 
@@ -52,7 +52,7 @@ class Graph : public runtime::Sequence {
       for (Node& node : nodes_)
         if (take(node, arguments)) change(node);
     }
-    // Errors name the last kernels only.
+    // Errors name only the last kernels.
     constexpr size_t kNamed = 9;
     for (size_t i = nodes_.size() - std::min(nodes_.size(), kNamed); i < nodes_.size(); ++i)
       if (nodes_[i].kernel) context_.check_launch(kSuccess, nodes_[i].kernel->label);
@@ -65,15 +65,15 @@ class Graph : public runtime::Sequence {
   struct Node {
     const LoadedKernel* kernel = nullptr;  // null: a copy
     size_t bytes = 0;
-    size_t argument = 0;  // its own one, or that of the loop which the kernel is for
+    size_t argument = 0;  // number of its arguments, or of those of the loop that it controls
     void* state = nullptr;
     std::vector<int64_t> loop_vars{};
     GraphNodeHandle handle = nullptr;
     std::vector<void*> buffers{};
     std::vector<int64_t> vars{};
-    std::vector<void*> addresses{};  // of the parameters
+    std::vector<void*> addresses{};  // of the parameters' values
   };
-  // The place where a graph grows.
+  // The place in a graph where the next node is added.
   struct End {
     GraphHandle graph = nullptr;
     GraphNodeHandle last = nullptr;
@@ -87,11 +87,12 @@ class Graph : public runtime::Sequence {
                    "copy within the device's memory");
   }
 
-  // Keeps a node's arguments. Returns whether they are others than before.
+  // Stores a node's arguments. Returns whether they differ from those before.
   static bool take(Node& node, Arguments arguments) {
     const runtime::LaunchArguments& given = arguments[node.argument];
     if (!node.state) return take(node, given.buffers, given.vars);
-    // What decides how a loop goes on.
+    // The node decides how a loop continues: it gets the loop's bool, state and number of
+    // iterations.
     void* const buffers[] = {given.buffers[0], node.state};
     std::vector<int64_t> vars = node.loop_vars;
     vars.push_back(given.vars[0]);
@@ -105,7 +106,7 @@ class Graph : public runtime::Sequence {
     node.vars.assign(vars.begin(), vars.end());
     node.addresses.clear();
     for (void*& buffer : node.buffers) node.addresses.push_back(static_cast<void*>(&buffer));
-    node.addresses.push_back(node.vars.data());  // the variables are one parameter
+    node.addresses.push_back(node.vars.data());  // all variables together are one parameter
     return true;
   }
 
@@ -162,7 +163,7 @@ class Graph : public runtime::Sequence {
     end.is_kernel = node.kernel != nullptr;
   }
 
-  // `number` is that of the arguments.
+  // Adds steps to a graph. `number` is the number of the next step's arguments.
   void add(End& end, Arguments arguments, const std::vector<GraphStep>& steps, size_t& number) {
     for (const GraphStep& step : steps)
       if (step.loop)
@@ -179,7 +180,7 @@ class Graph : public runtime::Sequence {
 
   enum ConditionalType : int { kIf = 0, kWhile = 1 };
 
-  // Returns the graph that is run if or while the condition holds.
+  // Adds a node that runs a graph if or while the condition holds. Returns that graph's end.
   End add_body(End& end, Condition condition, ConditionalType type) {
     ConditionalParameters parameters;
     parameters.condition = condition;
@@ -193,6 +194,7 @@ class Graph : public runtime::Sequence {
     return {parameters.bodies[0]};
   }
 
+  // Adds the nodes of a loop:
   // while (goes on) { turn 0; if (goes on) { turn 1; if (goes on) { ... } } }
   // if (turn 1 would be next) its end; ...
   void add_loop(End& end, Arguments arguments, const GraphLoop& loop, size_t& number) {
@@ -252,7 +254,7 @@ class Graph : public runtime::Sequence {
   }
 
   void build(Arguments arguments) {
-    discard();  // an earlier try failed
+    discard();  // what is left of an earlier attempt that failed
     RUNE_CHECK(arguments.size() == count(steps_), "a sequence of ", count(steps_),
                " parts has arguments for ", arguments.size());
     check(driver().create_graph(&graph_, 0));
@@ -276,7 +278,7 @@ class Graph : public runtime::Sequence {
 }  // namespace
 
 // A loop's state is the number of iterations left and the turn that would be next. The last
-// variable is the most iterations.
+// variable is the largest number of iterations.
 const char* const kLoopKernels = R"(
 template <int N>
 struct rune_vars { long long v[N]; };
@@ -310,7 +312,7 @@ void launch_kernel(const LoadedKernel& kernel, const runtime::LaunchArguments& a
   RUNE_CHECK(arguments.buffers.size() == kernel.num_buffers, "kernel ", *kernel.label, ": ",
              arguments.buffers.size(), " buffers of ", kernel.num_buffers);
   const auto launch = [&](void** parameters) {
-    // A parameter is an address of its value; the variables are one struct.
+    // A parameter is given by the address of its value. All variables together are one struct.
     for (size_t i = 0; i < kernel.num_buffers; ++i)
       parameters[i] = static_cast<void*>(const_cast<void**>(&arguments.buffers[i]));
     parameters[kernel.num_buffers] = const_cast<int64_t*>(arguments.vars.data());

@@ -17,7 +17,7 @@ struct LoadedKernel {
   FunctionHandle function = nullptr;
   unsigned grid = 1, local = 1;
   size_t num_buffers = 0;
-  bool begins_early = false;  // before the kernels before it have ended, and waits for them itself
+  bool begins_early = false;  // before earlier kernels have ended, for which it waits itself
 };
 
 // Launches the kernel.
@@ -26,7 +26,7 @@ void launch_kernel(const LoadedKernel& kernel, const runtime::LaunchArguments& a
 
 struct GraphLoop;
 
-// What a graph does in a step: it launches a kernel, runs a loop, or copies bytes.
+// A step of a graph: it launches a kernel, runs a loop, or copies bytes.
 struct GraphStep {
   const LoadedKernel* kernel = nullptr;  // of `program`
   std::shared_ptr<const runtime::Program> program;
@@ -34,7 +34,7 @@ struct GraphStep {
   std::shared_ptr<const GraphLoop> loop = nullptr;
 };
 
-// A loop, as runtime::SequenceLoop has it.
+// A loop (see runtime::SequenceLoop).
 struct GraphLoop {
   struct Turn {
     std::vector<GraphStep> body, end;
@@ -42,7 +42,7 @@ struct GraphLoop {
   std::vector<Turn> turns;
 };
 
-// CUDA C++ of the kernels that decide how loops go on.
+// CUDA C++ of the kernels that decide whether a loop continues, and with which turn.
 extern const char* const kLoopKernels;
 struct LoopKernels {
   static constexpr const char* kNames[] = {"rune_enter_loop", "rune_advance_loop",
@@ -50,9 +50,9 @@ struct LoopKernels {
   LoadedKernel enter, advance, leave;
 };
 
-// The steps as a graph, whose parameters change from run to run. A long graph is made when it runs
-// a second time: making it takes longer than running it once step by step. `kernels` is null if no
-// step is a loop.
+// Joins the steps to a graph, whose parameters may change from run to run. A long graph is made
+// only when it runs a second time, because making it takes longer than running its steps one by
+// one. `kernels` is null if no step is a loop.
 std::unique_ptr<runtime::Sequence> make_sequence(std::vector<GraphStep> steps,
                                                  std::shared_ptr<const LoopKernels> kernels,
                                                  Context& context);

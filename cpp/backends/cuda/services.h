@@ -1,4 +1,4 @@
-// What this backend needs of the Python front end.
+// The functions of the Python front end that this backend needs.
 #pragma once
 
 #include <functional>
@@ -13,10 +13,10 @@ struct Services {
   // Files of NVRTC that may be loaded, the preferred one first. The system's folders are searched
   // after them.
   std::function<std::vector<std::string>()> nvrtc_files;
-  // Files of cuBLAS that may be loaded, the preferred one first; their names end with CUDA's major
+  // Files of cuBLAS that may be loaded, the preferred one first. Their names end with CUDA's major
   // version.
   std::function<std::vector<std::string>()> cublas_files;
-  // Reads and writes code that is kept on disk under a key. If reading fails, the text is compiled
+  // Read and write code that is kept on disk under a key. If reading fails, the text is compiled
   // again.
   std::function<std::optional<std::string>(const std::string& key)> read_cache;
   std::function<void(const std::string& key, const std::string& code)> write_cache;

@@ -9,13 +9,14 @@ namespace rune::cuda {
 
 namespace {
 
-constexpr size_t kLeastStaged = size_t{512} << 10;  // the driver is as fast below
+constexpr size_t kLeastStaged = size_t{512} << 10;  // below, the driver's copy is as fast
 constexpr size_t kPiece = size_t{8} << 20;
-constexpr double kBytesPerNs = 8;  // that one core copies
+constexpr double kBytesPerNs = 8;  // one core's rate of copying
 
-// Whether the device reads and writes the memory directly. The calling thread has a context.
+// Whether the memory is pinned, so that the device reads and writes it directly. The calling thread
+// must have a context.
 bool is_pinned(const void* host) {
-  int type = 0;  // of memory that the driver does not know
+  int type = 0;  // stays 0 for memory that the driver does not know
   int attribute = kPointerMemoryType;
   void* value = &type;
   return driver().pointer_attributes(1, &attribute, &value, to_address(host)) == kSuccess &&
@@ -36,7 +37,7 @@ void copy_on_all_cores(void* to, const void* from, size_t bytes) {
 
 }  // namespace
 
-// Called with the mutex locked. The stages live as long as the process.
+// Makes the stages, which live as long as the process. Called with the mutex locked.
 void Transfers::prepare() {
   for (Stage& stage : stages_) {
     if (!stage.memory)
@@ -52,7 +53,7 @@ void Transfers::copy_in(void* device, const void* host, size_t bytes) {
   const bool pinned = is_pinned(host);
   if (bytes < kLeastStaged || pinned) {
     context_.check(driver().copy_in(to_address(device), host, bytes, stream), "copy to the device");
-    if (pinned) context_.synchronize();  // the driver has copied other memory when it returns
+    if (pinned) context_.synchronize();  // for other memory, the driver returns after the copy
     return;
   }
   const std::lock_guard<std::mutex> lock(mutex_);

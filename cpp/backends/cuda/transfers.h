@@ -8,8 +8,8 @@
 
 namespace rune::cuda {
 
-// Large copies go through pinned memory in pieces: while the device copies one, the host's cores
-// copy the next, which is several times as fast as letting the driver do both. Thread-safe.
+// Large copies go through pinned memory in pieces. While the device copies one piece, the host's
+// cores copy the next. That is several times as fast as the driver's own copy. Thread-safe.
 class Transfers {
  public:
   explicit Transfers(Context& context) : context_(context) {}
@@ -22,7 +22,7 @@ class Transfers {
  private:
   struct Stage {
     void* memory = nullptr;        // pinned
-    EventHandle copied = nullptr;  // the device has read or written the memory
+    EventHandle copied = nullptr;  // happens when the device has read or written the memory
   };
   void prepare();
 

@@ -9,7 +9,7 @@ namespace rune::runtime {
 
 namespace {
 
-// What waits to be run. Thread-safe; work must not touch the queue.
+// Work that waits to be run. Thread-safe. The work must not use the queue.
 class Queue {
  public:
   ~Queue() { run(); }
@@ -17,7 +17,7 @@ class Queue {
     const std::lock_guard<std::mutex> lock(mutex_);
     waiting_.push_back(std::move(work));
   }
-  // Runs everything in order, also after an error, since memory is freed here.
+  // Runs everything in order. It goes on after an error, because the work also frees memory.
   void run() noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (const std::function<void()>& work : waiting_) {

@@ -1,5 +1,5 @@
-// A device that does everything as late as it may. Tests use it to find code that does not wait for
-// a device.
+// A device that does everything as late as possible. Tests use it to find code that fails to wait
+// for a device.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@ namespace rune::runtime {
 
 // Runs the programs of `device`, whose memory must be the host's. Launches and copies within the
 // device run only when somebody waits for them. Memory is filled with 0xa5 when it is allocated.
-// Freed memory is filled with 0xff (NaN, in floats) once the launches before have run.
+// Freed memory is filled with 0xff (NaN, in floats) once earlier launches have run.
 std::shared_ptr<Device> make_delayed_device(std::shared_ptr<Device> device);
 
 }  // namespace rune::runtime

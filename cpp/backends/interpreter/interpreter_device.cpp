@@ -84,7 +84,7 @@ Capabilities interpreter_capabilities() {
   caps.max_threads_per_group = 256;
   caps.simd_width = 32;
   caps.shared_memory_bytes = 32 << 10;
-  // Tests of loops shall meet those that the host runs.
+  // Loops are never expanded, so that tests of loops test those that the host runs.
   caps.max_expanded_nodes = 0;
   caps.thread_operation_ns = 1e6;
   for (int d = 0; d < kNumDTypes; ++d) {

@@ -1,5 +1,5 @@
-// A device that runs nothing. Tests use it for everything above the backends, and people to read
-// what a GPU would be given.
+// A device that runs nothing. Tests use it for everything above the backends. People use it to read
+// the kernels that a GPU would get.
 #pragma once
 
 #include <memory>

@@ -137,7 +137,7 @@ bool is_wide(Real x) {
   return x.t->dtype(x.v) == DType::Float64;
 }
 
-// Arithmetic, in the order of operations of NumPy's loops.
+// Arithmetic. Operations have the same order as in NumPy's loops.
 
 Complex add(Complex x, Complex y) {
   return {x.re + y.re, x.im + y.im};
@@ -199,7 +199,8 @@ Real absolute(Complex x) {
   return hypot(x.re, x.im);
 }
 
-// x / |x|. Of infinite size it is the sign of an infinite real part, or else of the imaginary part.
+// x / |x|. If x is infinite, it is the sign of the real part if that is infinite, otherwise the
+// sign of the imaginary part.
 Complex sign(Complex x) {
   const Real size = absolute(x);
   const Real one = number(x.re, 1), zero = number(x.re, 0);
@@ -210,23 +211,24 @@ Complex sign(Complex x) {
   return where(isnan(size) | (isinf(x.re) & isinf(x.im)), number(x, kNan, kNan), result);
 }
 
-// Functions. C99's Annex G says what special values give.
+// Functions. C99's Annex G defines the results for special values.
 
 Complex exp(Complex x) {
-  // The factor e^x.re may overflow where its product with a small sine does not.
+  // e^x.re may overflow although its product with a small sine does not.
   const double most = is_wide(x.re) ? 709 : 88;
   const Real is_large = x.re > most;
   const Real factor = apply(AluOp::Exp, where(is_large, x.re - most, x.re));
   const auto grown = [&](Real y) { return where(is_large, y * std::exp(most), y); };
   const Complex general{grown(factor * apply(AluOp::Cos, x.im)),
                         grown(factor * apply(AluOp::Sin, x.im))};
-  const Real vague = isinf(x.re) & !isfinite(x.im);  // of infinite size and no direction
+  const Real vague = isinf(x.re) & !isfinite(x.im);  // infinite, without a direction
   const Complex infinite{where(x.re > 0, kInf, number(x.re, 0)),
                          where(x.re > 0, kNan, copysign(number(x.im, 0), x.im))};
   return where(x.im == 0, {grown(factor), x.im}, where(vague, infinite, general));
 }
 
-// x times a power of two at which squares of its parts neither overflow nor vanish, and that power.
+// x scaled by a power of two such that the squares of its parts neither overflow nor underflow, and
+// that power.
 std::pair<Complex, Real> within_range(Complex x) {
   const double large = is_wide(x.re) ? 0x1p1000 : 0x1p120, down = is_wide(x.re) ? 0x1p-4 : 0x1p-10;
   const double small = is_wide(x.re) ? 0x1p-900 : 0x1p-90, up = is_wide(x.re) ? 0x1p200 : 0x1p60;
@@ -238,7 +240,7 @@ std::pair<Complex, Real> within_range(Complex x) {
 Complex log(Complex x) {
   const auto [scaled, factor] = within_range(x);
   const Real far = apply(AluOp::Log, absolute(scaled)) - apply(AluOp::Log, factor);
-  // Near the unit circle log |x| is small: |x|^2 - 1 is known more exactly than |x|.
+  // Near the unit circle, where log |x| is small, |x|^2 - 1 is more accurate than |x|.
   const Real a = abs(x.re), b = abs(x.im);
   const Real large = apply(AluOp::Fmax, a, b), small = apply(AluOp::Fmin, a, b);
   const Real above_one = (large - 1) * (large + 1) + small * small;
@@ -388,7 +390,7 @@ const std::unordered_map<std::string_view, Row>& rows() {
   return table;
 }
 
-// What NumPy computes by functions of C whose special values no short formula has.
+// Functions for which NumPy calls C's, whose results for special values no short formula gives.
 constexpr std::string_view kOnHost[] = {
     "power", "float_power", "sin",    "cos",    "tan",     "sinh",    "cosh",
     "tanh",  "arcsin",      "arccos", "arctan", "arcsinh", "arccosh", "arctanh",
@@ -452,7 +454,7 @@ std::optional<Value> complex_power(TracedGraph& t, Value base, const Literal& ex
     result = multiply(x, x);
     if (e == 3) result = multiply(x, result);
   } else {
-    // As NumPy multiplies: the product of the powers whose bits are set.
+    // Multiplies as NumPy does: the powers of two that add up to the exponent.
     Complex power = x;
     const int n = static_cast<int>(std::fabs(e));
     for (int bit = 1;;) {
@@ -469,7 +471,7 @@ std::optional<Value> complex_power(TracedGraph& t, Value base, const Literal& ex
 
 namespace {
 
-// A part of x: of a Python number, one too.
+// The operand for a part of x. If x is a Python number, the part is one too.
 Operand part(const Operand& x, Value value) {
   return x.weak ? Operand(value, Kind::Float) : Operand(value);
 }

@@ -18,8 +18,9 @@ Ints permutation(const std::string& from, const std::string& to) {
   return axes;
 }
 
-// The dtype in which products are summed, so that the result, cast back, is NumPy's: 16-bit floats
-// accumulate in 32 bits, bool is "any of the products", wide enough to count.
+// The dtype in which products are summed, such that the result, cast back, is NumPy's. 16-bit
+// floats accumulate in 32 bits. For bool, whose result is "any of the products", it is wide enough
+// to count them.
 DType contraction_dtype(DType dtype) {
   if (dtype == DType::Float16 || dtype == DType::Bfloat16) return DType::Float32;
   return is_bool(dtype) ? DType::Int32 : dtype;
@@ -42,9 +43,9 @@ Value reduce_labels(TracedGraph& t, Value x, std::string& labels, const std::str
 
 Value contract_labels(TracedGraph& t, Value a, std::string la, Value b, std::string lb,
                       const std::string& out) {
-  // An axis of size 1 broadcasts against the other operand's: without it, it is an outer axis. If
-  // it is summed over, the products are those of each element: NaN and infinities may be among
-  // them.
+  // An axis of size 1 broadcasts against the other operand's axis. Without it, that one is an outer
+  // axis. If it is summed over, each of its elements is still multiplied, because products may be
+  // NaN or infinite.
   const auto drop_ones = [&](Value& x, std::string& lx, Value y, const std::string& ly) {
     Ints ones;
     Shape wide = t.shape(x);
@@ -85,7 +86,7 @@ Value contract_labels(TracedGraph& t, Value a, std::string la, Value b, std::str
     if (!has(la, label)) labels += label;
   Value result;
   if (contract.empty()) {
-    // No sum: a product of broadcast operands.
+    // Nothing is summed: this is a product of broadcast operands.
     const auto spread = [&](Value x, const std::string& lx) {
       std::string order;
       Shape shape;
@@ -148,7 +149,7 @@ Operand matmul(TracedGraph& t, const Operand& a, const Operand& b) {
   if (sa.size() > 1) out += 'M';
   if (sb.size() > 1) out += 'N';
   if (result_type(t, {a, b}) != DType::Bfloat16) return contract(t, "matmul", a, la, b, lb, out);
-  // The ufunc has no loop of bfloat16.
+  // The ufunc has no loop for bfloat16.
   return contract(t, "matmul", convert(t, a, DType::Float32), la, b, lb, out);
 }
 

@@ -10,10 +10,10 @@ namespace rune::graph::numpy {
 
 namespace {
 
-// With a size added, or taken from it, an integer up to here is an int64 yet.
+// If an integer is at most this, the sum and the difference with a size still fit an int64.
 constexpr int64_t kMostOfSize = int64_t{1} << 62;
 
-// A 0-d integer as int64, at least `low` and at most `high`.
+// A 0-d integer as int64, clipped to `low` and `high`.
 Value clipped(TracedGraph& t, Value at, int64_t low, int64_t high) {
   const std::optional<IntegerRange> range = integer_range(t, at);
   Value result = t.cast(at, DType::Int64);
@@ -41,7 +41,7 @@ void check_indices(TracedGraph& t, Value at, int64_t axis, const Dim& size) {
   else if (const auto found = integer_range(t, at);
            found && found->low >= -kMostOfSize && found->high <= kMostOfSize)
     range = {static_cast<int64_t>(found->low), static_cast<int64_t>(found->high)};
-  else if (bits_of(dtype) < 64)  // a range of 64 bits is no size, and within none
+  else if (bits_of(dtype) < 64)  // the range of a 64-bit dtype is within no size's bounds
     range = {static_cast<int64_t>(lowest_integer(dtype)),
              static_cast<int64_t>(highest_integer(dtype))};
   const bool is_within =
@@ -50,8 +50,9 @@ void check_indices(TracedGraph& t, Value at, int64_t axis, const Dim& size) {
   if (!t.open_loops.empty() && !size.is_constant())
     refuse_sizes({size},
                  concat("index: cannot check indices along an axis of size ", size, " in a loop"));
-  // Unsigned, i + size is below 2 * size for exactly the signed i in range, so that one maximum
-  // tells. It is of an index out of range if there is one.
+  // As an unsigned number, i + size is less than 2 * size exactly for the signed i in range. So the
+  // maximum of these numbers is enough for the check. If an index is out of range, so is the one
+  // with the maximum.
   const bool narrow = size.is_constant() && bits_of(dtype) <= 32;
   const DType wide = narrow ? DType::Uint32 : DType::Uint64;
   const auto number = [&](int64_t n) { return t.constant(Scalar::of(DType::Int64, n)); };
@@ -60,7 +61,7 @@ void check_indices(TracedGraph& t, Value at, int64_t axis, const Dim& size) {
   if (has_sign) position = elementwise(t, AluOp::Add, {position, end});
   Ints axes(t.shape(position).size());
   std::iota(axes.begin(), axes.end(), 0);
-  Value most = t.reshape(t.reduce(ReduceOp::Max, position, axes), {});  // 0 of no indices
+  Value most = t.reshape(t.reduce(ReduceOp::Max, position, axes), {});  // 0 if there are none
   const Value limit = has_sign ? t.alu(AluOp::Add, {end, end}) : end;
   const Value bad = t.alu(AluOp::Cmple, {limit, most});
   if (has_sign) {

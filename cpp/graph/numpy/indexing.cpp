@@ -14,21 +14,21 @@ namespace {
 using ItemKind = IndexItem::Kind;
 constexpr int64_t kNewAxis = -1;
 
-// Elements start, start + step ... of an axis, `count` of them, or these in reversed order.
+// `count` elements of an axis: start, start + step and so on, perhaps in reversed order.
 struct Stretch {
   Dim start, count;
   int64_t step = 1;  // > 0
   bool is_reversed = false;
 };
 
-// What basic items select.
+// The elements that basic items select.
 struct Selection {
   std::vector<Stretch> ranges;  // one for each axis
-  Ints axes;                    // of the result: each is an axis of the array, or kNewAxis
-  std::vector<std::pair<int64_t, Dim>> unsure;  // (axis, integer) that may be out of bounds
+  Ints axes;                    // for each axis of the result, the array's axis or kNewAxis
+  std::vector<std::pair<int64_t, Dim>> unsure;  // (axis, integer): it may be out of bounds
 };
 
-// Python's slice.indices.
+// Does what Python's slice.indices does.
 Stretch resolve_slice(const IndexItem& item, const Dim& size) {
   const int64_t step = item.step.value_or(1);
   if (step == 0) user_error(ErrorKind::Value, "slice step cannot be zero");
@@ -45,7 +45,7 @@ Stretch resolve_slice(const IndexItem& item, const Dim& size) {
   for (Dim::Term& term : terms) {
     if (term.coefficient % stride != 0)
       refuse_sizes({span}, concat("slice: cannot take every ", stride, "-th of ", span,
-                                  " elements (their number is no whole multiple)"));
+                                  " elements (a symbolic size must be a multiple of the step)"));
     term.coefficient /= stride;
   }
   const Dim count(up(span.offset()), std::move(terms));
@@ -54,7 +54,7 @@ Stretch resolve_slice(const IndexItem& item, const Dim& size) {
   return {start + (count - 1) * step, count, stride, true};
 }
 
-// How many axes of an array of this rank the items select from.
+// The number of axes of an array of this rank that the items index.
 int64_t count_selected(const IndexItems& items, int64_t rank) {
   const auto count_of = [&](auto&& holds) {
     return std::count_if(items.begin(), items.end(), holds);
@@ -104,8 +104,8 @@ Selection resolve(const IndexItems& items, const Shape& whole) {
   return result;
 }
 
-// Elements start, start + step, ... (`count` of them, step > 0): the axis is cut and, where it is
-// short, padded to count * step elements, of which every step-th is kept.
+// `count` elements of an axis: start, start + step and so on, with step > 0. The axis is cut, or
+// padded if it is too short, to count * step elements. Every step-th of them is kept.
 Value strided(TracedGraph& t, Value x, int64_t axis, const Dim& start, const Dim& count,
               int64_t step) {
   const Shape from = t.shape(x);
@@ -143,7 +143,8 @@ Value spread(TracedGraph& t, Value x, int64_t axis, const Dim& start, int64_t st
   return t.pad(x, widths);
 }
 
-// The elements `at` of an axis, with a check. Errors call the axis `reported`.
+// The elements at positions `at` along an axis, with a check of the positions. Errors give the
+// axis's number as `reported`.
 Value gather(TracedGraph& t, Value source, Value at, int64_t axis, int64_t reported) {
   const Dim size = t.shape(source)[axis];
   if (!is_integer(t.dtype(at)))
@@ -177,7 +178,7 @@ std::string shapes_text(const std::vector<Shape>& shapes) {
   return text;
 }
 
-// NumPy's broadcasting of index arrays.
+// Broadcasts the shapes of index arrays as NumPy does.
 Shape broadcast_indices(const std::vector<Shape>& shapes) {
   Shape result;
   for (const Shape& shape : shapes) {
@@ -199,17 +200,17 @@ Shape broadcast_indices(const std::vector<Shape>& shapes) {
   return result;
 }
 
-// An index expression with arrays of integers. Integers beside them are 0-d arrays.
+// An index expression with arrays of integers. Integers in it are treated as 0-d arrays.
 struct ArrayIndex {
   struct Array {
     Value at;
-    int64_t axis = 0;      // of the view x[basic], that the array selects from
-    int64_t reported = 0;  // the same axis of x
+    int64_t axis = 0;      // the axis of the view x[basic] that the array indexes
+    int64_t reported = 0;  // the same axis in x
   };
-  IndexItems basic;  // full slices in place of the arrays
+  IndexItems basic;  // the items with full slices in place of the arrays
   std::vector<Array> arrays;
-  Shape shape;           // of the arrays, broadcast
-  int64_t position = 0;  // of the arrays' axes in the result
+  Shape shape;           // the broadcast shape of the arrays
+  int64_t position = 0;  // where the arrays' axes begin in the result
 };
 
 ArrayIndex array_index(TracedGraph& t, const Operand& x, const IndexItems& items) {
@@ -219,7 +220,7 @@ ArrayIndex array_index(TracedGraph& t, const Operand& x, const IndexItems& items
   ArrayIndex result;
   std::vector<Shape> shapes;
   int64_t axis = 0, view_axis = 0;
-  size_t last = 0;  // one past the item that selected last
+  size_t last = 0;  // one past the last item that indexes an axis
   bool adjacent = true;
   for (size_t i = 0; i < items.size(); ++i) {
     const IndexItem& item = items[i];
@@ -243,15 +244,15 @@ ArrayIndex array_index(TracedGraph& t, const Operand& x, const IndexItems& items
   }
   result.shape = broadcast_indices(shapes);
   result.position = adjacent ? result.arrays.front().axis : 0;
-  // A symbolic size merges with constants inside of it.
+  // A symbolic size can be merged with constant sizes after it, so it comes first.
   std::stable_partition(
       result.arrays.begin(), result.arrays.end(),
       [&](const ArrayIndex::Array& array) { return !whole[array.reported].is_constant(); });
   return result;
 }
 
-// The index of each selected element along the selected axes, flattened in row-major order; of one
-// array, that array, whose negative elements count from the end.
+// The position of each selected element in the indexed axes, flattened in row-major order. A single
+// array is returned as it is. Its negative elements count from the end.
 Value flat_index(TracedGraph& t, const ArrayIndex& index, const Shape& whole) {
   Value flat;
   for (const auto& [given, axis, reported] : index.arrays) {
@@ -269,7 +270,8 @@ Value flat_index(TracedGraph& t, const ArrayIndex& index, const Shape& whole) {
   return broadcast(t, flat, index.shape);
 }
 
-// The view's axes with those that arrays select first, and the shape with these joined.
+// A permutation of the view's axes in which the axes that arrays index come first. `joined` gets
+// the shape in which these are one axis.
 Ints selected_first(const ArrayIndex& index, const Shape& view, Shape& joined) {
   Ints order;
   joined = {1};
@@ -292,7 +294,7 @@ Operand basic_index(TracedGraph& t, Value value, const IndexItems& items) {
     return std::find_if(selection.unsure.begin(), selection.unsure.end(),
                         [&](const auto& element) { return element.first == axis; });
   };
-  DimPairs limits;  // of all axes that are only cut
+  DimPairs limits;  // of each axis; whole for axes that are not just cut
   for (int64_t axis = 0; axis < rank; ++axis) {
     const Stretch& range = selection.ranges[axis];
     const Dim& size = t.shape(value)[axis];
@@ -332,7 +334,7 @@ Operand index_by_arrays(TracedGraph& t, const Operand& x, const IndexItems& item
   const Ints order = selected_first(at, t.shape(view), joined);
   const Value flat = t.reshape(transpose(t, view, order).value, joined);
   const Value found = t.add(Gather{0}, {flat, flat_index(t, at, shape_of(t, x))});
-  // The axes of the index arrays lead; those of the view that come before their place go there.
+  // The axes of the index arrays are first now. Move them behind the view's axes that precede them.
   const auto selected = static_cast<int64_t>(at.shape.size());
   Ints result;
   const auto rank = static_cast<int64_t>(t.shape(found).size());
@@ -400,7 +402,7 @@ Operand put(TracedGraph& t, const Operand& x, const IndexItems& items, const Ope
 Shape indexed_shape(TracedGraph& t, const Operand& x, const IndexItems& items) {
   if (std::none_of(items.begin(), items.end(), is_array)) {
     const Selection selection = resolve(items, shape_of(t, x));
-    if (!selection.unsure.empty()) return shape_of(t, index(t, x, items));  // which checks them
+    if (!selection.unsure.empty()) return shape_of(t, index(t, x, items));  // index() checks them
     Shape shape;
     for (const int64_t axis : selection.axes)
       shape.push_back(axis == kNewAxis ? Dim(1) : selection.ranges[axis].count);

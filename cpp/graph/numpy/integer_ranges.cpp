@@ -11,7 +11,7 @@ using Wide = __int128;
 using Range = IntegerRange;
 using Ranges = std::unordered_map<uint32_t, std::optional<Range>>;
 
-// Bounds beyond this are none: products of two of them fit 128 bits.
+// Bounds of greater magnitude count as unknown, so that products of two bounds fit 128 bits.
 constexpr Wide kMost = Wide{1} << 63;
 
 Range range_of(DType dtype) {
@@ -41,7 +41,7 @@ Wide all_ones(Wide x) {
   return ones;
 }
 
-// All numbers that have no more bits than these two.
+// The range of all numbers with no more bits than the numbers of two ranges.
 Range of_bits(const Range& a, const Range& b) {
   const Wide low = std::min(a.low, b.low), high = std::max(a.high, b.high);
   const Wide ones = all_ones(std::max(high, low < 0 ? -low - 1 : Wide{0}));
@@ -52,7 +52,7 @@ Wide floored(Wide a, Wide b) {
   return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
 }
 
-// Of bases to exponents that are not negative.
+// The range of powers with exponents that are not negative.
 std::optional<Range> of_power(const Range& base, const Range& exponent) {
   const Wide size = magnitude(base);
   if (exponent.low < 0 || size > kMost) return std::nullopt;
@@ -65,7 +65,7 @@ std::optional<Range> of_power(const Range& base, const Range& exponent) {
   return Range{base.low < 0 ? -most : 0, most};
 }
 
-// Of exact integers: what the wrapped result of a dtype may be is not considered. None: not known.
+// The range of an operation on exact integers, without wrapping. Nothing if it is unknown.
 std::optional<Range> of_ufunc(AluOp op, const Range& a, const Range& b) {
   const bool may_divide_by_zero = b.low <= 0 && b.high >= 0;
   switch (op) {
@@ -115,7 +115,8 @@ std::optional<Range> of_ufunc(AluOp op, const Range& a, DType dtype) {
   }
 }
 
-// Of a dtype of less than 64 bits, or unsigned: what leaves it wraps. Of int64: none.
+// The range of a result whose exact range may exceed its dtype. A narrower or unsigned dtype wraps,
+// so it is the dtype's range. For int64 it is unknown.
 std::optional<Range> within(DType dtype, const std::optional<Range>& exact) {
   const Range all = range_of(dtype);
   if (exact && has(all, *exact)) return exact;
@@ -125,7 +126,7 @@ std::optional<Range> within(DType dtype, const std::optional<Range>& exact) {
 
 class Analysis {
  public:
-  // `ranges` holds what is known, and gets what is found out.
+  // `ranges` has the known ranges. New ones are added to it.
   Analysis(const TracedGraph& t, Ranges& ranges) : t_(t), ranges_(ranges) {}
 
   std::optional<Range> of(Value x) {
@@ -147,7 +148,7 @@ class Analysis {
   }
 
  private:
-  // The operands that tell which integers a value can be.
+  // The operands that determine the range of a value.
   std::vector<Value> read(Value v) const {
     const Node& node = t_[v];
     if (!is_integer(node.meta.dtype) || t_.ranges.contains(v)) return {};
@@ -160,7 +161,7 @@ class Analysis {
       case NodeKind::Unary:
       case NodeKind::Cat:
       case NodeKind::Update: return integers(node.inputs);
-      case NodeKind::Loop_Result: {  // after the last iteration, and before the first
+      case NodeKind::Loop_Result: {  // the value after the last iteration, or the initial one
         const std::vector<Value>& ended = t_[node.inputs[0]].inputs;
         const int64_t index = node.as<Loop_Result>()->index;
         return {ended[1 + index], ended[1 + ended.size() / 2 + index]};
@@ -204,7 +205,7 @@ class Analysis {
       return Range{0, std::max<int64_t>(0, node.shape()[0].constant() - 1)};
     if (const SymVar* var = declared_variable(node)) return Range{var->min_val, var->max_val};
     const std::vector<Value> inputs = read(v);
-    if (inputs.empty())  // of ufuncs of int64, which may wrap, nothing is known
+    if (inputs.empty())  // int64 ufuncs may wrap, so nothing is known of them
       return is_ufunc(node) && dtype == DType::Int64 ? std::nullopt
                                                      : std::optional(range_of(dtype));
     std::vector<Range> known;
@@ -250,7 +251,7 @@ class Recurrences {
       carries_.push_back(
           {x.value, carry.inputs[0], next, trips_of(*t[end].as<End_Loop>()), carries_.size()});
     }
-    // Each is before its loop what only those in front of it tell.
+    // An initial value depends only on carries before it in this order.
     std::sort(carries_.begin(), carries_.end(),
               [](const Recurrence& a, const Recurrence& b) { return a.value < b.value; });
     for (uint32_t id = 0; id < t.size(); ++id) {
@@ -266,7 +267,7 @@ class Recurrences {
   }
 
   std::optional<Unbounded> find_unbounded() {
-    // From what they are before the loops, until an iteration of each adds no other integer.
+    // Begins with the ranges before the loops, and repeats iterations until no range grows.
     std::vector<std::optional<Range>> now(carries_.size());
     for (int sweep = 0; sweep < kMostSweeps; ++sweep) {
       bool is_stable = true;
@@ -299,7 +300,7 @@ class Recurrences {
     return unbounded(now, carries_.size());
   }
 
-  // The ranges of what the loops end with, where find_unbounded has found none.
+  // The ranges of the loops' results, if find_unbounded has found nothing.
   const std::vector<std::pair<Value, Range>>& results() const { return known_; }
 
  private:
@@ -308,7 +309,7 @@ class Recurrences {
   struct Recurrence {
     Value value, initial, next;
     Wide trips;
-    size_t position;  // among the carries that were asked for
+    size_t position;  // in the constructor's `carries`
   };
 
   static Wide trips_of(const End_Loop& loop) {
@@ -328,18 +329,19 @@ class Recurrences {
     return found;
   }
 
-  // The next powers of two, so that few sweeps suffice.
+  // Widens changed bounds to the next powers of two, so that few sweeps suffice.
   static Range widened(const Range& now, const Range& next) {
     const Range all = of_bits(now, next);
     return {next.low < now.low ? all.low : now.low, next.high > now.high ? all.high : now.high};
   }
 
-  // What is added to an integer: in an iteration of a loop, with all of loops in it, and at once.
+  // The amount that is added to an integer: in a whole iteration of a loop, including all
+  // iterations of loops inside of it, and in a single step.
   struct Growth {
     Range whole, once;
   };
 
-  // No program runs so many iterations, those of loops in loops counted one by one.
+  // No program runs this many iterations, even if those of inner loops are counted one by one.
   static constexpr Wide kMostIterations = Wide{1} << 53;
 
   static Range times(const Range& growth, Wide trips) {
@@ -356,7 +358,7 @@ class Recurrences {
     return result;
   }
 
-  // The range of a value where the carried integers have those of `now`.
+  // The range of a value if the carried integers have the ranges `now`.
   std::optional<Range> of(const std::vector<std::optional<Range>>& now, Value x) const {
     Ranges known;
     for (size_t i = 0; i < carries_.size(); ++i)
@@ -366,7 +368,7 @@ class Recurrences {
     return Analysis(t_, known).of(x);
   }
 
-  // What is added to carried integer `i` to give x; nothing if x is no such sum.
+  // The amount that is added to carried integer `i` to give x. Nothing if x is not such a sum.
   std::optional<Growth> growth_of(const std::vector<std::optional<Range>>& now, Value x, size_t i,
                                   int depth) const {
     if (x == carries_[i].value) return Growth{{0, 0}, {0, 0}};
@@ -398,7 +400,7 @@ class Recurrences {
       if (magnitude(sum.whole) >= kMost || magnitude(sum.once) >= kMost) return std::nullopt;
       return sum;
     }
-    size_t loop = carries_.size();  // of which x is carried
+    size_t loop = carries_.size();  // number of the carried integer that x is
     if (const auto found = results_.find(x.id); found != results_.end()) loop = found->second;
     for (size_t k = 0; k < carries_.size(); ++k)
       if (carries_[k].value == x) loop = k;

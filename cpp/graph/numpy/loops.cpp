@@ -55,8 +55,8 @@ Operand carry(TracedGraph& t, const Dim& counter, int64_t index, const Operand& 
 
 namespace {
 
-// Whether a value is computed from one for which `found` holds, through sizes, too, among those
-// from `first` on.
+// Whether a value is computed from one for which `found` holds. Only values from `first` on are
+// searched. A value also depends on the values of its sizes.
 template <class Found>
 bool depends_on(const TracedGraph& t, Value first, const Operand& x, Found found) {
   if (x.literal) return false;
@@ -100,7 +100,8 @@ bool depends_on_arguments(const TracedGraph& t, const Operand& x) {
 
 namespace {
 
-// The 0-d value of a node, by those of its inputs; nothing if something outside decides it.
+// The 0-d value of a node, computed from those of its inputs. Nothing if it depends on anything
+// else.
 std::optional<Scalar> evaluated(const Node& node, std::span<const Scalar> inputs) {
   if (max_elements(node.shape()) != 1) return std::nullopt;
   if (const auto* constant = node.as<Const_Scalar>()) return constant->value;
@@ -162,7 +163,7 @@ double largest_operation(const TracedGraph& t, const Dim& counter) {
 
 namespace {
 
-// Forgets what has been noted since.
+// Removes the checks that have been added since.
 void drop_checks(TracedGraph& t, const CheckScope& since) {
   t.checks.resize(since.num_checks);
   t.open_conditions.resize(since.num_conditions);
@@ -237,7 +238,7 @@ Operand assume_small(TracedGraph& t, const Operand& x) {
   const Value kept =
       clip(t, given, Operand(Literal::of(-kMost)), Operand(Literal::of(kMost))).value;
   assume(t, elementwise(t, AluOp::Cmpeq, {kept, given}));
-  t.ranges.try_emplace(kept, -kMost, kMost);  // also of what may have wrapped
+  t.ranges.try_emplace(kept, -kMost, kMost);  // holds even if `given` has wrapped
   return {kept, Kind::Int};
 }
 
@@ -255,7 +256,7 @@ void end_condition(TracedGraph& t, const Operand& holds) {
 
 namespace {
 
-// Whether the value, of the loop with this counter, is surely the same in all iterations.
+// Whether a value in the loop with this counter is certainly the same in all iterations.
 bool is_invariant(const TracedGraph& t, Value value, Value counter) {
   std::set<uint32_t> seen;
   std::vector<Value> open{value};
@@ -285,8 +286,9 @@ Operands end_loop(TracedGraph& t, const Dim& counter, const Dim& start, const Di
   std::vector<Value> carried, before;
   for (const Operand& x : values) carried.push_back(value_of(t, x));
   for (const Operand& x : initial) before.push_back(value_of(t, x));
-  // Of each check, what the first iteration found that found something. Where the first iteration
-  // surely runs, what all iterations assume is checked once.
+  // The loop carries, for each check, the result of the first iteration in which the check failed.
+  // If the first iteration certainly runs, an assumption that is the same in all iterations is
+  // checked only once.
   const Value none = t.constant(Scalar::zero(DType::Uint64));
   const Dim span = step > 0 ? stop - start : start - stop;
   const Value declared = declaration(t, counter);
@@ -307,7 +309,7 @@ Operands end_loop(TracedGraph& t, const Dim& counter, const Dim& start, const Di
     carried.push_back(t.alu(AluOp::Where, {found, so_far, t.checks[i].value}));
     before.push_back(none);
   }
-  // A loop that a condition ends, ends where a check has found something.
+  // A loop with a condition also ends when a check has failed.
   if (goes_on)
     for (size_t i = values.size(); i < carried.size(); ++i)
       carried[*goes_on] =

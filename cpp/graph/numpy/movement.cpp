@@ -36,7 +36,7 @@ Count count_of(const Shape& shape) {
   return count;
 }
 
-// What has to be multiplied with `b` to give `a`; nothing if that is no size.
+// The size that gives `a` when multiplied by `b`, or nothing if there is none.
 std::optional<Dim> quotient(Count a, const Count& b) {
   for (const Dim& size : b.symbolic) {
     const auto found = std::find(a.symbolic.begin(), a.symbolic.end(), size);
@@ -55,7 +55,7 @@ Operand reshape(TracedGraph& t, const Operand& x, Shape shape) {
   const Shape from = t.shape(value);
   int64_t unknown = -1;
   for (size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i].is_constant() && shape[i].constant() < 0) {  // as NumPy: not only -1
+    if (shape[i].is_constant() && shape[i].constant() < 0) {  // NumPy allows more than -1
       if (unknown >= 0)
         user_error(ErrorKind::Value, "can only specify one unknown dimension (reshape to ",
                    shape_text(shape), ")");
@@ -166,7 +166,7 @@ Operand concatenate(TracedGraph& t, const Operands& parts, std::optional<int64_t
                             shape_text(other), " along axis ", along, " (dimension ", d, ": ",
                             first[d], " and ", other[d], ")"));
   }
-  // Parts without elements change nothing but the dtype.
+  // Parts without elements affect only the dtype.
   std::vector<Value> nonempty;
   for (const Value v : values)
     if (t.shape(v)[along] != 0) nonempty.push_back(v);

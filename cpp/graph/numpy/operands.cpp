@@ -45,7 +45,7 @@ Scalar scalar_of(const Literal& literal, DType dtype) {
                                    : Scalar::of(dtype, static_cast<int64_t>(literal.integer));
 }
 
-// A computed Python int is within the bounds of an integer dtype: where it is not, Python raises.
+// Assumes that a computed Python int fits an integer dtype. If it does not, Python raises.
 void assume_fits(TracedGraph& t, Value number, DType dtype) {
   const auto bound = [&](__int128 n) {
     return t.constant(Scalar::of(DType::Int64, static_cast<int64_t>(n)));
@@ -163,7 +163,7 @@ DType type_of_result(const TracedGraph& t, const Operands& operands) {
   return weak ? promote_weak(*strong, *weak) : *strong;
 }
 
-// The operands as they are if those that may be Python's numbers are.
+// The operands, if those that may be Python's numbers are Python's.
 Operands as_pythons(const TracedGraph& t, Operands operands) {
   for (Operand& x : operands)
     if (const auto kind = unsure_kind(t, x)) x.weak = kind;
@@ -232,9 +232,9 @@ DType common_type(const TracedGraph& t, const char* op, const Operands& operands
 }
 
 DType float_type(const TracedGraph& t, const Operands& operands) {
-  // Each operand must be castable to the loop's dtype, which may be less than what their common
-  // dtype needs: int8 and uint8 have float16 loops, int16 alone float32. Beside bfloat16 they have
-  // bfloat16 loops.
+  // Each operand must be castable to the loop's dtype. The loop's dtype may be narrower than the
+  // common dtype suggests: int8 and uint8 together have float16 loops, although int16 alone has
+  // float32. With bfloat16 they have bfloat16 loops.
   const DType common = result_type(t, operands);
   if (common == DType::Bfloat16) return common;
   std::optional<DType> result;

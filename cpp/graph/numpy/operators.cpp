@@ -9,8 +9,8 @@ namespace rune::graph::numpy {
 
 namespace {
 
-// Whether a result of Python's integers is known to keep within 64 bits. Arguments that it is
-// computed from are then integers of 32 bits; calls with others run on NumPy.
+// Whether a result of Python's integers fits 64 bits. It may do so only if integer arguments fit 32
+// bits. The program then gets guards for that, and calls with other arguments run on NumPy.
 bool keeps_within_64_bits(TracedGraph& t, Value result) {
   if (integer_range(t, result)) return true;
   std::vector<Value> open{result};
@@ -28,19 +28,19 @@ bool keeps_within_64_bits(TracedGraph& t, Value result) {
     is_narrower |= t.ranges.try_emplace(v, INT32_MIN, INT32_MAX).second;
   }
   if (!is_narrower) return false;
-  t.integer_ranges.clear();  // any may be of values computed from these arguments
+  t.integer_ranges.clear();  // they may belong to values computed from these arguments
   return integer_range(t, result).has_value();
 }
 
-// What stands for a number that it is assumed to be equal to.
+// Assumes that two numbers are equal, and returns the first one.
 Value assumed_equal(TracedGraph& t, Value kept, Value number) {
   assume(t, t.alu(AluOp::Cmpeq, {kept, number}));
   t.has_checked_integers = true;
   return kept;
 }
 
-// The result of an operation on Python's integers that may leave 64 bits: the program checks that
-// it does not, as far as it may assume that.
+// The result of an operation on Python's integers that may exceed 64 bits. If it may be assumed
+// that it does not, the program checks that.
 Operand checked(TracedGraph& t, std::string_view name, const Operands& operands, Value result) {
   const bool is_in_loop = !t.open_loops.empty();
   if (is_in_loop ? !t.checked_at.contains(t.location()) : !t.may_check_integers) {
@@ -51,7 +51,7 @@ Operand checked(TracedGraph& t, std::string_view name, const Operands& operands,
     return {result, Kind::Int};
   }
   constexpr int64_t kMost = (int64_t{1} << 62) - 1;
-  constexpr double kBelow = 4.6e18;  // by more than what float64 rounds
+  constexpr double kBelow = 4.6e18;  // less than kMost by more than float64's rounding
   std::vector<Value> floats;
   for (const Operand& x : operands) floats.push_back(t.cast(value_of(t, x), DType::Float64));
   if (name == "power") floats[0] = t.alu(AluOp::Abs, {floats[0]});
@@ -163,15 +163,16 @@ Operand weak_operator(TracedGraph& t, std::string_view name, const Operands& ope
   result.weak = kind(t.dtype(result.value));
   const bool may_grow = name == "add" || name == "subtract" || name == "multiply" ||
                         name == "power" || name == "negative" || name == "absolute";
-  // Of integers that a loop computes, find_unbounded asks when the loop has ended.
+  // For integers that a loop computes, find_unbounded checks this when the loop has ended.
   if (result.weak == Kind::Int && may_grow && !keeps_within_64_bits(t, result.value))
     return checked(t, name, wide, result.value);
   return result;
 }
 
-// Of numbers that may be NumPy's or Python's. Results are equal for sums, differences, comparisons
-// and, of floats, all others but quotients by 0 and powers that Python refuses: the caller assumes
-// that there are none of the latter. So are products of integers that fit, and their quotients.
+// An operation on numbers that may be NumPy's or Python's. Both give the same for sums, differences
+// and comparisons, and for products and quotients of integers that fit. For floats, they differ
+// only in quotients by 0 and in powers that Python refuses. The caller assumes that there are no
+// such powers.
 Operand unsure_operator(TracedGraph& t, std::string_view name, const Operands& operands,
                         Kind widest) {
   const bool divides = name == "divide" || name == "floor_divide" || name == "remainder";

@@ -8,12 +8,12 @@ bool is_half(DType dtype) {
   return dtype == DType::Float16 || dtype == DType::Bfloat16;
 }
 
-// 16-bit floats accumulate in 32 bits.
+// The dtype in which a reduction accumulates: 32 bits for 16-bit floats.
 DType accumulator_of(DType dtype) {
   return is_half(dtype) ? DType::Float32 : dtype;
 }
 
-// Only sums take the parts of complex numbers apart.
+// Only sums can reduce complex numbers, by their real and imaginary parts.
 void check_complex(const TracedGraph& t, const char* name, ReduceOp op, Value x) {
   if (is_complex(t.dtype(x)) && op != ReduceOp::Add)
     user_error(ErrorKind::Unsupported, name, ": cannot trace it on ", numpy_name(t.dtype(x)));
@@ -32,7 +32,7 @@ Operand reduce(TracedGraph& t, std::string_view name, const Operand& x, const Ax
   if (name == "sum" || name == "prod") {
     op = name == "sum" ? ReduceOp::Add : ReduceOp::Prod;
     result = dtype ? *dtype : sum_of(result);
-    if (is_bool(result)) {  // addition of bool is or, multiplication is and
+    if (is_bool(result)) {  // addition of bool is `or`, multiplication is `and`
       value = to_bool(t, value);
       op = name == "sum" ? ReduceOp::Max : ReduceOp::Min;
     } else {

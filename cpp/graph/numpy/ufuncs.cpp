@@ -26,14 +26,13 @@ std::optional<AluOp> alu_by_numpy_name(std::string_view name) {
              " (NumPy has no loop for it)");
 }
 
-// bool computes as int8 where NumPy has no bool loop.
+// If NumPy has no loop for bool, it computes in int8.
 DType widen_bool(DType dtype) {
   return is_bool(dtype) ? DType::Int8 : dtype;
 }
 
-// x to the power of 1.5, -0.5 or -1.5, within 2 units in the last place. Nothing in between
-// leaves the dtype's range unless the result does. As C's pow does, it takes -inf as inf and -0.0
-// as 0.0.
+// x to the power of 1.5, -0.5 or -1.5, within 2 units in the last place. Intermediate results leave
+// the dtype's range only if the result does. Like C's pow, it treats -inf as inf and -0.0 as 0.0.
 Value power_by_root(TracedGraph& t, Value x, double exponent) {
   const auto full = [&](double value) { return t.full(Scalar::of(t.dtype(x), value), t.shape(x)); };
   const double infinity = std::numeric_limits<double>::infinity();
@@ -60,7 +59,7 @@ Operand arithmetic(TracedGraph& t, const char* name, AluOp op, const Operands& o
   return t.alu(op, broadcast_all(t, name, std::move(values)));
 }
 
-// The ufuncs that are one scalar operation, in the dtype that NumPy's list of loops gives.
+// A ufunc that is one scalar operation, in the dtype that NumPy's list of loops gives.
 Operand alu_ufunc(TracedGraph& t, AluOp op, const Operands& operands) {
   const AluInfo& row = info(op);
   DType dtype = result_type(t, operands);
@@ -77,7 +76,7 @@ Operand alu_ufunc(TracedGraph& t, AluOp op, const Operands& operands) {
   return arithmetic(t, row.numpy, op, operands, dtype);
 }
 
-// Of a signed and a uint64 operand: NumPy compares their values, which no common dtype holds.
+// Compares a signed and a uint64 operand. NumPy compares their values, which no common dtype holds.
 Value compare_signed_unsigned(TracedGraph& t, AluOp op, Value a, Value b) {
   const bool a_signed = kind(t.dtype(a)) == Kind::Int;
   const Value s = t.cast(a_signed ? a : b, DType::Int64);
@@ -85,14 +84,15 @@ Value compare_signed_unsigned(TracedGraph& t, AluOp op, Value a, Value b) {
   const Value as_unsigned = t.cast(s, DType::Uint64);
   const Value equal_range =
       a_signed ? elementwise(t, op, {as_unsigned, b}) : elementwise(t, op, {a, as_unsigned});
-  // A negative operand is the smaller one: on the left, `<`, `<=` and `!=` hold, on the right only
-  // `!=`.
+  // A negative operand is the smaller one. If it is on the left, `<`, `<=` and `!=` hold; if it is
+  // on the right, only `!=` does.
   const bool holds = op == AluOp::Cmpne || (a_signed && op != AluOp::Cmpeq);
   return holds ? elementwise(t, AluOp::Or, {below, equal_range})
                : elementwise(t, AluOp::And, {t.alu(AluOp::Not, {below}), equal_range});
 }
 
-// 1 or -1 for a literal that is greater or less than all integers of the other operand's dtype.
+// 1 or -1 if x is a literal that is greater or less than all integers of the other operand's dtype,
+// otherwise 0.
 int out_of_range(const TracedGraph& t, const Operand& x, const Operand& other) {
   if (!x.literal || x.literal->kind != Kind::Int || other.weak) return 0;
   const DType dtype = dtype_of(t, other);
@@ -134,7 +134,7 @@ Operands conjugate(TracedGraph& t, const Operands& xs) {
   return {convert(t, xs[0], widen_bool(dtype_of(t, xs[0])))};
 }
 
-// In a float dtype, also of integers.
+// An operation that is computed in a float dtype, even for integers.
 template <AluOp op>
 Operands of_floats(TracedGraph& t, const Operands& xs) {
   return {arithmetic(t, info(op).text, op, xs, float_type(t, xs))};
@@ -180,7 +180,8 @@ Operands float_power(TracedGraph& t, const Operands& xs) {
   return {arithmetic(t, "float_power", AluOp::Pow, xs, DType::Float64)};
 }
 
-// add of bool is or, multiply is and; fmax and fmin are max and min of what has no NaN.
+// Operations that differ by kind: for bool, add is `or` and multiply is `and`; for dtypes without
+// NaN, fmax and fmin are max and min.
 template <AluOp op, AluOp of_bool, AluOp of_integers = op>
 Operands by_kind(TracedGraph& t, const Operands& xs) {
   const DType dtype = result_type(t, xs);
@@ -208,7 +209,7 @@ Operands comparison(TracedGraph& t, const Operands& xs) {
   return {compare(t, op, xs[mirrored], xs[!mirrored])};
 }
 
-// That of bfloat16, which is not NumPy's own, keeps -0.0.
+// ml_dtypes' sign of bfloat16 keeps -0.0, unlike NumPy's sign.
 Operands sign(TracedGraph& t, const Operands& xs) {
   const Operand result = alu_ufunc(t, AluOp::Sign, xs);
   if (dtype_of(t, result) != DType::Bfloat16) return {result};
@@ -294,7 +295,7 @@ Operands ufunc(TracedGraph& t, std::string_view name, const Operands& operands,
     }
     return ufunc(t, name, converted);
   }
-  // These know complex operands themselves.
+  // These functions handle complex operands themselves.
   const bool takes_complex = name == "power" || name.starts_with("logical_");
   for (const Operand& x : operands)
     if (is_complex(dtype_of(t, x)) && !takes_complex) return complex_ufunc(t, name, operands);
@@ -310,7 +311,7 @@ Operand power(TracedGraph& t, const Operands& operands, bool is_operator) {
       product = complex_power(t, convert(t, base, dtype), *exponent.literal, is_operator);
     return product ? Operand(*product) : complex_ufunc(t, "power", operands)[0];
   }
-  // NumPy's operator squares, and the square of bool is int8; its ufunc has int64.
+  // For bool, NumPy's operator ** gives int8, because it calls square. Its ufunc gives int64.
   const bool is_square_of_bool = is_operator && dtype_of(t, base) == DType::Bool &&
                                  exponent.literal && exponent.literal->integer == 2 &&
                                  !is_float(result_type(t, operands));
@@ -335,14 +336,14 @@ Operand power(TracedGraph& t, const Operands& operands, bool is_operator) {
     if (e == 1) return x;
     if (e == 2) return t.alu(AluOp::Mul, {x, x});
     if (e == 3 || e == 4) {
-      // Of 16 bits in float32, so that it rounds once.
+      // Floats of 16 bits are computed in float32, so that the result rounds once.
       const bool widens = is_float(dtype) && bits_of(dtype) == 16;
       const Value wide = widens ? t.cast(x, DType::Float32) : x;
       const Value square = t.alu(AluOp::Mul, {wide, wide});
       return t.cast(t.alu(AluOp::Mul, {square, e == 3 ? wide : square}), dtype);
     }
     if (is_float(dtype) && e == -1) return t.alu(AluOp::Recip, {x});
-    // NumPy takes the root, but for its ufunc on float16: pow differs at -0.0 and -inf.
+    // NumPy takes the root, except in its ufunc on float16. pow differs at -0.0 and -inf.
     const bool is_wide = dtype == DType::Float32 || dtype == DType::Float64;
     if (e == 0.5 && (is_operator ? is_float(dtype_of(t, base)) : is_wide))
       return t.alu(AluOp::Sqrt, {x});
@@ -354,7 +355,7 @@ Operand power(TracedGraph& t, const Operands& operands, bool is_operator) {
 Operand where(TracedGraph& t, const Operand& condition, const Operand& x, const Operand& y) {
   const DType dtype = common_type(t, "where", {x, y});
   const auto converted = [&](const Operand& v) {
-    // NumPy makes an int64 or uint64 of a Python int, which then wraps.
+    // NumPy converts a Python int to int64 or uint64, which then wraps to the dtype.
     if (!v.literal || v.literal->kind != Kind::Int || !is_integer(dtype))
       return convert(t, v, dtype);
     const bool large = v.literal->integer > highest_integer(DType::Int64);
@@ -370,7 +371,8 @@ Operand clip(TracedGraph& t, const Operand& x, const std::optional<Operand>& low
   Operands all{x};
   if (low) all.push_back(*low);
   if (high) all.push_back(*high);
-  // NumPy's clip is one ufunc: its dtype is that of all three operands. It has no loop of bfloat16.
+  // NumPy's clip is one ufunc, so its dtype is the common one of all three operands. It has no loop
+  // for bfloat16.
   DType dtype = result_type(t, all);
   if (is_complex(dtype)) {
     for (Operand& operand : all) operand = convert(t, operand, dtype);

@@ -1,4 +1,4 @@
-// Iterations that do not depend on one another become elements of a further axis.
+// Turns iterations that do not depend on one another into elements of a further axis.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -14,7 +14,7 @@ namespace rune::graph {
 
 namespace {
 
-// On cores, iterations with fewer than so many fill no vector.
+// On cores, fewer iterations than this do not fill a vector.
 constexpr int64_t kLeastIterations = 8;
 
 class Batcher : public Lifter {
@@ -23,19 +23,18 @@ class Batcher : public Lifter {
           Builder& builder, const std::vector<Value>& map)
       : Lifter(graph, loop, iterations, builder, map), end_(graph[loop.end]) {}
 
-  // Whether iterations may become an axis, as far as what they write tells.
+  // Whether the iterations' writes allow them to become an axis.
   bool may_run(const Capabilities& caps) {
     if (trip().bound() < 2 || !find_writes()) return false;
     return caps.model == ExecutionModel::Grid || fills_vectors();
   }
 
-  // What the loop carries when it has ended, by index; nothing if the loop stays. `may_run` comes
-  // first.
+  // The carried values after the loop, by index. Nothing if the loop stays. Call `may_run` first.
   std::optional<std::vector<Value>> run() {
     try {
       return results();
     } catch (const UserError&) {
-      return std::nullopt;  // symbolic sizes that movement does not take
+      return std::nullopt;  // movement does not support these symbolic sizes
     }
   }
 
@@ -52,7 +51,7 @@ class Batcher : public Lifter {
     return results;
   }
 
-  // Carried array k after so many of its updates in all iterations, of updates that share an axis.
+  // Carried array k after its first `count` updates in all iterations. The updates share an axis.
   std::optional<Value> array_after(size_t count, size_t k) {
     if (count == 0) return initial(k);
     const Write& write = writes_[k].boxes[count - 1];
@@ -73,7 +72,7 @@ class Batcher : public Lifter {
     return boxes_of_all(builder_, graph_, iterations_, write, all);
   }
 
-  // Carried array k after the loop, where its updates go along several axes.
+  // Carried array k after the loop, if its updates are along several axes.
   std::optional<Value> last_writes(const Writes& writes, size_t k) {
     std::vector<Boxes> boxes;
     for (const Write& write : writes.boxes) {
@@ -84,16 +83,16 @@ class Batcher : public Lifter {
     return write_last(builder_, std::move(boxes), initial(k));
   }
 
-  // Whether iterations side by side are lanes of vectors, which they are not one by one. Other
+  // Whether iterations fill vectors together, but not alone. If not, the loop stays, because its
   // iterations find their data in a core's first cache.
   bool fills_vectors() const {
     if (trip().bound() < kLeastIterations) return false;
-    // Neighbours in memory are what several iterations write.
+    // Each iteration writes one element, and the iterations' elements are adjacent in memory.
     const auto is_element = [&](const Write& write) {
       const auto rank = std::ssize(graph_[write.update].shape());
       return write.axis == rank - 1 && write.size == 1;
     };
-    // Iterations of different lengths, which end in the middle of a vector.
+    // Iterations have different lengths, so they end in the middle of a vector.
     const auto has_windows = [](const Write& write) { return !write.windows.empty(); };
     const auto all_writes = [&](const auto& obey) {
       return std::all_of(writes_.begin(), writes_.end(), [&](const Writes& writes) {
@@ -131,12 +130,12 @@ class Batcher : public Lifter {
     return true;
   }
 
-  // Of a carried array an iteration may read what it has just written, what it alone writes, and
-  // what neither it nor an iteration before has written.
+  // An iteration may read parts of a carried array that it has just written, that only it writes,
+  // or that neither it nor an earlier iteration has written.
   std::optional<Lifted> lift_part(const Node& node) override {
     const auto& shrink = *node.as<Shrink>();
     const Value operand = node.inputs[0];
-    size_t count = 0;  // of updates before
+    size_t count = 0;  // the number of updates before it
     Value begin = operand;
     for (; is_member(begin) && graph_[begin].as<Update>(); ++count) begin = graph_[begin].inputs[0];
     const auto carry = carries_.find(begin.id);
@@ -158,7 +157,7 @@ class Batcher : public Lifter {
     return lift_shrink(shrink, {*array, false, std::vector<std::optional<Window>>(rank)});
   }
 
-  // Whether the part is what the update has written.
+  // Whether the part is the box that the update has written.
   bool is_box(const Shrink& part, Value update) const {
     const std::vector<Dim>& offsets = graph_[update].as<Update>()->offsets;
     const Shape& box = graph_[graph_[update].inputs[1]].shape();
@@ -168,9 +167,9 @@ class Batcher : public Lifter {
   }
 
   const Node& end_;
-  std::map<uint32_t, size_t> carries_;  // Carry nodes, and their indices
+  std::map<uint32_t, size_t> carries_;  // by Carry node: its index
   std::vector<Writes> writes_;          // by index
-  std::map<uint32_t, Value> updated_;   // what the updates of all iterations give
+  std::map<uint32_t, Value> updated_;   // by update: the array after it in all iterations
 };
 
 }  // namespace
@@ -178,7 +177,7 @@ class Batcher : public Lifter {
 Graph batch_iterations(Graph graph, const Capabilities& caps) {
   const auto is_end = [](const Node& node) { return node.as<End_Loop>() != nullptr; };
   if (!any_node(graph, is_end)) return graph;
-  // Inner loops come first: what they have become, the loop around them may take over.
+  // Inner loops come first, so that the loop around them may take their results.
   for (size_t number = 0;;) {
     graph = eliminate_dead_code(graph);
     const LoopTree tree(graph);
@@ -192,7 +191,7 @@ Graph batch_iterations(Graph graph, const Capabilities& caps) {
       batcher = std::make_unique<Batcher>(graph, loop, *iterations, builder, map);
       if (batcher->may_run(caps)) break;
     }
-    if (number >= tree.loops().size()) return graph;  // loops that are not used have gone, too
+    if (number >= tree.loops().size()) return graph;  // unused loops have been removed, too
     const LoopTree::Loop& loop = tree.loops()[number];
     std::optional<std::vector<Value>> results;
     for (uint32_t id = 0; id < graph.size(); ++id) {

@@ -26,7 +26,7 @@ Graph block_loops(Graph graph, const Capabilities& caps) {
   const LoopTree tree(graph);
   std::map<Value, Blocked> blocked;  // by End_Loop
   std::set<uint32_t> members;        // of these loops
-  // Outer loops come first: what is in them runs in their blocks.
+  // Outer loops come first, because the loops inside of them run in their blocks.
   for (size_t i = tree.loops().size(); i-- > 0;) {
     const LoopTree::Loop& loop = tree.loops()[i];
     if (loop.parent && (caps.model == ExecutionModel::Cores || members.contains(loop.end.id)))

@@ -1,4 +1,4 @@
-// Values that a loop carries from the first iteration that has one leave the loop.
+// Moves carried values out of loops that are determined by the first iteration that has one.
 #include <cstdlib>
 #include <optional>
 
@@ -10,8 +10,9 @@ namespace rune::graph {
 
 namespace {
 
-// A carried 0-d integer that starts as 0 and is `value` of the first iteration whose `value` is not
-// 0: in each iteration, `chosen` is the carried one unless `is_zero` finds that it is 0.
+// A carried 0-d integer whose final value is `value` of the first iteration in which that is not 0.
+// It starts as 0. In each iteration, it becomes `chosen`: the carried one if it differs from 0,
+// otherwise `value`.
 struct FirstValue {
   int64_t index = 0;
   Value carry, differs, chosen, value;
@@ -45,7 +46,7 @@ std::optional<FirstValue> first_value(const Graph& graph, Value end, int64_t ind
   return first;
 }
 
-// The element that is not 0 and has none before it.
+// The first element that is not 0, or 0 if there is none.
 Value first_element(Builder& b, Value all) {
   const Value zero = b.full(Scalar::zero(b.dtype(all)), b.shape(all));
   const Value is_any = b.alu(AluOp::Cmpne, {all, zero});
@@ -56,7 +57,7 @@ Value first_element(Builder& b, Value all) {
   return b.reshape(b.reduce(ReduceOp::Add, first, {0}), {});
 }
 
-// The graph whose loop stores the values of all iterations, by number.
+// The graph in which the loop stores the values of all iterations, by number.
 Graph collect(const Graph& graph, Value end, const FirstValue& first,
               const Iterations& iterations) {
   const Dim number = (Dim(iterations.counter) - iterations.first) * iterations.step;
@@ -69,7 +70,7 @@ Graph collect(const Graph& graph, Value end, const FirstValue& first,
       start = b.full(Scalar::zero(node.dtype()), {iterations.count});
       return b.add(Carry{first.index}, {start, inputs[1]});
     }
-    if (v == first.differs) return inputs[1];  // nothing uses it any more
+    if (v == first.differs) return inputs[1];  // any value, because nothing uses it any more
     if (v == first.chosen) return b.add(Update{{number}}, {inputs[1], b.reshape(inputs[2], {1})});
     if (v == end) inputs[initial] = start;
     const Value copy = b.copy(node, std::move(inputs));
@@ -99,7 +100,7 @@ Graph collect_first_values(Graph graph, const Capabilities& caps) {
     for (int64_t k = 0; k < carried; ++k) {
       const auto first = first_value(graph, loop.end, k, users);
       if (!first) continue;
-      // It pays where iterations then depend on nothing that another one has computed.
+      // This pays if no iteration then depends on results of another one.
       Graph other = eliminate_dead_code(collect(graph, loop.end, *first, *iterations));
       const LoopTree tree_of_other(other);
       if (have_own_parts(other, tree_of_other, tree_of_other.loops()[i])) graph = std::move(other);

@@ -14,7 +14,7 @@ namespace {
 
 using Operands = std::vector<Value>;
 
-// Runs of lanes beyond which they are looked up.
+// Lanes in more runs than this are gathered.
 constexpr size_t kMostRuns = 4;
 
 // Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3 (SC 2011), as in
@@ -46,7 +46,7 @@ Value threefry(Builder& b, Value counter, Value key) {
   return b.cat({x, y}, last);
 }
 
-// Runs of neighbouring lanes are slices; many runs are a Gather.
+// The elements at these lanes. Runs of adjacent lanes are slices; many runs are a Gather.
 Value lanes_of(Builder& b, Value x, const Ints& lanes) {
   const int64_t axis = static_cast<int64_t>(b.shape(x).size()) - 1;
   if (lanes.empty()) return b.slice(x, axis, 0, 0);
@@ -73,7 +73,7 @@ Value stack(Builder& b, Operands parts) {
   return b.cat(std::move(parts), static_cast<int64_t>(shape.size()) - 1);
 }
 
-// The Gather, or its elements where there are none to take.
+// The Gather, or an empty array if it has no elements.
 Value gather(Builder& b, const Gather& gather, Value source, Value indices) {
   const Shape& from = b.shape(source);
   Node node = b.make(gather, {source, indices});
@@ -90,7 +90,7 @@ Dim count_of(const char* op, const Shape& shape) {
                          [&](const Dim& x, const Dim& y) { return product(op, x, y); });
 }
 
-// Elements of a source in row-major order; 0 where a third operand is false.
+// Elements of a source by their row-major positions. They are 0 where a third operand is false.
 Value look_up(Builder& b, const Operands& in) {
   const Dim count = count_of("index", b.shape(in[0]));
   const Shape shape = b.shape(in[1]);
@@ -102,7 +102,7 @@ Value look_up(Builder& b, const Operands& in) {
   return b.alu(AluOp::Where, {in[2], gather(b, {0}, source, at), zeros(source)});
 }
 
-// A Scatter with indices of one dimension; its target where it writes nothing.
+// A Scatter with indices of one dimension, or the target if it writes nothing.
 Value scatter(Builder& b, const Scatter& scatter, const Operands& in) {
   const Shape shape = b.shape(in[0]);
   const Shape& all = b.shape(in[1]);
@@ -114,7 +114,7 @@ Value scatter(Builder& b, const Scatter& scatter, const Operands& in) {
   return b.add(scatter, {in[0], b.reshape(in[1], flat), b.reshape(in[2], rows)});
 }
 
-// A Scan of several elements; one of one element, or none, is arithmetic.
+// A Scan of several elements. A Scan of one element or none becomes arithmetic.
 Value scan(Builder& b, const Scan& scan, const Operands& in) {
   const Shape shape = b.shape(in[0]);
   if (max_elements(shape) == 0) return b.full(Scalar::zero(b.dtype(in[0])), shape);
@@ -138,7 +138,7 @@ class Decomposer {
   // Nodes without a value are arrays of no elements.
   static Value nothing(Builder& b) { return b.full(Scalar::of(DType::Bool, false), {0}); }
 
-  // Core kinds without a rule below stay; source kinds must have one.
+  // Core nodes without an overload below stay. Source nodes must have one.
   template <class Kind>
   Value decompose(Builder& b, const Kind&, const Node& node, Operands& in) {
     static_assert(dialect_of<Kind> == Dialect::Core, "this source kind has no rule");
@@ -168,7 +168,7 @@ class Decomposer {
   Value decompose(Builder& b, const Scan& node, const Node&, Operands& in) {
     return scan(b, node, in);
   }
-  // A masked element of a view is 0, which is false.
+  // Views the value true: a masked element is 0, which is false.
   Value decompose(Builder& b, const Valid& valid, const Node&, Operands& in) {
     return b.add(View{valid.tracker}, {b.full(Scalar::of(DType::Bool, true), b.shape(in[0]))});
   }
@@ -176,7 +176,7 @@ class Decomposer {
     return b.slice(in[0], 0, view.offset, view.offset + view.size);
   }
 
-  // Marks: the operand. A kernel of its own ends where its value is stored.
+  // A mark becomes its operand.
   Value decompose(Builder&, const Detach&, const Node&, Operands& in) { return in[0]; }
   Value decompose(Builder&, const Contiguous_Backward&, const Node&, Operands& in) { return in[0]; }
   Value decompose(Builder&, const Fuse&, const Node&, Operands& in) { return in[0]; }
@@ -199,13 +199,13 @@ class Decomposer {
   Value decompose(Builder& b, const Unique& unique, const Node&, Operands&) {
     return b.constant(Scalar::of(DType::Int64, unique.id));
   }
-  // A variable that is only bound has no value when the program runs; only a Bind reads it.
+  // A variable that is only bound has no value when the program runs. Only a Bind may read it.
   Value decompose(Builder& b, const Define_Var& define, const Node& node, Operands&) {
     const bool given = contains(vars_, define.var);
     return given ? b.copy(node, {}) : Value{};
   }
 
-  // Keeps the source for this target only, or calls the reference.
+  // Keeps only the source for this target, or calls the reference if there is none.
   Value decompose(Builder& b, const Custom& custom, const Node& node, Operands& in) {
     for (const Value v : in)
       if (b.shape(v) != node.shape())
@@ -233,7 +233,7 @@ class Decomposer {
     return b.add(callback, in, {node.dtype(), node.shape(), std::nullopt});
   }
 
-  // Passes before this one leave none.
+  // Earlier passes have removed these.
   Value decompose(Builder&, const Buffer& node, const Node&, Operands&) { return remains(node); }
   Value decompose(Builder&, const Assign& node, const Node&, Operands&) { return remains(node); }
   Value decompose(Builder&, const Multi& node, const Node&, Operands&) { return remains(node); }

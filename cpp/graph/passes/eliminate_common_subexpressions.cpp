@@ -16,7 +16,7 @@ bool is_commutative(const Node& node) {
   return binop && info(binop->op).has(alu_flags::Commutative);
 }
 
-// Operands in an order that does not tell apart what commutes.
+// The operands, sorted if the operation is commutative.
 std::vector<Value> canonical_inputs(const Node& node) {
   std::vector<Value> inputs = node.inputs;
   if (is_commutative(node)) std::sort(inputs.begin(), inputs.end());
@@ -37,16 +37,16 @@ bool same(const Node& a, const Node& b) {
   return a.payload == b.payload && a.meta == b.meta && canonical_inputs(a) == canonical_inputs(b);
 }
 
-// A user's operation may give something else each time.
+// Whether equal nodes may be merged. A user's operation may give another result each time.
 bool may_merge(const Node& node) {
   return !node.as<Custom>() && !node.as<Sink>() && !node.as<Placeholder>();
 }
 
-// Nests of loops that take each operand once, so that expressions in them that are equal can be
+// Makes nests of loops take each operand only once, so that equal expressions in them can be
 // merged.
 class Nests {
  public:
-  // The node's operands may be any values of the graph that is built.
+  // Changes a node, whose operands are values of the graph that is built.
   void take_operands_once(Node& node) {
     Loop_Nest& nest = std::get<Loop_Nest>(node.payload);
     const Merged& merged = merge(nest.graph, node.inputs);
@@ -58,10 +58,10 @@ class Nests {
   struct Merged {
     Subgraph nest;
     std::vector<Value> operands;
-    std::shared_ptr<const Graph> before;  // keeps its address its own
+    std::shared_ptr<const Graph> before;  // kept, so that its address is not reused
   };
 
-  // Results of one nest keep one graph.
+  // Merges operands of a nest. All results of a nest get the same graph.
   const Merged& merge(const Subgraph& nest, const std::vector<Value>& operands) {
     const auto [known, is_new] = merged_.try_emplace({nest.graph.get(), operands});
     Merged& result = known->second;
@@ -100,7 +100,8 @@ class Nests {
     return result;
   }
 
-  // What loops begin with: results may begin in the memory of such an operand, each in its own.
+  // The initial values of loops. Each result may begin in the memory of its own operand, so these
+  // are not merged.
   static std::set<Value> initial_values(const Graph& nest) {
     std::set<Value> result;
     for (const Node& node : nest.nodes)

@@ -6,7 +6,7 @@ namespace rune::graph {
 Graph eliminate_dead_code(const Graph& graph) {
   const std::vector<uint32_t> uses = count_uses(graph);
   return rewrite(graph, [&](Builder& b, uint32_t id, const Node& node, std::vector<Value> inputs) {
-    // What a Define_Var says of sizes holds without a use.
+    // A Define_Var stays even without uses, because sizes depend on it.
     const bool live =
         uses[id] > 0 || node.as<Sink>() || node.as<Placeholder>() || node.as<Define_Var>();
     return live ? b.append({node.payload, std::move(inputs), node.meta, node.location}) : Value{};

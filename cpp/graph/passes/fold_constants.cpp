@@ -8,7 +8,7 @@ namespace rune::graph {
 
 namespace {
 
-// The scalar function that an elementwise node applies to each element; absent for other kinds.
+// The scalar function that an elementwise node applies to each element. Absent for other kinds.
 struct Elementwise {
   enum class What { Alu, Cast, Bitcast } what;
   AluOp op = AluOp::Add;

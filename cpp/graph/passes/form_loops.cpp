@@ -1,5 +1,5 @@
-// Loops become Loop_Nests, which are compiled with their loops, or their iterations, one after the
-// other.
+// Turns loops into Loop_Nests, which are compiled as loops, or expands their iterations one after
+// the other.
 #include <functional>
 #include <map>
 #include <set>
@@ -16,7 +16,7 @@ namespace rune::graph {
 
 namespace {
 
-// The target with the part in its place, as a selection by a mask.
+// The target with `part` at these offsets, as a selection by a mask.
 Value select(Builder& b, Value target, Value part, const std::vector<Dim>& offsets) {
   const Shape &whole = b.shape(target), &box = b.shape(part);
   if (box == whole) return part;
@@ -28,7 +28,7 @@ Value select(Builder& b, Value target, Value part, const std::vector<Dim>& offse
   return b.alu(AluOp::Where, {inside, b.pad(part, around), target});
 }
 
-// Elements of an array from which on it begins in memory.
+// Initial values with at least this many elements are stored in memory.
 constexpr double kLargeArray = 1 << 16;
 constexpr double kMostNodes = 30000;
 
@@ -55,7 +55,7 @@ class Former {
     }
     if (node.as<End_Loop>()) return stays_loop({id}) ? make_nest({id}) : run_loop({id});
     if (const auto* result = node.as<Loop_Result>()) {
-      if (nested_.contains(id)) return;  // the nest has set it
+      if (nested_.contains(id)) return;  // make_nest has set its value
       const Node& end = graph_[node.inputs[0]];
       map_[id] = carried_.at(end.inputs[0])[result->index];
       return;
@@ -105,7 +105,7 @@ class Former {
     counters_.erase(loop.counter.name);
   }
 
-  // Whether the loop, which is in no other, is compiled as one.
+  // Whether a loop that is in no other loop is compiled as a loop.
   bool stays_loop(Value end) const {
     if (!counters_.empty()) return false;
     const LoopTree::Loop& loop = tree_.ended_by(end);
@@ -123,7 +123,7 @@ class Former {
                  " (a condition ends the loop, which is one kernel)",
                  other->location.empty() ? "" : ", at " + other->location);
     if (other) return false;
-    if (has_condition || has_sizes) return true;  // which are not known before the program runs
+    if (has_condition || has_sizes) return true;  // they are known only when the program runs
     const auto& range = *graph_[end].as<End_Loop>();
     if (!range.start.is_constant() || !range.stop.is_constant()) return true;
     if (caps_.model != ExecutionModel::Cores)
@@ -153,14 +153,14 @@ class Former {
     return nodes;
   }
 
-  // Updates of one array after the other that become selections by masks: on a grid, computing a
-  // small array once takes less time than a launch for each of its parts.
+  // Consecutive updates of an array that become selections by masks. On a grid, computing a small
+  // array once takes less time than a launch for each of its parts.
   std::set<uint32_t> selected_updates(std::set<uint32_t> nodes) const {
     constexpr size_t kFewUpdates = 3;
     constexpr int64_t kMostBytes = 1 << 21;
     std::set<uint32_t> result;
     if (caps_.model != ExecutionModel::Grid) return result;
-    // Iterations that each write parts of their own may run in threads side by side.
+    // Iterations that write different parts may run at the same time in threads.
     for (const LoopTree::Loop& loop : tree_.loops()) {
       if (!nodes.contains(loop.end.id) || !have_own_parts(graph_, tree_, loop)) continue;
       for (const uint32_t id : nodes_of(loop)) nodes.erase(id);
@@ -180,7 +180,7 @@ class Former {
     return result;
   }
 
-  // Makes the results of a loop Loop_Nests.
+  // Replaces the results of a loop by Loop_Nests.
   void make_nest(Value end) {
     const std::set<uint32_t> nodes = nodes_of(tree_.ended_by(end));
     Builder nest;
@@ -193,7 +193,8 @@ class Former {
       const auto known = inside.find(v.id);
       if (known != inside.end()) return known->second;
       const Node& node = graph_[v];
-      // Constants, also of other dtypes, and movement have no memory of their own.
+      // Constants, even converted ones, and movement have no memory of their own, so they go into
+      // the nest.
       Value& here = inside[v.id];
       const bool moves = is_movement(node.kind()) && !node.as<View>() && !node.as<Pad>();
       const bool is_constant =
@@ -206,8 +207,8 @@ class Former {
       operands.push_back(map_[v.id]);
       return here = nest.placeholder(node.dtype(), node.shape());
     };
-    // What the loop carries begins in memory, where it is large: shares of the iterations cannot
-    // fill it side by side.
+    // Large initial values are stored in memory before the loop, because groups of iterations that
+    // run at the same time cannot fill them.
     const std::vector<Value>& ends = graph_[end].inputs;
     for (size_t k = 1 + num_carried(graph_[end]); k < ends.size(); ++k) {
       const Node& initial = graph_[ends[k]];
@@ -247,9 +248,9 @@ class Former {
   const LoopTree tree_;
   std::set<uint32_t> nested_;  // the Loop_Results that are those of Loop_Nests
   Builder builder_;
-  std::vector<Value> map_;  // by old node: what it is now, of a loop's in its present iteration
-  std::map<std::string, int64_t> counters_;  // of the loops that run
-  // By counter: what the loop carries now, by index.
+  std::vector<Value> map_;  // by old node: its new value; in a loop, of the present iteration
+  std::map<std::string, int64_t> counters_;  // of the loops that are being expanded
+  // By counter: the loop's present carried values, by index.
   std::map<Value, std::vector<Value>> carried_;
 };
 

@@ -13,13 +13,15 @@ namespace rune::graph {
 
 namespace {
 
-// Parts stay in the second-level cache between their two reductions, with room for the next one.
+// The number of parts per size of the second-level cache. A part stays in the cache between its two
+// reductions, with room for the next one.
 constexpr int64_t kPartsPerCache = 8;
 constexpr int64_t kPartsPerCore = 8;
-// Threads of a grid that reduce columns, for each of its cores, and rows of each.
+// For reductions of columns on a grid: the number of threads per core, and the least and most rows
+// of each.
 constexpr int64_t kColumnThreads = 2048;
 constexpr int64_t kLeastPartRows = 8, kMostPartRows = 32;
-// Scalar nodes between a sum and the value that is subtracted for its sake.
+// The most scalar nodes between a sum and the value computed from it that is subtracted.
 constexpr int kMostSteps = 8;
 
 bool is_alu(const Node& node, AluOp op) {
@@ -32,9 +34,10 @@ bool is_square_of_one(const Node& node) {
   return is_alu(node, AluOp::Mul) && node.inputs[0] == node.inputs[1];
 }
 
-// The sum over x's axes of exp(x - c), where c is x's maximum over them, or of x - c or its square,
-// where c depends on x's sum over them; or the least of the positions where x is c, its maximum or
-// minimum over them.
+// A reduction of x that depends on another reduction of x over the same axes, by way of c:
+// - the sum of exp(x - c), where c is x's maximum;
+// - the sum of x - c or of its square, where c is computed from x's sum;
+// - the least position where x is c, its maximum or minimum.
 enum class Term { Exponential, Difference, Square, Position };
 struct Dependent {
   Value first;  // the maximum, the minimum or the sum
@@ -52,7 +55,8 @@ class DependentFinder {
     return reduce->op == ReduceOp::Min ? position(node, *reduce) : sum(node, *reduce);
   }
 
-  // Of min(where(x == c, position, none)), or x == c or isnan(x), the node of x == c.
+  // The node x == c of min(where(x == c, position, none)). The condition may also be
+  // x == c or isnan(x).
   const Node& equal(const Node& minimum) const {
     const Node& condition = graph_[graph_[minimum.inputs[0]].inputs[0]];
     return is_alu(condition, AluOp::Or) ? graph_[condition.inputs[0]] : condition;
@@ -109,7 +113,7 @@ class DependentFinder {
     return Dependent{*first, centre, term};
   }
 
-  // The reduction of x that v is or, by up to so many scalar steps, depends on.
+  // The reduction of x that is v itself or on which v depends through at most `steps` scalar nodes.
   std::optional<Value> reduction_below(Value v, const Reduce_Axis& wanted, Value x,
                                        int steps) const {
     const Node& node = graph_[v];
@@ -126,11 +130,12 @@ class DependentFinder {
   const Graph& graph_;
 };
 
-// A share of the elements that are reduced: x with its axis split in two, and over the second one
-// and the other reduced axes the first reduction. Where that is a sum: the mean, the elements'
-// differences from it and their sum, which is what rounding the mean has left.
+// A share of the reduced elements, in parts. `x` has its axis split in two, and `first` is the
+// first reduction over the second of these and the other reduced axes. If that is a sum, there are
+// also the mean, the elements' differences from it and their sum, which is the mean's rounding
+// error.
 struct Part {
-  int64_t begin, end, count;  // of x along the axis, and parts of it
+  int64_t begin, end, count;  // the share's limits along x's axis, and its number of parts
   Value x = {}, first = {};
   Value mean = {}, difference = {}, rest = {};
 };
@@ -173,15 +178,15 @@ class OnlineReductions {
   }
 
  private:
-  // Of an axis, or of all reduced axes as one.
+  // A split of an axis, or of all reduced axes as one.
   struct Split {
     int64_t axis, count;
     bool merges = false;
   };
 
-  // The axis that is split and into how many parts; nothing if the elements stay in cache anyway,
-  // or a device of many threads has work enough without. The divisor may be half of what is wanted,
-  // and that many parts need not be split again.
+  // The axis to split, and the number of parts. Nothing if the elements stay in cache anyway, or if
+  // there is enough work for all threads of a grid. The number of parts may be half of the wanted
+  // one, and that many parts need not be split again.
   std::optional<Split> split_of(uint32_t id) const {
     const Node& node = graph_.nodes[id];
     const Shape& from = graph_[node.inputs[0]].shape();
@@ -206,7 +211,7 @@ class OnlineReductions {
     };
     if (const int64_t size = from[axes[0]].constant(); size >= 2 * wanted)
       return split(axes[0], size, false);
-    // Neighbouring elements of an argument stay neighbours.
+    // If the reduced axes are adjacent in an argument's memory, they can be merged.
     const bool adjacent = axes.back() - axes.front() + 1 == static_cast<int64_t>(axes.size());
     const int64_t all = bytes / size_of(node.dtype());
     if (adjacent && graph_[node.inputs[0]].as<Placeholder>() && all >= 2 * wanted)
@@ -217,9 +222,9 @@ class OnlineReductions {
     return std::nullopt;
   }
 
-  // Where columns are reduced, each thread reduces so many rows of one: the threads that run at a
-  // time find them again in the last-level cache. Nothing if there are columns enough for all
-  // threads.
+  // If columns are reduced, the number of rows of a column that each thread reduces: so few that
+  // the elements of all running threads stay in the last-level cache until they are read again.
+  // Nothing if there are enough columns for all threads.
   std::optional<int64_t> rows_of_thread(const Shape& from, int64_t axis, const Node& node) const {
     const int64_t threads = kColumnThreads * caps_.num_cores;
     const int64_t width = max_elements(Shape(from.begin() + axis + 1, from.end()));
@@ -231,7 +236,7 @@ class OnlineReductions {
     return from[axis].constant() >= 2 * rows ? std::optional(rows) : std::nullopt;
   }
 
-  // Axes of a part over which it is reduced.
+  // The axes of a part along which it is reduced.
   static Ints inner_axes(const Reduce_Axis& reduce, const Split& split) {
     if (split.merges) return {split.axis + 1};
     Ints axes;
@@ -239,7 +244,7 @@ class OnlineReductions {
     return axes;
   }
 
-  // With the reduced axes as one, if the split merges them.
+  // x with the reduced axes as one, if the split merges them.
   static Value merged(Builder& builder, Value x, const Reduce_Axis& reduce, const Split& split) {
     if (!split.merges) return x;
     Shape shape = builder.shape(x);
@@ -255,7 +260,7 @@ class OnlineReductions {
     return split_axis(builder, builder.slice(x, axis, part.begin, part.end), axis, part.count);
   }
 
-  // One result from what each part gives: over the parts, and then over head and tail.
+  // Combines the results of parts: over the parts of each share, and then over the shares.
   static Value combine(Builder& builder, const Node& node, int64_t axis,
                        const std::vector<Value>& results) {
     const ReduceOp op = node.as<Reduce_Axis>()->op;
@@ -267,7 +272,7 @@ class OnlineReductions {
     return total;
   }
 
-  // The maximum, the minimum or the sum, by parts: some of equal length, and what is left over.
+  // Computes the maximum, the minimum or the sum by parts: some of equal length, and the remainder.
   static Value first(Builder& builder, const Node& node, Value x, Split split,
                      std::vector<Part>& parts) {
     const auto& reduce = *node.as<Reduce_Axis>();
@@ -286,7 +291,7 @@ class OnlineReductions {
 
   struct Position {
     Value value;
-    bool takes_nan;  // where x is NaN, too
+    bool takes_nan;  // whether positions of NaN count, too
   };
 
   Value second(Builder& builder, const Node& node, const Dependent& dependent, Value centre,
@@ -318,7 +323,8 @@ class OnlineReductions {
     return combine(builder, node, axis, results);
   }
 
-  // min over parts that contain c of the least position of the part's own maximum.
+  // The minimum, over the parts that contain c, of the least position of the part's own maximum (or
+  // minimum).
   static Value positions(Builder& builder, const Part& part, Value c, Value position,
                          bool takes_nan, const Ints& axes) {
     const auto chosen = [&](Value x, Value wanted, Value found) {
@@ -336,8 +342,8 @@ class OnlineReductions {
   }
 
   // sum exp(x - c) = exp(m - c) * sum exp(x - m) with the part's own maximum m (Milakov and
-  // Gimelshein 2018). A part of -inf alone adds nothing, unless there is nothing else; where m is
-  // c, NaN and inf give what they give without parts.
+  // Gimelshein 2018). A part that is all -inf adds nothing, unless all parts are. If m is c, the
+  // sum is used as it is, so NaN and inf give the same result as without parts.
   static Value exponentials(Builder& builder, const Part& part, Value c, const Ints& axes) {
     const Value m = part.first;
     const Value own = builder.reduce(
@@ -355,7 +361,7 @@ class OnlineReductions {
 
   static Value full_count(Builder& builder, const Part& part) {
     const Shape shape = builder.shape(part.first);
-    // The reduced sizes are constant; others are the same in both.
+    // The reduced sizes are constant. Other sizes are the same in both.
     const int64_t count = max_elements(builder.shape(part.x)) / max_elements(shape);
     return builder.full(Scalar::of(builder.dtype(part.first), static_cast<double>(count)), shape);
   }
@@ -386,7 +392,7 @@ class OnlineReductions {
   const Graph& graph_;
   const Capabilities& caps_;
   std::map<uint32_t, Dependent> dependents_;     // by the second reduction
-  std::map<uint32_t, Position> positions_;       // likewise, in the graph before
+  std::map<uint32_t, Position> positions_;       // by the second reduction; values of the old graph
   std::map<uint32_t, std::vector<Part>> parts_;  // by the first reduction
 };
 

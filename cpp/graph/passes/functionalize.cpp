@@ -1,4 +1,4 @@
-// Assign as values: the writes of a graph, in order, become selections by masks.
+// Replaces Assign by values: the writes of a graph, in order, become selections by masks.
 #include <map>
 #include <optional>
 
@@ -25,7 +25,7 @@ DimPairs around(const DimPairs& box, const Shape& shape) {
   return widths;
 }
 
-// A Buffer's size is constant, and so are those of what it is seen through.
+// The row-major position of an index. Sizes of a Buffer and of movements of it are constant.
 int64_t flatten(const Ints& index, const Shape& shape) {
   int64_t position = 0;
   for (size_t i = 0; i < shape.size(); ++i) position = position * shape[i].constant() + index[i];
@@ -39,7 +39,8 @@ Ints unflatten(int64_t position, const Shape& shape) {
   return index;
 }
 
-// Moves an index of a node to its operand, of shape `from`; false if it is padding.
+// Turns an index of a movement into the index of its operand, of shape `from`. Returns false if the
+// element is padding.
 bool move_index(const Node& node, const Shape& from, Ints& index) {
   if (node.as<Reshape>()) {
     index = unflatten(flatten(index, node.shape()), from);
@@ -61,13 +62,13 @@ bool move_index(const Node& node, const Shape& from, Ints& index) {
   return true;
 }
 
-// What is written: `value` where `mask` is true, or everywhere if there is no mask.
+// A write of `value` where `mask` is true, or everywhere if there is no mask.
 struct MaskedWrite {
   Value value;
   std::optional<Value> mask;
 };
 
-// All boxes of an Assign as one write to its target; nothing if they are empty.
+// All boxes of an Assign as one write to its target. Nothing if they are empty.
 std::optional<MaskedWrite> collect(Builder& b, const Node& assign,
                                    const std::vector<Value>& values) {
   const Shape& shape = assign.shape();
@@ -92,7 +93,7 @@ std::optional<MaskedWrite> collect(Builder& b, const Node& assign,
   return write;
 }
 
-// Turns a write to the node `through` into one to its operand, of shape `from`.
+// Turns a write to the node `through` into a write to its operand, of shape `from`.
 void move_down(Builder& b, const Node& through, const Shape& from, MaskedWrite& write) {
   const auto both = [&](auto&& move) {
     write.value = move(write.value);
@@ -114,7 +115,7 @@ void move_down(Builder& b, const Node& through, const Shape& from, MaskedWrite& 
   } else if (const auto* shrink = through.as<Shrink>()) {
     pad(around(shrink->limits, from));
   } else if (const auto* padding = through.as<Pad>()) {
-    DimPairs limits;  // what is written to padding is lost
+    DimPairs limits;  // cut the padding off, because writes to it have no effect
     for (size_t i = 0; i < from.size(); ++i)
       limits.push_back({padding->widths[i].first, padding->widths[i].first + from[i]});
     both([&](Value x) { return b.shrink(x, limits); });
@@ -145,7 +146,7 @@ class Functionalizer {
     return rewrite(
         graph_,
         [&](Builder& b, uint32_t id, const Node& node, std::vector<Value> inputs) {
-          if (alias_[id]) return Value{};  // built when it is read
+          if (alias_[id]) return Value{};  // it is built when it is read
           if (node.as<Buffer>()) return make_buffer(b, id);
           if (node.as<Assign>()) return assign(b, id, inputs);
           if (is_movement(node.kind()) && undefined_.count(node.inputs[0].id)) {
@@ -165,12 +166,12 @@ class Functionalizer {
  private:
   // A node whose storage is written, directly or through movement.
   struct Place {
-    Value content;               // what it holds at this point of the graph's order
-    bool partial = false;        // a Buffer of which some elements are undefined
-    std::vector<bool> assigned;  // of a partial one, those that are not
+    Value content;               // its value at this point of the graph's order
+    bool partial = false;        // a Buffer that still has undefined elements
+    std::vector<bool> assigned;  // for a partial one: by element, whether it is defined
   };
 
-  // The nodes from `id` down to its place, which comes last; movement and Assigns between.
+  // The nodes from `id` down to its place, which comes last. Between them are movement and Assigns.
   std::vector<uint32_t> path_to_place(uint32_t id) const {
     std::vector<uint32_t> path{id};
     while (true) {
@@ -180,7 +181,7 @@ class Functionalizer {
     }
   }
 
-  // The value, now, of a node that has become `v`.
+  // The present value of a node that has become `v`.
   Value read(Builder& b, Value old, Value v) const {
     if (const auto buffer = undefined_.find(old.id); buffer != undefined_.end())
       undefined(buffer->second);
@@ -196,7 +197,7 @@ class Functionalizer {
                "` before all its elements are assigned (its contents are undefined)");
   }
 
-  // Applies the movement of a path, which ends at the place, to the place's content.
+  // Applies the movement of a path, which ends at a place, to the place's content.
   Value along(Builder& b, const std::vector<uint32_t>& path, Value content) const {
     for (size_t i = path.size() - 1; i-- > 0;)
       if (const Node& node = graph_.nodes[path[i]]; !node.as<Assign>())
@@ -254,7 +255,7 @@ class Functionalizer {
   const Graph& graph_;
   std::vector<bool> alias_;  // by node: whether it is movement of a place
   std::map<uint32_t, Place> places_;
-  // Results of an Assign, and movement of them, of which some elements are undefined; their Buffer.
+  // By result of an Assign, or movement of one, that has undefined elements: its Buffer.
   std::map<uint32_t, uint32_t> undefined_;
 };
 

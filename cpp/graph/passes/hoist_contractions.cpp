@@ -1,4 +1,5 @@
-// Contractions leave loops: those of all iterations become one contraction of larger operands.
+// Moves contractions out of loops: those of all iterations become one contraction of larger
+// operands.
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
@@ -15,20 +16,20 @@ namespace rune::graph {
 
 namespace {
 
-// With fewer iterations, or where the operand that they share has fewer elements, so that it stays
-// in a core's first cache, the contractions of the iterations are fast enough. So is one of more
-// rows.
+// A contraction stays in a loop of fewer than kLeastHoisted iterations. It also stays if the
+// operand that the iterations share has few elements and so stays in a core's first cache, or if it
+// has many rows: then it is fast enough.
 constexpr int64_t kLeastHoisted = 8;
 constexpr int64_t kLeastShared = 4096;
 constexpr int64_t kMostRows = 16;
-// The least part of the results that the iterations must use, and the most results for each
-// element of the operands.
+// The least part of the hoisted contraction's results that the iterations must use, and the most
+// results per element of the operands.
 constexpr double kLeastUsed = 0.4;
 constexpr double kMostResults = 4;
 
 class Hoister : public Lifter {
  public:
-  // `map` says what each node that was rebuilt has become.
+  // `map` has the new value of each rebuilt node.
   Hoister(const Graph& graph, const LoopTree::Loop& loop, const Iterations& iterations,
           Builder& builder, const std::vector<Value>& map)
       : Lifter(graph, loop, iterations, builder, map) {
@@ -37,8 +38,8 @@ class Hoister : public Lifter {
         if (!(*var == iterations.counter)) inner_.insert(var->name);
   }
 
-  // The contraction's result in an iteration as elements of one contraction before the loop; no
-  // value if the contraction stays.
+  // The contraction's result in an iteration, as a part of one contraction before the loop. No
+  // value if the contraction stays in the loop.
   Value hoist(Value v) {
     const Node& node = graph_[v];
     const auto* contract = node.as<Contract>();
@@ -57,8 +58,8 @@ class Hoister : public Lifter {
                        [&](const Dim::Term& term) { return inner_.contains(term.var.name); });
   }
 
-  // Whether nothing but movement makes the value of one from outside the loop, and the counter
-  // selects of at most one axis the element that an iteration has.
+  // Whether the value comes from a value outside of the loop by movement alone, and the counter
+  // selects an element along at most one axis.
   bool is_moved(Value v) const {
     bool is_walked = false;
     for (; is_member(v); v = graph_[v].inputs[0]) {
@@ -99,7 +100,7 @@ class Hoister : public Lifter {
            results <= kMostResults * (own_elements + shared_elements);
   }
 
-  // The part of an axis that is in the window of the mean iteration.
+  // The part of an axis that iterations use on average.
   double used_part(const std::optional<Window>& window, const Dim& size) const {
     if (!window) return 1;
     const Dim length = window->high - window->low;
@@ -108,7 +109,7 @@ class Hoister : public Lifter {
     return sum / 2 / static_cast<double>(std::max<int64_t>(size.bound(), 1));
   }
 
-  // What is `node` in an iteration.
+  // The value of `node` in an iteration.
   Value take_part(const Node& node, const Lifted& all) {
     const Dim number = (Dim(iterations_.counter) - iterations_.first) * iterations_.step;
     DimPairs limits{{number, number + 1}};
@@ -131,7 +132,8 @@ Graph hoist_contractions(Graph graph) {
   };
   if (!any_node(graph, is(NodeKind::End_Loop)) || !any_node(graph, is(NodeKind::Contract)))
     return graph;
-  // Inner loops come first: what leaves one may leave the loop around it.
+  // Inner loops come first, because a contraction that leaves one may also leave the loop around
+  // it.
   for (size_t number = 0;; ++number) {
     graph = eliminate_dead_code(graph);
     const LoopTree tree(graph);

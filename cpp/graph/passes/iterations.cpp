@@ -18,10 +18,10 @@ struct Inequality {
   int64_t x, y, constant;
 };
 
-// Whether two numbers may obey all. Of rational numbers, so that the answer may be true where no
-// integers do.
+// Whether two rational numbers x and y may satisfy all inequalities. So the answer may be true even
+// if no integers do.
 bool may_hold(const std::vector<Inequality>& all) {
-  // Without y: of each bound below it and each bound above it.
+  // Eliminates y: combines each of its lower bounds with each upper bound.
   std::vector<Inequality> of_x;
   for (const Inequality& below : all) {
     if (below.y == 0) of_x.push_back(below);
@@ -41,13 +41,13 @@ bool may_hold(const std::vector<Inequality>& all) {
   return least <= greatest;
 }
 
-// Whether an iteration may read from a box what an iteration before it, or else itself, has written
-// to another box.
+// Whether an iteration may read from a box elements that have been written to another box: by an
+// earlier iteration if `before` is set, otherwise by itself.
 bool may_meet(const Iterations& iterations, const DimPairs& read, const DimPairs& written,
               bool before) {
   if (!iterations.count.is_constant()) return true;
   const int64_t last = iterations.count.constant() - 1;
-  // x is the number of the iteration that reads, y of that which writes.
+  // x is the number of the reading iteration, y that of the writing one.
   std::vector<Inequality> all{{1, 0, 0}, {-1, 0, last}, {0, 1, 0}, {0, -1, last}};
   all.push_back(before ? Inequality{1, -1, -1} : Inequality{1, -1, 0});
   if (!before) all.push_back({-1, 1, 0});
@@ -66,7 +66,7 @@ bool may_meet(const Iterations& iterations, const DimPairs& read, const DimPairs
   return may_hold(all);
 }
 
-// Whether no iteration reads from a box what any iteration writes to another one.
+// Whether no iteration reads from a box elements that any iteration writes to another box.
 bool are_apart(const Iterations& iterations, const DimPairs& read, const DimPairs& written) {
   for (size_t d = 0; d < read.size(); ++d) {
     const auto all_read = iterations.hull(read[d].first, read[d].second);
@@ -236,15 +236,16 @@ bool have_own_parts(const Graph& graph, const LoopTree& tree, const LoopTree::Lo
 
 namespace {
 
-// What a loop has at most and an iteration at least to be expanded on cores. Iterations that read
-// other elements than they write do not stay in one kernel, and take longer to compile.
+// A loop is expanded on cores if it has at most this many nodes and an iteration has at least this
+// many elements. If iterations read other elements than they write, they are not in one kernel and
+// take longer to compile.
 constexpr double kMostNodesOnCores = 400, kMostNodesByElement = 600;
 constexpr double kLargeIteration = 1 << 16;
 
-// Whether what the iterations change is for the most part arrays that they write to in parts, and
-// all of it stays in a core's cache, or there is but one core. A kernel of the loop writes the
-// parts in place. Expanded, each write computes its whole array, which takes about twice the time
-// on one core; more cores make up for it only where the arrays are large.
+// Whether a loop is better compiled as a kernel, which writes parts of arrays in place. That is so
+// if most carried bytes are arrays that iterations write in parts, and if all stay in a core's
+// cache or there is only one core. Expanded, each write computes its whole array. That takes about
+// twice the time on one core, and more cores make up for it only if the arrays are large.
 bool is_better_in_place(const Graph& graph, const LoopTree& tree, const LoopTree::Loop& loop,
                         const Capabilities& caps) {
   int64_t in_place = 0, carried = 0;
@@ -292,7 +293,7 @@ bool is_by_element(const Graph& graph, const LoopTree::Loop& loop) {
 
 bool expands_on_cores(const Graph& graph, const LoopTree& tree, const LoopTree::Loop& loop,
                       const Capabilities& caps) {
-  double elements = 0;  // that an iteration computes
+  double elements = 0;  // that an iteration computes or reduces
   for (const uint32_t id : loop.members) {
     const Node& node = graph.nodes[id];
     if (is_movement(node.kind()) || node.as<Carry>() || node.as<Update>()) continue;

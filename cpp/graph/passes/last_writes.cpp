@@ -8,15 +8,15 @@ namespace rune::graph {
 
 namespace {
 
-// The least part of the elements that iterations must write of those that are computed.
+// Iterations must write at least this part of the computed elements.
 constexpr double kLeastWritten = 0.4;
 
 Value full_true(Builder& b, const Shape& shape) {
   return b.full(Scalar::of(DType::Bool, true), shape);
 }
 
-// Of each point whether `constant` and the sum of its coordinates times `factors` are not negative:
-// a mask of a range of the sum's values. No value if all are.
+// For each point, whether `constant` plus the sum of its coordinates times `factors` is not
+// negative. No value if that holds for all points.
 Value not_negative(Builder& b, const Ints& shape, Ints factors, int64_t constant) {
   int64_t least = constant, greatest = constant;
   for (size_t d = 0; d < shape.size(); ++d) {
@@ -32,13 +32,14 @@ Value not_negative(Builder& b, const Ints& shape, Ints factors, int64_t constant
   return b.add(View{ShapeTracker{{range, points}}}, {full_true(b, {Dim(1)})});
 }
 
-// Both. No value is true everywhere.
+// The logical `and` of two masks. A mask without a value is true everywhere.
 Value both(Builder& b, Value x, Value y) {
   if (!x.valid() || !y.valid()) return x.valid() ? x : y;
   return b.alu(AluOp::And, {x, y});
 }
 
-// A size that the counter decides, by the iterations' numbers in the order of memory.
+// A size that is linear in the number of the iteration, where iterations are numbered in the order
+// of memory.
 struct Line {
   int64_t at_first, slope;
 };
@@ -61,7 +62,8 @@ std::optional<Boxes> boxes_of_all(Builder& b, const Graph& graph, const Iteratio
   Value& all = result.all;
   if (result.is_backwards) all = b.flip(all, {0});
 
-  // By axis of `all`: how many elements its window has in the first iteration, and in the others.
+  // By axis of `all`: the number of elements of its window in the first iteration, and in the
+  // others.
   struct Limits {
     int64_t axis;
     Line low, high;
@@ -107,7 +109,7 @@ std::optional<Boxes> boxes_of_all(Builder& b, const Graph& graph, const Iteratio
         both(b, result.written, not_negative(b, shape, factors, each.high.at_first - 1));
   }
 
-  // The boxes side by side.
+  // Puts the boxes side by side.
   Ints order;
   for (int64_t d = 0; d < rank; ++d) {
     if (d == write.axis) order.push_back(0);
@@ -136,7 +138,7 @@ Value write_boxes(Builder& b, const Boxes& boxes, Value target) {
 }
 
 std::optional<Value> write_last(Builder& b, std::vector<Boxes> writes, Value target) {
-  constexpr size_t kMostWrites = 4;  // each is compared with those before it
+  constexpr size_t kMostWrites = 4;  // because each is compared with those before it
   if (writes.size() > kMostWrites || !is_constant(b.shape(target))) return std::nullopt;
   const Ints shape = constants_of(b.shape(target));
   for (Boxes& boxes : writes) {
@@ -152,7 +154,7 @@ std::optional<Value> write_last(Builder& b, std::vector<Boxes> writes, Value tar
     boxes.all = b.pad(boxes.all, around);
     boxes.written = b.pad(boxes.written, around);
   }
-  // Which iteration writes an element, by its coordinate.
+  // The number of the iteration that writes an element, as a function of its coordinate.
   const auto number = [](const Boxes& boxes) {
     const int64_t first = boxes.offsets[boxes.axis].constant();
     return boxes.is_backwards ? Line{first + boxes.count.constant() - 1, -1} : Line{-first, 1};

@@ -84,7 +84,7 @@ std::optional<Lifted> Lifter::lift_node(const Node& node, int num_users) {
   return result;
 }
 
-// What is the same in all iterations.
+// Lifts a node that is the same in all iterations.
 std::optional<Lifted> Lifter::lift_uniform(const Node& node, const Operands& inputs) {
   const bool is_known = is_movement(node.kind()) || node.as<Unary>() || node.as<Binop>() ||
                         node.as<Ternary>() || node.as<Cast>() || node.as<Bitcast>() ||
@@ -112,7 +112,7 @@ std::optional<Lifted> Lifter::lift_operation(const Node& node, const Operands& i
   }
 }
 
-// Movement that takes axes of fixed sizes only.
+// Lifts movement that supports only axes of fixed sizes.
 std::optional<Lifted> Lifter::lift_fixed(const Node& node, const Operands& inputs) {
   if (decides_sizes(node)) return std::nullopt;
   std::vector<Value> parts;
@@ -134,7 +134,8 @@ std::optional<Lifted> Lifter::lift_fixed(const Node& node, const Operands& input
   }
 }
 
-// Operands have windows along the same axes: those with several elements must be the same.
+// Lifts an elementwise operation. Operands have windows along the same axes; windows with several
+// elements must be equal.
 std::optional<Lifted> Lifter::lift_elementwise(const Node& node, const Operands& inputs) {
   Lifted result{{}, false, Windows(node.shape().size())};
   Shape shape = node.shape();
@@ -161,7 +162,7 @@ std::optional<Lifted> Lifter::lift_elementwise(const Node& node, const Operands&
   return result;
 }
 
-// Axes of size 1 come and go. Other reshapes are those of axes without windows.
+// Lifts a reshape that adds or removes axes of size 1, or that changes only axes without windows.
 std::optional<Lifted> Lifter::lift_reshape(const Shape& from, const Shape& to, const Lifted& x) {
   Lifted result{{}, x.by_iteration, Windows(to.size())};
   Shape shape;
@@ -174,7 +175,7 @@ std::optional<Lifted> Lifter::lift_reshape(const Shape& from, const Shape& to, c
     result.value = builder_.reshape(x.value, std::move(shape));
     return result;
   }
-  size_t axis = 0;  // of `from`
+  size_t axis = 0;  // the present axis of `from`
   const auto skip = [&] {
     while (axis < from.size() && from[axis] == Dim(1)) ++axis;
   };
@@ -230,12 +231,13 @@ std::optional<Lifted> Lifter::lift_reduce(const Reduce_Axis& reduce, const Lifte
   return Lifted{value, x.by_iteration, x.windows};
 }
 
-// Each iteration's part of the operand through the tracker.
+// Lifts a View: each iteration reads its part of the operand through the tracker.
 std::optional<Lifted> Lifter::lift_view(const View& view, Value x) {
   ShapeTracker tracker = view.tracker;
   if (!trip().is_constant() || !is_constant(builder_.shape(x))) return std::nullopt;
   const int64_t count = trip().constant();
-  // The views are read from the last to the first, and give positions in the view before.
+  // An index goes through the views from the last to the first. Each gives a position in the view
+  // before it.
   int64_t below = max_elements(builder_.shape(x)) / count;
   for (rune::View& each : tracker.views) {
     each.shape.insert(each.shape.begin(), count);
@@ -261,7 +263,7 @@ std::optional<Lifted> Lifter::lift_contract(const Contract& contract, const Lift
   for (const int64_t d : free_axes(contract, 1, b.windows.size()))
     result.windows.push_back(b.windows[d]);
   const bool is_batch = a.by_iteration && b.by_iteration;
-  // The axis of iterations is the first of its operand's rest.
+  // The axis of iterations is the first of the operand's other axes.
   size_t before = batch.size();
   if (b.by_iteration) before += rest_of_a.size();
   if (is_batch) batch.insert(batch.begin(), {0, 0});
@@ -282,7 +284,9 @@ std::optional<Lifted> Lifter::lift_part(const Node& node) {
 std::optional<Lifted> Lifter::lift_shrink(const Shrink& shrink, Lifted lifted) {
   DimPairs limits;
   if (lifted.by_iteration) limits.push_back({0, trip()});
-  Ints walked, strides, sizes;  // of axes along which the iterations go: how far, and their parts
+  // The axes along which iterations proceed, how far each iteration does, and the sizes of its
+  // parts.
+  Ints walked, strides, sizes;
   for (size_t d = 0; d < shrink.limits.size(); ++d) {
     const auto axis = static_cast<int64_t>(d);
     const auto& [low, high] = shrink.limits[d];
@@ -320,7 +324,7 @@ std::optional<Lifted> Lifter::lift_shrink(const Shrink& shrink, Lifted lifted) {
   return lifted;
 }
 
-// Parts side by side: the axis as two, of iterations and of elements.
+// If the parts are side by side, divides the axis in two: one of iterations and one of elements.
 Value Lifter::divide(Value x, int64_t axis, int64_t stride) {
   Shape shape = builder_.shape(x);
   shape[axis] = Dim(std::abs(stride));
@@ -333,7 +337,7 @@ Value Lifter::divide(Value x, int64_t axis, int64_t stride) {
   return builder_.permute(x, std::move(order));
 }
 
-// Other parts: a view of what is stored.
+// If the parts overlap or have gaps, reads them through a view of the stored value.
 std::optional<Value> Lifter::overlap(const Lifted& lifted, const Ints& walked, const Ints& strides,
                                      const Ints& sizes) {
   const Shape& shape = builder_.shape(lifted.value);

@@ -32,7 +32,7 @@ std::optional<CarriedRows> carried_rows(const Graph& graph, const LoopTree& tree
       result.kinds.push_back(Carried::Block);
       continue;
     }
-    // Rows of which no Update writes any part stay what they are.
+    // Rows that no Update writes to stay the same.
     for (const Value v : *values) {
       if (!graph[v].as<Update>()) continue;
       const RowAxes::Place part = axes.of_operand(v.id, 1, *axis);
@@ -87,7 +87,8 @@ std::vector<Value> LoopBlocks::run(std::set<std::string>& taken) {
   };
 
   if (!with_rows.empty()) {
-    // An array that blocks change is carried by the loops over blocks, used afterwards or not.
+    // The loops over blocks carry every array that blocks change, even if it is not used
+    // afterwards.
     for (const GroupBlocks& blocks : groups_) blocks_[blocks.group];
     find_live(with_rows);
     for (const size_t k : live_carries(loop_.end))
@@ -106,8 +107,8 @@ std::vector<Value> LoopBlocks::run(std::set<std::string>& taken) {
   return results;
 }
 
-// Runs the loop on the blocks of the groups from number `level` on, and those that are chosen of
-// the others.
+// Runs the loop on all blocks of the groups from number `level` on, and on the chosen blocks of the
+// other groups.
 void LoopBlocks::run_blocks(size_t level, const Index& wanted, std::vector<Value>& arrays,
                             const std::string& suffix, std::set<std::string>& taken) {
   if (level == groups_.size()) return run_rows(wanted, arrays, suffix);
@@ -136,7 +137,7 @@ void LoopBlocks::run_blocks(size_t level, const Index& wanted, std::vector<Value
   run_blocks(level + 1, wanted, arrays, suffix + unused_suffix("_rest", taken), taken);
 }
 
-// The indices of what is used when the loop has ended, ascending.
+// The indices of the results that are used after the loop, ascending.
 LoopBlocks::Index LoopBlocks::used_results() const {
   std::set<size_t> used;
   for (uint32_t id = loop_.end.id + 1; id < graph_.size(); ++id) {
@@ -163,13 +164,14 @@ void LoopBlocks::run_rows(const Index& wanted, std::vector<Value>& arrays,
   }
 }
 
-// What a block begins with, by carried index.
+// The initial values of a block, by carried index.
 std::vector<Value> LoopBlocks::initials(const std::vector<Value>& arrays) {
   const Node& end = graph_[loop_.end];
   std::vector<Value> result = arrays;
   for (const size_t k : live_carries(loop_.end)) {
     if (carried_.kinds[k] != Carried::Block) continue;
-    // No block has written these rows: they are what they were, which a constant need not be read.
+    // No block has written these rows yet, so they have their initial values. A constant need not
+    // be read.
     const Value before = map_[end.inputs[1 + num_carried(end) + k].id];
     const bool is_splat = builder_.splat_root(before).valid();
     result[k] = part(is_splat ? before : arrays[k], places_of(end.inputs[1 + k]));
@@ -177,7 +179,7 @@ std::vector<Value> LoopBlocks::initials(const std::vector<Value>& arrays) {
   return result;
 }
 
-// The nodes that these values of the outermost loop need, and what loops carry for them.
+// Finds the nodes and carried values that are needed for these values of the outermost loop.
 void LoopBlocks::find_live(const Index& wanted) {
   live_.clear();
   live_carries_.clear();
@@ -225,13 +227,13 @@ LoopBlocks::Index LoopBlocks::live_carries(Value end) const {
   return {known->second.begin(), known->second.end()};
 }
 
-// As what number a loop that is built carries what was number k.
+// The new number of carried value k in a loop that is built.
 int64_t LoopBlocks::number_of(Value end, size_t k) const {
   const Index carries = live_carries(end);
   return std::find(carries.begin(), carries.end(), k) - carries.begin();
 }
 
-// The loop on the block, or on all rows, from the initial values on; its results.
+// Builds the loop on the block, or on all rows, with these initial values. Returns its results.
 std::vector<Value> LoopBlocks::run_loop(const Index& wanted, const std::vector<Value>& initial,
                                         const std::string& suffix) {
   suffix_ = suffix;
@@ -275,12 +277,12 @@ void LoopBlocks::run_node(uint32_t id) {
     built_[id] = builder_.add(payload_of(id), std::move(inputs), node.meta);
   }
   if (!is_whole({id})) return;
-  // The block is read here, since what comes later may change the array.
+  // The block is read here, because later nodes may change the array.
   wholes_[id] = built_[id];
   built_[id] = part(wholes_[id], places_of({id}));
 }
 
-// The end of a loop that carries what is live.
+// Builds the end of a loop, which carries only live values.
 void LoopBlocks::run_end(uint32_t id) {
   const Node& node = graph_.nodes[id];
   builder_.set_location(node.location);
@@ -395,7 +397,7 @@ SymVar LoopBlocks::renamed(SymVar variable) const {
   return variable;
 }
 
-// One that makes new names of the loop's variables.
+// A suffix that makes the names of the loop's variables unique.
 std::string LoopBlocks::unused_suffix(const std::string& wanted,
                                       std::set<std::string>& taken) const {
   std::string suffix = wanted;

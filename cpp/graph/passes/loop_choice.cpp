@@ -14,27 +14,28 @@ namespace rune::graph {
 
 namespace {
 
-// Additions of all iterations below which a loop is not worth dividing.
+// The least work, in additions of all iterations, of a loop that is worth dividing.
 constexpr double kLeastWork = 1 << 17;
-// Bytes of a block: they stay in a core's first cache.
+// The size of a block in bytes. It stays in a core's first cache.
 constexpr int64_t kBlockBytes = 24 << 10;
-// Elements that an operation of a block has at least: they fill vectors, and outweigh what an
-// iteration costs whatever its operations.
+// The least elements of an operation in a block. They fill vectors, and outweigh the fixed cost of
+// an iteration.
 constexpr int64_t kLeastElements = 32;
-// Neighbours in memory that a block reads in each iteration at least, where the loop goes through
-// more memory than it computes: with fewer, the memory's prefetcher does not see what comes next.
+// A loop with fewer than kWorkOfStream additions for each element that it reads from memory is
+// bound by memory. In each iteration, a block then reads at least kLeastNeighbours adjacent
+// elements, because with fewer the prefetcher cannot predict the next ones.
 constexpr int64_t kLeastNeighbours = 512;
-constexpr double kWorkOfStream = 20;  // additions an element
-// The part of the work that blocks may do again.
+constexpr double kWorkOfStream = 20;
+// The greatest part of the work that blocks may repeat.
 constexpr double kMostRepeated = 0.1;
-// Multiply-adds of a contraction from which on it is better computed by a kernel of its own.
+// The least multiply-adds of a contraction that is better computed by a kernel of its own.
 constexpr double kLargeContraction = 1 << 16;
-// Nodes of all iterations up to which they are compiled one by one, and fuse with what is around.
+// The most nodes in all iterations of a loop that is expanded and fuses with the nodes around it.
 constexpr double kMostExpandedNodes = 400;
-// How often a loop that a condition ends may run, for all we know.
+// The assumed number of iterations of a loop that a condition ends.
 constexpr double kGuessedTrip = 100;
 
-// What is known of a loop's work.
+// Estimates a loop's work.
 class Chooser {
  public:
   Chooser(const Graph& graph, const LoopTree& tree, const LoopTree::Loop& loop, const RowAxes& axes,
@@ -45,7 +46,7 @@ class Chooser {
   }
 
  protected:
-  // By node: how often it is computed.
+  // Counts, for each node, how often it is computed.
   void count_iterations(const LoopTree::Loop& loop, double around) {
     const auto& range = *graph_[loop.end].as<End_Loop>();
     const Dim span = range.step > 0 ? range.stop - range.start : range.start - range.stop;
@@ -73,7 +74,7 @@ class Chooser {
 
   bool has_rows(uint32_t id, size_t group) const { return axes_.axis_in({id}, group).has_value(); }
 
-  // How far the rows are from being the outermost axis, of what the loop carries.
+  // The greatest position of the rows' axis in the carried values. 0 is the outermost axis.
   size_t position_of(size_t group, const CarriedRows& carried) const {
     size_t result = 0;
     for (size_t k = 0; k < carried.kinds.size(); ++k)
@@ -91,7 +92,7 @@ class Chooser {
   double trip_ = 0, work_ = 0;
 };
 
-// Blocks that cores share, and that stay in a core's first cache.
+// Chooses blocks that cores share and that stay in a core's first cache.
 class CoreChooser : Chooser {
  public:
   using Chooser::Chooser;
@@ -111,7 +112,7 @@ class CoreChooser : Chooser {
       auto carried = carried_rows(graph_, tree_, loop_, axes_, group);
       if (!carried) continue;
       const int64_t size = rows_of_block(group, *carried, end - first);
-      // Rows that lie behind one another make blocks that do, too.
+      // Blocks of contiguous rows are contiguous.
       const size_t position = position_of(group, *carried);
       if (size == 0 || (best && position >= least_position)) continue;
       best = BlockChoice{{{group, size}}, *std::move(carried)};
@@ -126,8 +127,8 @@ class CoreChooser : Chooser {
     return node.as<Contract>() && operations_of(node) >= kLargeContraction;
   }
 
-  // Whether the loop is going to be expanded, and its iterations compute each element from this
-  // element alone: one kernel then keeps in registers what they carry.
+  // Whether the loop will be expanded and its iterations compute each element only from the same
+  // element. A kernel then keeps the carried values in registers.
   bool stays_in_registers() const {
     const auto& range = *graph_[loop_.end].as<End_Loop>();
     const bool is_known = !range.goes_on && range.start.is_constant() && range.stop.is_constant();
@@ -135,7 +136,7 @@ class CoreChooser : Chooser {
            is_by_element(graph_, loop_);
   }
 
-  // That reading the value takes: movement has no memory of its own.
+  // The bytes that reading the value takes. Movement has no memory of its own.
   int64_t bytes_of(Value v) const {
     int64_t elements = max_elements(graph_[v].shape());
     while (is_movement(graph_[v].kind())) {
@@ -145,11 +146,11 @@ class CoreChooser : Chooser {
     return elements * size_of(graph_[v].dtype());
   }
 
-  // What an iteration needs of memory: what it reads of arrays, and what the loops carry.
-  // `streamed` are elements that another iteration need not read.
+  // The memory that an iteration uses: parts of arrays and carried values. `streamed` is the number
+  // of elements that no other iteration reads.
   struct Traffic {
     int64_t bytes = 0, streamed = 0;
-    int64_t neighbours = 0;  // rows in one piece of what is streamed: 0 if none, else 1 or more
+    int64_t neighbours = 0;  // adjacent rows of streamed memory, or 0 if nothing is streamed
   };
 
   Traffic traffic_of(size_t group, const CarriedRows& carried) const {
@@ -195,9 +196,9 @@ class CoreChooser : Chooser {
     return false;
   }
 
-  // 0 where blocks do not pay.
+  // The number of rows of a block, or 0 if blocks do not pay.
   int64_t rows_of_block(size_t group, const CarriedRows& carried, int64_t rows) const {
-    int64_t most_elements = 1;  // of an operation, in all rows
+    int64_t most_elements = 1;  // the most elements of an operation, in all rows
     double repeated = 0, in_iteration = 0;
     for (const uint32_t id : axes_.body()) {
       if (!has_rows(id, group)) {
@@ -223,14 +224,14 @@ class CoreChooser : Chooser {
       const double most_blocks = std::min(1 + kMostRepeated * work_ / repeated, 1e9);
       least = std::max(least, rows / static_cast<int64_t>(most_blocks) + 1);
     }
-    // What does not fit the first cache may fit the second one.
+    // A block that exceeds the first cache may fit the second one.
     size = std::max(size, least);
     if (rows / size < std::max<int64_t>(cores, 2)) return 0;
     return even_size(size, least, rows, elements);
   }
 
-  // A size near the wanted one of which all blocks are, or else one whose blocks all cores share
-  // evenly. A row of one element makes vectors with its neighbours.
+  // A size near the wanted one that divides the rows, or else one that gives all cores the same
+  // number of blocks. Rows of one element should fill vectors together.
   int64_t even_size(int64_t wanted, int64_t least, int64_t rows, int64_t elements) const {
     const int64_t cores = std::max(caps_.num_cores, 1);
     const int64_t lanes = elements == 1 ? 8 : 1;
@@ -240,7 +241,7 @@ class CoreChooser : Chooser {
     const int64_t rounds = (rows + wanted * cores - 1) / (wanted * cores);
     int64_t even = std::max(rows / (rounds * cores), int64_t{1});
     if (even > lanes) even = even / lanes * lanes;
-    // Rows that are left over have a loop of their own, which takes time to compile.
+    // A remainder of rows would need a loop of its own, which takes time to compile.
     for (int64_t distance = 0; distance <= even / 8; ++distance)
       for (const int64_t size : {even + distance, even - distance})
         if (rows % size == 0 && rows / size >= cores) return size;
@@ -248,14 +249,15 @@ class CoreChooser : Chooser {
   }
 };
 
-// A thread for each row.
+// Chooses a thread for each row.
 class ThreadChooser : Chooser {
  public:
   using Chooser::Chooser;
 
   std::optional<BlockChoice> choose() const {
     if (!stays_loop()) return std::nullopt;
-    // All groups of which the loop carries the same arrays: the more rows, the shorter each is.
+    // All groups for which the loop carries the same arrays. With more groups, there are more and
+    // shorter rows.
     struct Candidate {
       CarriedRows carried;
       std::vector<std::pair<size_t, size_t>> groups;  // (position, group)
@@ -276,20 +278,20 @@ class ThreadChooser : Chooser {
     double least_ns = ns_of_launches();
     for (auto& [kinds, candidate] : candidates) {
       std::sort(candidate.groups.begin(), candidate.groups.end());
-      // All iterations of few rows may be so few that they are expanded.
+      // With few rows, the loop may have so few nodes that it is expanded.
       if (candidate.rows * kMostExpandedNodes < caps_.max_expanded_nodes) continue;
       const double ns = ns_of_threads(candidate.groups, candidate.rows);
       if (ns >= least_ns) continue;
       least_ns = ns;
       best = BlockChoice{{}, std::move(candidate.carried)};
-      // Neighbours in memory are neighbouring threads.
+      // Adjacent threads get rows that are adjacent in memory.
       for (const auto& [position, group] : candidate.groups) best->groups.push_back({group, 1});
     }
     return best;
   }
 
  private:
-  // Whether the loop is better not expanded, with the outermost one in which it lies.
+  // Whether the loop, together with the outermost loop around it, is better not expanded.
   bool stays_loop() const {
     const LoopTree::Loop* outermost = &loop_;
     while (outermost->parent) outermost = &tree_.loops()[*outermost->parent];
@@ -306,7 +308,8 @@ class ThreadChooser : Chooser {
     return expanded_nodes(graph_, tree_, *outermost) > kMostExpandedNodes;
   }
 
-  // At least one kernel for each iteration, and more where elements are combined.
+  // The time of launches: at least one kernel for each iteration, and more if elements are
+  // combined.
   double ns_of_launches() const {
     double result = 0;
     for (const uint32_t id : axes_.body()) {
@@ -315,7 +318,7 @@ class ThreadChooser : Chooser {
           node.as<Scan>() || node.as<Scatter>())
         result += times_.at(id) * caps_.launch_ns;
     }
-    // What is carried goes through memory.
+    // Carried values pass through memory.
     const Node& end = graph_[loop_.end];
     for (size_t k = 0; k < num_carried(end); ++k) {
       const Node& last = graph_[end.inputs[1 + k]];
@@ -327,9 +330,9 @@ class ThreadChooser : Chooser {
     return result;
   }
 
-  // A thread does the operations of its row one after the other; so many threads run at once.
+  // The time of threads, each of which does the operations of its row one after the other.
   double ns_of_threads(const std::vector<std::pair<size_t, size_t>>& groups, double rows) const {
-    // An operation that takes as long as so many additions is worth the loads of another one.
+    // An operation with the cost of this many additions takes as long as another one's loads.
     constexpr double kAdditions = 5;
     double operations = 0;
     for (const uint32_t id : axes_.body()) {

@@ -12,9 +12,9 @@ bool multiplies_with_itself(const Node& node) {
   return node.as<Contract>() && node.inputs[0] == node.inputs[1];
 }
 
-// Functions of the host and loops read memory, and each operand of a contraction can be kept in a
-// layout of its own. `stored` has the values that are in memory for them: nodes of one call, or of
-// one nest, keep equal operands.
+// The node with its operands in memory. Host calls and loops read memory, and a contraction may
+// keep each operand in a layout of its own. `stored` has the values that are in memory for them, so
+// that nodes of the same call or nest have equal operands.
 Value with_stored_operands(Builder& b, const Node& node, std::vector<Value> inputs,
                            std::map<Value, Value>& stored) {
   if (node.as<Host_Callback>() || node.as<Loop_Nest>())

@@ -3,7 +3,7 @@
 
 namespace rune::graph {
 
-// Operands of a Cat. Those of longer ones are looked up too often.
+// The most operands of a Cat. In a longer one, finding the operand of an element takes too long.
 constexpr size_t kMostParts = 64;
 
 Graph nest_long_cats(Graph graph) {

@@ -1,5 +1,5 @@
-// Arrays that lie in parts on several devices, what is computed of them part by part, and the
-// transfers between devices.
+// Handles arrays that are in parts on several devices: computes on them part by part where
+// possible, and adds the transfers between devices.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -47,7 +47,7 @@ class Placer {
         [&](Builder& b, uint32_t id, const Node& node, std::vector<Value> inputs) {
           if (auto shards = compute_by_part(b, node, inputs)) {
             shards_.emplace(id, std::move(*shards));
-            return Value{};  // brought together when it is read as a whole
+            return Value{};  // the parts are joined when it is read as a whole
           }
           for (size_t i = 0; i < inputs.size(); ++i)
             inputs[i] = whole(b, node.inputs[i], inputs[i]);
@@ -74,10 +74,10 @@ class Placer {
                        [&](Value input) { return is_constant(b, input); });
   }
 
-  // The value on a device. Each value is brought to each device once.
+  // The value on a device. Each value is transferred to each device only once.
   Value on(Builder& b, const std::string& device, Value v) {
     if (device_of(b, v) == device || is_constant(b, v)) return v;
-    // What has only passed through a device comes from where it was.
+    // If v is itself a transfer, transfer its source directly.
     const auto* copy = b[v].as<Copy>();
     if (copy && !copy->device.empty()) return on(b, device, b[v].inputs[0]);
     Value& there = transfers_[{device, v}];
@@ -85,7 +85,8 @@ class Placer {
     return there;
   }
 
-  // The value of an old node, which has become `v`, on one device: the program's if it is in parts.
+  // The value of an old node, which has become `v`, on a single device. If it is in parts, that is
+  // the program's device.
   Value whole(Builder& b, Value old, Value v) {
     const auto shards = shards_.find(old.id);
     if (shards == shards_.end()) return v;
@@ -104,7 +105,7 @@ class Placer {
     return copy.clone ? b.contiguous(x) : x;
   }
 
-  // Shards on one device as an array. Shards that are not real are zeros.
+  // Joins shards on one device to an array. Shards that are not real are zeros.
   static Value join(Builder& b, const Multi& multi, const std::vector<Value>& shards) {
     std::vector<Value> parts;
     for (size_t i = 0; i < shards.size(); ++i) {
@@ -115,8 +116,8 @@ class Placer {
     return multi.axis ? b.cat(std::move(parts), *multi.axis) : parts[0];
   }
 
-  // Operands come to the device of the first that is not on the program's; those of the user's
-  // operations to the program's, where these run.
+  // Transfers operands to the same device: that of the first operand that is not on the program's
+  // device. Host calls, custom operations and loops run on the program's device.
   void bring_together(Builder& b, const Node& node, std::vector<Value>& inputs) {
     std::string device = program_;
     if (!node.as<Host_Callback>() && !node.as<Custom>() && !node.as<Loop_Nest>())
@@ -125,8 +126,8 @@ class Placer {
     for (Value& v : inputs) v = on(b, device, v);
   }
 
-  // The parts of a node's value, where it lies on several devices: a Multi, and what follows part
-  // by part from operands in parts. Else nothing.
+  // The parts of a node's value on several devices, if it is a Multi or can be computed part by
+  // part from its operands' parts. Otherwise nothing.
   std::optional<Shards> compute_by_part(Builder& b, const Node& node,
                                         const std::vector<Value>& inputs) {
     if (const auto* multi = node.as<Multi>()) return shards_of(b, *multi, node, inputs);
@@ -157,7 +158,7 @@ class Placer {
     return devices.size() > 1 && !shards.parts.empty() ? std::optional(shards) : std::nullopt;
   }
 
-  // Whether part i of one array is combined with part i of the other.
+  // Whether part i of one array matches part i of the other.
   bool lie_alike(const Builder& b, const Shards& x, const Shards& y) const {
     if (x.axis != y.axis || x.parts.size() != y.parts.size()) return false;
     for (size_t i = 0; i < x.parts.size(); ++i) {

@@ -70,7 +70,7 @@ std::optional<size_t> RowAxes::axis_in(Value v, size_t group) const {
   return std::nullopt;
 }
 
-// What a loop carries has the same axes at the end of an iteration as at the start.
+// A carried value has the same axes at the end of an iteration as at the start.
 void RowAxes::add_loop(const LoopTree::Loop& loop) {
   const Node& end = graph_[loop.end];
   const size_t count = num_carried(end);
@@ -80,7 +80,7 @@ void RowAxes::add_loop(const LoopTree::Loop& loop) {
     if (!carry || node.inputs[1] != end.inputs[0]) continue;
     const Value last = end.inputs[1 + carry->index];
     for (size_t d = 0; d < node.shape().size(); ++d) {
-      // From the second iteration on it is a value from outside.
+      // From the second iteration on, it is a value from outside of the iteration.
       if (is_member(last))
         join(values_.at(id) + d, values_.at(last.id) + d);
       else
@@ -112,7 +112,7 @@ void RowAxes::connect(uint32_t id) {
       return;
     case NodeKind::Carry: return join_all(id, 0);
     case NodeKind::Loop_Result: {
-      // A value from outside has other axes for this use than for that of the loop's end.
+      // For this use, a value from outside may have other axes than for the loop's end.
       const auto last = 1 + static_cast<size_t>(node.as<Loop_Result>()->index);
       const size_t final = operand(node.inputs[0].id, last);
       for (size_t d = 0; d < node.shape().size(); ++d) join(final + d, values_.at(id) + d);
@@ -131,7 +131,7 @@ void RowAxes::connect(uint32_t id) {
   }
 }
 
-// Nodes of which some axes stay what they are.
+// Connects axes through movement that keeps some axes.
 void RowAxes::connect_moved(uint32_t id) {
   const Node& node = graph_.nodes[id];
   const size_t rank = node.shape().size(), result = values_.at(id);
@@ -183,7 +183,8 @@ void RowAxes::connect_moved(uint32_t id) {
     }
 }
 
-// Axes of size 1 come and go; one axis that stays is the same axis.
+// Connects axes through a reshape. Axes of size 1 may be added or removed. An axis that keeps its
+// size is the same axis.
 void RowAxes::connect_reshape(uint32_t id) {
   const Shape &to = graph_.nodes[id].shape(), &from = graph_[graph_.nodes[id].inputs[0]].shape();
   const size_t operands = operand(id, 0), results = values_.at(id);
@@ -207,7 +208,7 @@ void RowAxes::connect_reshape(uint32_t id) {
       join(operands + i++, results + j++);
       continue;
     }
-    // Axes that become one, or that one becomes.
+    // Axes that are merged to one, or into which one is split.
     int64_t of_from = from[i].constant(), of_to = to[j].constant();
     mix(operands + i++), mix(results + j++);
     while (of_from != of_to) {
@@ -218,7 +219,7 @@ void RowAxes::connect_reshape(uint32_t id) {
         of_to *= to[j].constant();
         mix(results + j++);
       } else {
-        break;  // arrays without elements
+        break;  // the array has no elements
       }
     }
   }
@@ -226,14 +227,14 @@ void RowAxes::connect_reshape(uint32_t id) {
   for (; j < to.size(); ++j) mix(results + j);
 }
 
-// A Shrink, or an Update: a part of the first operand.
+// Connects axes through a Shrink or an Update, which read or write a part of the first operand.
 void RowAxes::connect_part(uint32_t id) {
   const Node& node = graph_.nodes[id];
   const auto* shrink = node.as<Shrink>();
   const size_t whole = operand(id, 0), part = shrink ? values_.at(id) : operand(id, 1);
   for (size_t d = 0; d < node.shape().size(); ++d) {
     if (!shrink) join(whole + d, values_.at(id) + d);
-    // Each row of a value that the loop does not change may be read in any iteration.
+    // If the loop does not change a value, any iteration may read any row of it.
     if (shrink && !is_member(node.inputs[0])) continue;
     const Dim& low = shrink ? shrink->limits[d].first : node.as<Update>()->offsets[d];
     if (low.is_constant()) {
@@ -268,7 +269,7 @@ void RowAxes::connect_indexed(uint32_t id) {
   const size_t batch = scatter ? static_cast<size_t>(scatter->batch_rank()) : 0;
   const size_t rank = graph_[node.inputs[0]].shape().size();
   const size_t walked = graph_[node.inputs[1]].shape().size() - batch;
-  // The updates, or what is gathered: the array with the axes of indices in the place of `axis`.
+  // The updates, or the gathered elements: they have the axes of the indices in place of `axis`.
   const size_t parts = scatter ? operand(id, 2) : values_.at(id);
   for (size_t d = 0; d < rank; ++d) {
     if (scatter) join(array + d, values_.at(id) + d);
@@ -286,8 +287,8 @@ void RowAxes::connect_indexed(uint32_t id) {
 
 void RowAxes::collect_rows() {
   std::set<size_t> mixed;
-  // An element of a value two of whose axes are in a group is in two rows, as of x and x.T
-  // together.
+  // If two axes of a value are in the same group, each element is in two rows. An example is a
+  // value computed from both x and x.T.
   const auto mix_twice = [&](size_t first, size_t rank) {
     std::set<size_t> groups;
     for (size_t d = 0; d < rank; ++d) {

@@ -1,5 +1,5 @@
-// Rules whose root is an elementwise operation. NaN results may differ in sign and payload only
-// where the operation itself leaves them open; no rule turns a NaN into a number or back.
+// Rules whose root is an elementwise operation. No rule turns a NaN into a number or a number into
+// a NaN. A NaN's sign and payload may change only if the operation itself does not define them.
 #include <cmath>
 #include <initializer_list>
 
@@ -25,7 +25,7 @@ Scalar all_ones(DType dtype) {
   return Scalar::of(dtype, int64_t{-1});
 }
 
-// The operation of a node if it is Unary.
+// The operation of a Unary node, otherwise nothing.
 std::optional<AluOp> unary_op(const Node& node) {
   if (const auto* n = node.as<Unary>()) return n->op;
   return std::nullopt;
@@ -42,7 +42,7 @@ std::optional<Scalar> identity_of(AluOp op, DType dtype) {
   if (op == AluOp::Add && real) return Scalar::of(dtype, -0.0);  // -0 + 0 is 0
   if (one_of(op, {AluOp::Add, AluOp::Sub, AluOp::Xor, AluOp::Or, AluOp::Shl, AluOp::Shr}))
     return Scalar::zero(dtype);
-  if (op == AluOp::Idiv && real) return std::nullopt;  // it rounds
+  if (op == AluOp::Idiv && real) return std::nullopt;  // because it rounds
   if (one_of(op, {AluOp::Mul, AluOp::Pow, AluOp::Fdiv, AluOp::Div, AluOp::Idiv}))
     return Scalar::one(dtype);
   if (op == AluOp::Max) return Scalar::lowest(dtype);
@@ -53,7 +53,8 @@ std::optional<Scalar> identity_of(AluOp op, DType dtype) {
   return std::nullopt;
 }
 
-// The c for which `x op c` is c, for every x of the dtype. Floats have none: NaN and inf get in.
+// The c for which `x op c` is c, for every x of the dtype. Floats have none, because of NaN and
+// inf.
 std::optional<Scalar> absorber_of(AluOp op, DType dtype) {
   if (is_float(dtype)) return std::nullopt;
   // Division by zero gives 0.
@@ -90,7 +91,7 @@ Value known_result(Simplifier& s, const Node& node) {
   const AluOp op = node.as<Binop>()->op;
   const auto left = s.splat(node.inputs[0]), right = s.splat(node.inputs[1]);
   const DType dtype = s[node.inputs[0]].dtype();
-  // x ** 0 is 1, of NaN too; so is 1 ** x.
+  // x ** 0 and 1 ** x are 1, even if x is NaN.
   if (op == AluOp::Pow) {
     if (right && right->as_double() == 0) return s.full(Scalar::one(dtype), node.shape());
     if (is(left, Scalar::one(dtype))) return node.inputs[0];
@@ -103,8 +104,8 @@ Value known_result(Simplifier& s, const Node& node) {
     return s.full(Scalar::of(DType::Bool, false), node.shape());
   if (op == AluOp::Cmple && (is(right, highest) || is(left, lowest)))
     return s.full(Scalar::of(DType::Bool, true), node.shape());
-  // Unsigned x <= 0 must not reach LLVM 22: its code for vectors of where(x <= 0, x, 0) / bool
-  // gives 0 where the quotient is NaN.
+  // Unsigned x <= 0 must not reach LLVM 22. Its vector code for where(x <= 0, x, 0) / bool gives 0
+  // instead of NaN.
   if (op == AluOp::Cmple && (is(right, lowest) || is(left, highest)))
     return s.alu(AluOp::Cmpeq, {node.inputs[0], node.inputs[1]});
   return {};
@@ -114,7 +115,7 @@ Value equal_operands(Simplifier& s, const Node& node) {
   const AluOp op = node.as<Binop>()->op;
   if (node.inputs[0] != node.inputs[1]) return {};
   if (info(op).has(alu_flags::Idempotent)) return node.inputs[0];
-  // NaN < NaN is false as 1 < 1 is.
+  // NaN < NaN is false, like 1 < 1.
   if (op == AluOp::Cmplt) return s.full(Scalar::of(DType::Bool, false), node.shape());
   if (is_float(s[node.inputs[0]].dtype())) return {};
   if (one_of(op, {AluOp::Sub, AluOp::Xor, AluOp::Cmpne}))
@@ -138,8 +139,8 @@ Value quotient_to_product(Simplifier& s, const Node& node) {
   int exponent;
   const double value = c->as_double();
   if (!std::isfinite(value) || std::fabs(std::frexp(value, &exponent)) != 0.5) return {};
-  // Subnormal reciprocals stay quotients, since a target may flush them. Exponents of the smallest
-  // normal numbers: 2^-14 (float16), 2^-126 (float32, bfloat16), 2^-1022.
+  // If the reciprocal is subnormal, the quotient stays, because a target may flush subnormals to
+  // zero. The smallest normal numbers are 2^-14 (float16), 2^-126 (float32, bfloat16) and 2^-1022.
   const int lowest = node.dtype() == DType::Float16   ? -14
                      : node.dtype() == DType::Float64 ? -1022
                                                       : -126;
@@ -148,7 +149,7 @@ Value quotient_to_product(Simplifier& s, const Node& node) {
                {node.inputs[0], s.full(Scalar::of(node.dtype(), 1 / value), node.shape())});
 }
 
-// Wrapping makes integer operations associative; floats are left in the user's order.
+// Wrapping makes integer operations associative. Floats stay in the user's order.
 Value merge_constants(Simplifier& s, const Node& node) {
   const AluOp op = node.as<Binop>()->op;
   if (is_float(node.dtype()) || !info(op).has(alu_flags::Associative)) return {};
@@ -219,7 +220,7 @@ Value not_of_comparison(Simplifier& s, const Node& node) {
   const std::vector<Value> operands = s[node.inputs[0]].inputs;
   if (*inner == AluOp::Cmpeq) return s.alu(AluOp::Cmpne, operands);
   if (*inner == AluOp::Cmpne) return s.alu(AluOp::Cmpeq, operands);
-  if (is_float(s[operands[0]].dtype())) return {};  // NaN is neither less nor not less
+  if (is_float(s[operands[0]].dtype())) return {};  // for NaN, no comparison negates another
   if (*inner == AluOp::Cmplt) return s.alu(AluOp::Cmple, {operands[1], operands[0]});
   if (*inner == AluOp::Cmple) return s.alu(AluOp::Cmplt, {operands[1], operands[0]});
   return {};
@@ -262,7 +263,7 @@ Value mulacc_of_constant(Simplifier& s, const Node& node) {
   const Value a = node.inputs[0], b = node.inputs[1], c = node.inputs[2];
   const DType dtype = node.dtype();
   if (s.splat(a) && !s.splat(b)) return s.alu(AluOp::Mulacc, {b, a, c});
-  // One factor 1, or a neutral addend: the other operation rounds once, as the whole does.
+  // If a factor is 1 or the addend is neutral, the remaining operation rounds once, like the whole.
   if (is(s.splat(b), Scalar::one(dtype))) return s.alu(AluOp::Add, {a, c});
   if (is(s.splat(c), *identity_of(AluOp::Add, dtype))) return s.alu(AluOp::Mul, {a, b});
   return is_integer(dtype) && is(s.splat(b), Scalar::zero(dtype)) ? c : Value{};
@@ -270,7 +271,7 @@ Value mulacc_of_constant(Simplifier& s, const Node& node) {
 
 }  // namespace
 
-// x is any operand and c a constant of one value.
+// In the comments, x is any operand and c a constant whose elements are equal.
 std::vector<RulesOfKind> elementwise_rules() {
   return {{NodeKind::Binop,
            {

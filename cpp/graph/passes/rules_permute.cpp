@@ -1,5 +1,5 @@
-// Rules that move a Permute of operands behind the operation, where Permutes meet and cancel. What
-// lies transposed in memory is then computed in the order in which it lies there.
+// Rules that move a Permute of operands behind the operation, so that Permutes meet and cancel.
+// Values that are transposed in memory are then computed in the order of memory.
 #include <algorithm>
 
 #include "graph/passes/simplify_rules.h"
@@ -34,7 +34,7 @@ bool repeats(Simplifier& s, const Node& node) {
          2 * max_elements(s.shape(node.inputs[0])) <= max_elements(node.shape());
 }
 
-// Whether there is, at no cost, the value of which this one is a Permute with these axes.
+// Whether a value is a Permute with these axes of a value that is available at no cost.
 bool may_undo(Simplifier& s, Value v, const Ints& axes) {
   const Node& node = s[v];
   if (const auto* permute = node.as<Permute>()) return permute->axes == axes;
@@ -50,8 +50,8 @@ Value undo(Simplifier& s, Value v, const Ints& axes) {
   return s.emit(Expand{std::move(shape)}, {s.emit(Permute{back}, {operand})});
 }
 
-// An operation of each element, or of neighbours along an axis that a Cat has by then: of
-// permuted operands it is permuted.
+// Moves a Permute of the operands behind an elementwise operation or a Cat. The payload is that of
+// the operation on the operands without the Permute.
 Value permute_behind(Simplifier& s, const Node& node, Payload payload, const Ints& axes) {
   std::vector<Value> operands;
   for (const Value v : node.inputs) operands.push_back(undo(s, v, axes));
@@ -75,7 +75,8 @@ Value elementwise_of_permutes(Simplifier& s, const Node& node) {
   return axes ? permute_behind(s, node, node.payload, *axes) : Value{};
 }
 
-// Not one that widens: a contraction multiplies what the Cast is given, if that is its operand.
+// Does not apply to a Cast that widens, because a contraction can multiply the Cast's operand
+// itself.
 Value cast_of_permute(Simplifier& s, const Node& node) {
   const bool widens = size_of(node.dtype()) > size_of(s[node.inputs[0]].dtype());
   return widens ? Value{} : elementwise_of_permutes(s, node);

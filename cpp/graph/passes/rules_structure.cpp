@@ -19,7 +19,7 @@ int mantissa_bits(DType dtype) {
   }
 }
 
-// Whether every value of `from` is one of `to`, so that converting there loses nothing.
+// Whether `to` holds every value of `from`, so that the conversion loses nothing.
 bool is_lossless(DType from, DType to) {
   if (from == to || is_bool(from)) return true;
   if (is_bool(to)) return false;
@@ -58,7 +58,7 @@ Ints merged_flips(const Ints& inner, const Ints& outer) {
   return axes;
 }
 
-// The two trackers as one: the outer's views index the inner's last.
+// Two trackers as one: the outer's views index the last view of the inner one.
 ShapeTracker merged_trackers(const ShapeTracker& inner, const ShapeTracker& outer) {
   ShapeTracker result = inner;
   result.views.insert(result.views.end(), outer.views.begin(), outer.views.end());
@@ -72,7 +72,8 @@ bool is_identity_view(const ShapeTracker& tracker, const Shape& shape) {
          view.strides == contiguous_strides(shape);
 }
 
-// The payload that does what `inner` and then `outer` do, if they are of one kind that merges.
+// The payload that does `inner` and then `outer`, if they are of the same kind and it can be
+// merged.
 std::optional<Payload> merged(const Node& inner, const Node& outer) {
   if (inner.kind() != outer.kind()) return std::nullopt;
   if (outer.as<Reshape>() || outer.as<Expand>()) return outer.payload;
@@ -92,23 +93,23 @@ Value cast_same(Simplifier& s, const Node& node) {
   return s[node.inputs[0]].dtype() == node.dtype() ? node.inputs[0] : Value{};
 }
 
-// i8 -> i32 -> f64 to i8 -> f64.
+// i8 -> i32 -> f64 becomes i8 -> f64.
 Value cast_chain(Simplifier& s, const Node& node) {
   const Node& inner = s[node.inputs[0]];
   if (!inner.as<Cast>()) return {};
   const Value x = inner.inputs[0];
   const DType from = s[x].dtype(), between = inner.dtype(), to = node.dtype();
-  // Wrapping to fewer bits forgets what wrapping to more bits did before.
+  // Wrapping to fewer bits makes an earlier wrapping to more bits irrelevant.
   const bool wraps =
       is_integer(from) && is_integer(between) && is_integer(to) && bits_of(between) >= bits_of(to);
   if (!is_lossless(from, between) && !wraps) return {};
-  // From an integer, the way through a float does not wrap.
+  // Converting an integer by way of a float does not wrap.
   if (!is_float(from) && is_float(between) && is_integer(to) && !is_lossless(from, to)) return {};
   return s.emit(Cast{to}, {x});
 }
 
-// Numbers that are converted to floats are narrow where they can be: processors without AVX-512
-// have no instruction for wide ones.
+// Makes an Iota that is converted to floats narrow if possible, because processors without AVX-512
+// have no instruction to convert wide integers.
 Value cast_of_iota(Simplifier& s, const Node& node) {
   const auto* iota = s[node.inputs[0]].as<Iota>();
   const DType narrow = is_integer(node.dtype()) ? node.dtype() : DType::Int32;
@@ -118,7 +119,7 @@ Value cast_of_iota(Simplifier& s, const Node& node) {
 
 Value bitcast_chain(Simplifier& s, const Node& node) {
   const Node& inner = s[node.inputs[0]];
-  // Bool keeps one bit of its operand's.
+  // A Bitcast to bool keeps only one bit of its operand.
   if (!inner.as<Bitcast>() || is_bool(inner.dtype())) return {};
   return s.emit(Bitcast{node.dtype()}, {inner.inputs[0]});
 }
@@ -129,7 +130,7 @@ Value identity_movement(Simplifier& s, const Node& node) {
   const Shape& shape = s.shape(x);
   bool same = false;
   if (node.as<Reshape>() || node.as<Expand>() || node.as<Shrink>() || node.as<Pad>())
-    same = node.shape() == shape;  // equal sizes leave no other elements to choose or add
+    same = node.shape() == shape;  // with equal sizes, nothing is cut or added
   if (const auto* n = node.as<Permute>()) same = std::is_sorted(n->axes.begin(), n->axes.end());
   if (const auto* n = node.as<Flip>()) same = n->axes.empty();
   if (const auto* n = node.as<View>()) same = is_identity_view(n->tracker, shape);
@@ -162,7 +163,7 @@ Value flip_of_one(Simplifier& s, const Node& node) {
 Value reduce_of_none(Simplifier& s, const Node& node) {
   const auto is_empty = [&](Value v) { return max_elements(s.shape(v)) == 0; };
   if (std::none_of(node.inputs.begin(), node.inputs.end(), is_empty)) return {};
-  const auto* reduce = node.as<Reduce_Axis>();  // else a Contract
+  const auto* reduce = node.as<Reduce_Axis>();  // otherwise it is a Contract
   return s.full(identity(reduce ? reduce->op : ReduceOp::Add, node.dtype()), node.shape());
 }
 
@@ -177,7 +178,7 @@ Value reduce_of_one(Simplifier& s, const Node& node) {
   return s.emit(Reduce_Axis{reduce->op, axes}, {node.inputs[0]});
 }
 
-// A sum of a sum over other axes, where nothing else uses the inner one: else it would be computed
+// A sum of a sum over other axes. Nothing else may use the inner one, or it would be computed
 // twice.
 Value merge_reduces(Simplifier& s, const Node& node) {
   const auto* outer = node.as<Reduce_Axis>();

@@ -47,7 +47,7 @@ Value Simplifier::emit(Payload payload, std::vector<Value> inputs, const Metadat
   Node node = out_.make(std::move(payload), std::move(inputs), declared);
   for (const Rule rule : rules_of(node.kind())) {
     const Value v = rule(*this, node);
-    // A rule may lose the device of an operand that it drops: then it does not apply.
+    // A rule may lose the device of an operand that it drops. Then it does not apply.
     if (!v.valid() || out_[v].meta != node.meta) continue;
     any_ = true;
     return v;

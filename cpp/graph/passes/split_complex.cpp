@@ -1,4 +1,4 @@
-// Complex values as pairs of real ones.
+// Replaces complex values by pairs of real ones.
 #include <map>
 #include <utility>
 
@@ -42,7 +42,7 @@ class Splitter {
   bool is_split(Value v) const { return is_complex(graph_[v].dtype()); }
   const Parts& parts(Value v) const { return parts_[v.id]; }
 
-  // A node with a complex value.
+  // Computes the parts of a node with a complex value.
   Parts split(const Node& node) {
     switch (node.kind()) {
       case NodeKind::Complex: return {whole_[node.inputs[0].id], whole_[node.inputs[1].id]};
@@ -70,7 +70,7 @@ class Splitter {
     }
   }
 
-  // A node whose value is not complex; operands may be.
+  // Computes a node whose value is not complex. Its operands may be.
   Value of_real(const Node& node) {
     if (const auto* carry = node.as<Carry>())
       return b_.add(Carry{carries_.at(node.inputs[1])[carry->index]}, of_parts(node.inputs));
@@ -100,7 +100,7 @@ class Splitter {
     }
   }
 
-  // Both parts of complex values in their place.
+  // The values, where a complex one is replaced by its two parts.
   std::vector<Value> of_parts(const std::vector<Value>& values) const {
     std::vector<Value> result;
     for (const Value v : values) {
@@ -110,7 +110,7 @@ class Splitter {
     return result;
   }
 
-  // What a loop carries as a complex number, it carries as two numbers from now on.
+  // Gives a loop's carried values new numbers, two for each complex one.
   void number_carries(const Node& end) {
     Ints& numbers = carries_[end.inputs[0]];
     int64_t next = 0;
@@ -131,7 +131,7 @@ class Splitter {
                numpy_name(dtype), " (it has no meaning for the parts of complex numbers)");
   }
 
-  // The node on this part of its complex operands.
+  // The node applied to one part of its complex operands.
   Value of_parts(const Node& node, Value Parts::* part) {
     std::vector<Value> inputs;
     for (const Value v : node.inputs) inputs.push_back(is_split(v) ? parts(v).*part : whole_[v.id]);
@@ -147,17 +147,18 @@ class Splitter {
     return {b_.cast(whole_[operand.id], to), b_.full(Scalar::zero(to), node.shape())};
   }
 
-  // The real part, or whether one of the parts is not 0.
+  // A cast to a real dtype: the real part, or for bool, whether one of the parts is not 0.
   Value real_cast(const Node& node) {
     const auto [real, imag] = parts(node.inputs[0]);
     if (!is_bool(node.dtype())) return b_.cast(real, node.dtype());
     return b_.alu(AluOp::Or, {b_.cast(real, DType::Bool), b_.cast(imag, DType::Bool)});
   }
 
-  // One contraction of real numbers: sums over k of (ar br - ai bi, ar bi + ai br) are sums over k
-  // and the two parts of a, which lie side by side in memory, of products with rows
-  // (br, bi) and (-bi, br). Its results lie in memory as those of the complex one do. Where they
-  // can, the axes of the parts join their neighbours, so that a product of matrices stays one.
+  // A contraction of complex numbers becomes one contraction of real numbers. The sums over k of
+  // (ar br - ai bi, ar bi + ai br) are sums over k and over the two parts of a, which are adjacent
+  // in memory, of products with the rows (br, bi) and (-bi, br). The results have the same order in
+  // memory as those of the complex contraction. If possible, the axes of the parts are joined with
+  // adjacent axes, so that a product of matrices remains one.
   Parts contract(const Node& node) {
     const auto& [contract, batch] = *node.as<Contract>();
     const auto rank_a = static_cast<int64_t>(graph_[node.inputs[0]].shape().size());
@@ -184,7 +185,7 @@ class Splitter {
         b_.reshape(b_.contract(a, b, std::move(pairs), batch), stacked_type(node).shape));
   }
 
-  // x with the axes `axis` and the next as one.
+  // x with the axes `axis` and `axis` + 1 as one.
   Value join(Value x, int64_t axis) {
     Shape shape = b_.shape(x);
     shape[axis] = product("contract", shape[axis], shape[axis + 1]);
@@ -192,14 +193,14 @@ class Splitter {
     return b_.reshape(x, std::move(shape));
   }
 
-  // Complex values in memory: an axis of the two parts comes last.
+  // The type of a complex value in memory: the last axis is that of the two parts.
   static Metadata stacked_type(const Node& node) {
     Shape shape = node.shape();
     shape.push_back(2);
     return {real_of(node.dtype()), std::move(shape), node.meta.device};
   }
 
-  // x and y along a new axis.
+  // Joins x and y along a new axis.
   Value stack(Value x, Value y, int64_t axis) {
     Shape shape = b_.shape(x);
     shape.insert(shape.begin() + axis, 1);
@@ -216,7 +217,7 @@ class Splitter {
     return parts;
   }
 
-  // A value as memory holds it.
+  // The value in the form that it has in memory.
   Value stored(Value v) {
     if (!is_split(v)) return whole_[v.id];
     Value& known = stacks_[parts(v)];
@@ -233,10 +234,10 @@ class Splitter {
 
   const Graph& graph_;
   Builder b_;
-  std::vector<Value> whole_;       // by node, of those that are not complex
-  std::vector<Parts> parts_;       // by node, of those that are
-  std::map<Parts, Value> stacks_;  // of parts that are side by side in memory
-  std::map<Value, Ints> carries_;  // by counter: the new numbers of what the loop carries
+  std::vector<Value> whole_;       // by node, if it is not complex
+  std::vector<Parts> parts_;       // by node, if it is complex
+  std::map<Parts, Value> stacks_;  // by parts: the value in memory that has both
+  std::map<Value, Ints> carries_;  // by counter: the new numbers of the carried values
 };
 
 }  // namespace
@@ -245,7 +246,7 @@ Graph split_complex(const Graph& graph) {
   const bool has_complex =
       any_node(graph, [](const Node& node) { return is_complex(node.dtype()); });
   if (!has_complex) return graph;
-  const Graph live = eliminate_dead_code(graph);  // a loop without an end is dead
+  const Graph live = eliminate_dead_code(graph);  // removes loops without an end
   return Splitter(live).run();
 }
 

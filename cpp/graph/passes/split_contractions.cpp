@@ -11,24 +11,25 @@ namespace rune::graph {
 
 namespace {
 
-// Sides of the blocks of a product that workgroups compute, and of the smallest product that has
-// them; bytes of a part's terms, for which it takes long enough to begin a block.
+// The side of the blocks of a product that workgroups compute, and the least side of a product that
+// has them. And the least bytes of a part's terms, which outweigh the time to begin a block.
 constexpr int64_t kBlockSide = 128, kLeastSide = 32;
 constexpr int64_t kLeastBytes = 512;
-// Smaller blocks, as many as this of one, are faster than parts of the sums.
+// If the product has at least this many smaller blocks for each block, these are faster than parts
+// of the sums.
 constexpr int64_t kPartsOfBlock = 4;
 
-// Parts of a dot product for each core.
+// The number of parts of a dot product for each core.
 constexpr int64_t kSharesPerCore = 4;
 
-// How many elements an operand has for each term of a sum.
+// The number of elements that an operand has for each term of a sum.
 int64_t free_elements(const Contract& node, size_t operand, const Shape& shape) {
   int64_t count = 1;
   for (const int64_t axis : free_axes(node, operand, shape.size())) count *= shape[axis].bound();
   return count;
 }
 
-// Parts of a long dot product, for each core some.
+// The number of parts of a long dot product, such that each core has some.
 std::optional<int64_t> parts_on_cores(const Contract& node, const Shape& a, const Shape& b,
                                       const Capabilities& caps) {
   const bool is_dot =
@@ -41,14 +42,14 @@ std::optional<int64_t> choose_parts(const Contract& node, const Shape& a, const 
                                     DType dtype, const Capabilities& caps) {
   if (node.contract.size() != 1 || !is_constant(a) || !is_constant(b)) return std::nullopt;
   if (caps.model == ExecutionModel::Cores) return parts_on_cores(node, a, b, caps);
-  // Blocks of matrix operations are smaller, and more.
+  // With matrix operations, there are more and smaller blocks.
   const auto multiplies = [&](const MatrixOp& op) { return op.operands == dtype; };
   if (std::any_of(caps.matrix_ops.begin(), caps.matrix_ops.end(), multiplies)) return std::nullopt;
   const int64_t terms = a[node.contract[0].first].constant();
   const int64_t rows = free_elements(node, 0, a);
   const int64_t columns = free_elements(node, 1, b);
   if (std::min(rows, columns) < kLeastSide) return std::nullopt;
-  // A library that is much faster divides the sums itself.
+  // If a library is much faster, it computes the product, and divides the sums itself.
   const double operations =
       static_cast<double>(terms) * static_cast<double>(rows) * static_cast<double>(columns);
   const auto is_left = [&](const LibraryRate& rate) {
@@ -65,8 +66,9 @@ std::optional<int64_t> choose_parts(const Contract& node, const Shape& a, const 
   return wanted < 2 ? std::nullopt : divisor_near(terms, wanted);
 }
 
-// On a grid, a vector times a matrix whose rows the sums go down: as a reduction of products, which
-// neighbouring threads compute for neighbouring columns. Returns nothing for another contraction.
+// On a grid, computes a vector times a matrix as a reduction of products, if the sums are along the
+// matrix's columns. Adjacent threads compute adjacent columns. Returns nothing for other
+// contractions.
 std::optional<Value> vector_times_rows(Builder& builder, const Node& node, const Contract& contract,
                                        Value a, Value b, const Capabilities& caps) {
   if (caps.model != ExecutionModel::Grid || contract.contract.size() != 1 ||
@@ -78,7 +80,7 @@ std::optional<Value> vector_times_rows(Builder& builder, const Node& node, const
   Value matrix = is_first ? b : a;
   int64_t summed = is_first ? contract.contract[0].second : contract.contract[0].first;
   std::optional<Ints> order;
-  if (const auto* permute = builder[matrix].as<Permute>()) {  // as it lies in memory
+  if (const auto* permute = builder[matrix].as<Permute>()) {  // takes the order of memory
     order = permute->axes;
     summed = (*order)[summed];
     matrix = builder[matrix].inputs[0];
@@ -96,8 +98,8 @@ std::optional<Value> vector_times_rows(Builder& builder, const Node& node, const
   return builder.reshape(sums, node.shape());
 }
 
-// On a grid, a long dot product: as a reduction of products, which split_reductions divides.
-// Returns nothing for another contraction.
+// On a grid, computes a long dot product as a reduction of products, which split_reductions
+// divides. Returns nothing for other contractions.
 std::optional<Value> long_dot(Builder& builder, const Node& node, const Contract& contract, Value a,
                               Value b, const Capabilities& caps) {
   const auto is_dot = [&](Value v, int64_t axis) {
@@ -128,7 +130,7 @@ Value contract_in_parts(Builder& builder, const Contract& node, Value a, Value b
   return builder.reshape(sum, Shape(shape.begin() + 1, shape.end()));
 }
 
-// By parts of equal length, and what remains.
+// Computes a contraction by parts of equal length, and the remainder.
 Value contract_by_parts(Builder& builder, const Contract& node, Value a, Value b, int64_t parts) {
   const auto [of_a, of_b] = node.contract[0];
   const int64_t terms = builder.shape(a)[of_a].constant(), main = terms - terms % parts;
@@ -151,7 +153,8 @@ Graph split_contractions(Graph graph, const Capabilities& caps) {
   return rewrite(graph, [&](Builder& builder, uint32_t, const Node& node,
                             std::vector<Value> inputs) {
     const auto* contract = node.as<Contract>();
-    // What is widened for the product, matrix units multiply as it is, and sooner.
+    // Matrix units multiply operands that are widened for the product without widening them, and
+    // faster.
     const bool is_widened = std::any_of(
         inputs.begin(), inputs.end(), [&](Value v) { return builder[v].kind() == NodeKind::Cast; });
     if (contract && !is_widened) {

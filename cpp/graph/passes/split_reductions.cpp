@@ -13,18 +13,18 @@ namespace {
 
 struct Split {
   int64_t axis;              // the reduced axis that is split
-  int64_t parts;             // partial results
-  int64_t side_by_side = 1;  // rows of a part that are first reduced apart from one another
+  int64_t parts;             // the number of partial results
+  int64_t side_by_side = 1;  // the number of rows that are treated as one wider row
 };
 
-// Rows that one core adds up at once, streaming along them: as many as a set of a first-level cache
-// has lines, since rows often lie a power of two apart.
+// The number of rows that one core adds up at a time while it reads along them. It is the number of
+// lines in a set of a first-level cache, because the distance of rows is often a power of two.
 constexpr int64_t kStreamedRows = 8;
-// Rows from this size on begin in pages of their own, where no prefetcher follows a column.
+// Rows of at least this many bytes begin in different pages, so no prefetcher follows a column.
 constexpr int64_t kStreamedRowBytes = 4096;
 
-// A reduction of long rows element by element, in memory that no cache holds, goes by strips of
-// rows: down a column each row costs a miss that nothing foresees.
+// Splits an elementwise reduction of long rows into strips of rows if the memory exceeds the
+// caches. Going down a column, each row would cost a cache miss that no prefetcher predicts.
 std::optional<Split> split_into_strips(const Shape& from, const Reduce_Axis& reduce, DType dtype,
                                        const Capabilities& caps) {
   if (caps.model != ExecutionModel::Cores || reduce.axes.size() != 1) return std::nullopt;
@@ -39,15 +39,15 @@ std::optional<Split> split_into_strips(const Shape& from, const Reduce_Axis& red
   return Split{axis, rows / kStreamedRows};
 }
 
-// Whether workgroups combine what they reduce by atomic operations, which needs no further split.
+// Whether workgroups combine their partial results by atomic operations. Then no split is needed.
 bool is_combined_atomically(const Reduce_Axis& reduce, const Shape& from, const Shape& to,
                             DType dtype, const Capabilities& caps) {
   return combines_atomically(reduce.op, dtype, caps) && leaves_device_idle(from, to, caps);
 }
 
-// Threads of a grid that each add up a part of a column, and the least rows of a part. Threads are
-// half as many as it can run if each reads several elements at once: parts of memory that are read
-// at the same time are then fewer and longer.
+// The number of threads of a grid that each add up a part of a column, and the least rows of a
+// part. If each thread reads several elements at once, there are half as many threads as the device
+// can run. The pieces of memory that are read at the same time are then fewer and longer.
 bool reads_several(const Capabilities& caps) {
   return caps.points_per_thread > 1;
 }
@@ -58,8 +58,8 @@ int64_t least_rows(const Capabilities& caps) {
   return reads_several(caps) ? 4 : 2;
 }
 
-// A reduction along other axes than the innermost one, with results for fewer threads than the
-// device runs, goes by parts: neighbouring threads read neighbouring columns.
+// Splits a reduction along other axes than the innermost one if it has fewer results than the
+// device runs threads. Adjacent threads read adjacent columns.
 std::optional<Split> split_columns(const Shape& from, const Reduce_Axis& reduce, const Shape& to,
                                    DType dtype, const Capabilities& caps) {
   const auto innermost = static_cast<int64_t>(from.size()) - 1;
@@ -75,11 +75,12 @@ std::optional<Split> split_columns(const Shape& from, const Reduce_Axis& reduce,
   return std::nullopt;
 }
 
-// Elements of the narrow rows that lie side by side, for each thread of a SIMD-group.
+// If narrow rows are treated as one wider row, it has this many elements per thread of a
+// SIMD-group.
 constexpr int64_t kElementsOfLane = 4;
 
-// Where rows are narrower than a SIMD-group, some lie side by side: as one row of more columns,
-// which neighbouring threads read, and whose sums are added up at the end.
+// If rows are narrower than a SIMD-group, treats several rows as one wider row. Adjacent threads
+// read its columns, and the sums of its columns are added up at the end.
 std::optional<Split> split_narrow_columns(const Shape& from, const Reduce_Axis& reduce,
                                           const Shape& to, DType dtype, const Capabilities& caps) {
   if (caps.model != ExecutionModel::Grid || !is_long_reduction(from) || reduce.axes.size() != 1 ||
@@ -97,9 +98,9 @@ std::optional<Split> split_narrow_columns(const Shape& from, const Reduce_Axis& 
   return Split{axis, parts, side_by_side};
 }
 
-// A reduction of so many elements along several axes, each computed by so many operations, to fewer
-// results than the device has cores, goes row by row on a grid: a workgroup has threads along the
-// innermost axis only.
+// On a grid, a workgroup has threads only along the innermost axis. So a reduction of at least this
+// many elements along several axes is split by rows, if each element takes at least this many
+// operations and there are fewer results than cores.
 constexpr int64_t kRowsOfGroups = 1 << 13;
 constexpr size_t kOperationsOfRows = 8;
 
@@ -126,7 +127,7 @@ std::optional<Split> choose_split(const Shape& from, const Reduce_Axis& reduce, 
     if (from[axis].is_constant() && from[axis].constant() >= 2 * wanted)
       return Split{axis, grid ? parts_near(from[axis].constant(), wanted)
                               : divisor_near(from[axis].constant(), wanted).value_or(wanted)};
-  // Several axes, none of them long: one that, with the results, gives all cores work.
+  // If there are several axes and none is long, choose one that gives all cores work.
   if (grid && reduce.axes.size() > 1)
     for (const int64_t axis : reduce.axes)
       if (axis + 1 < static_cast<int64_t>(from.size()) && from[axis].is_constant() &&
@@ -139,8 +140,8 @@ std::optional<Split> choose_split(const Shape& from, const Reduce_Axis& reduce, 
   return Split{longest, from[longest].constant()};
 }
 
-// Reduces x (its `axis` long parts * side_by_side * rest) by parts along the axis: to partial
-// results, then those; or where the parts' workgroups combine atomically, at once.
+// Reduces x by parts along `axis`, whose size is parts * side_by_side * rest, and then reduces the
+// partial results. If workgroups combine parts by atomic operations, does both at once.
 Value reduce_in_parts(Builder& builder, Value x, const Reduce_Axis& reduce, const Split& split,
                       bool atomic) {
   Shape result = builder.shape(x);
@@ -200,8 +201,8 @@ class ReductionSplitter {
     return split_into_strips(from, *reduce, node.dtype(), caps_);
   }
 
-  // Whether the value's elements lie in memory in its order, but for what all rows along the axis
-  // share, as far as it is computed element by element.
+  // Whether a value that is computed element by element reads memory in the order of its elements.
+  // Operands that all rows along the axis share may have another order.
   bool lies_by_rows(Value value, int64_t axis) const {
     std::set<Value> seen;
     std::vector<Value> open{value};
@@ -222,7 +223,7 @@ class ReductionSplitter {
     return true;
   }
 
-  // Whether an element of the value takes many operations that its reduction would fuse with.
+  // Whether an element of the value takes many operations that would fuse with its reduction.
   bool computes_much(Value value) const {
     size_t operations = 0;
     std::set<Value> seen;
@@ -239,9 +240,10 @@ class ReductionSplitter {
     return operations >= kOperationsOfRows;
   }
 
-  // Whether the parts are combined by atomic operations. All reductions are or none, so that those
-  // of one array share a kernel; and only outputs are, or what alone is reshaped to one, since what
-  // is computed from results joins the kernel that combines stored parts.
+  // Whether parts are combined by atomic operations. That is decided for all reductions together,
+  // so that those of the same array share a kernel. It is only done if all are outputs, or have no
+  // use but a reshape that is one. Otherwise computations on results fuse with the kernel that
+  // combines stored parts.
   bool are_atomic() const {
     const std::vector<uint32_t> uses = count_uses(graph_);
     std::set<Value> outputs;

@@ -11,35 +11,35 @@ namespace rune::graph {
 
 namespace {
 
-// Below this many elements one core or thread scans them all.
+// If there are fewer elements than this, one core or thread scans them all.
 constexpr int64_t kLongScan = 1 << 15;
 
-// On a grid, SIMD-groups that keep a core busy, each of whose threads scans a line alone; and
-// blocks at most, whose totals few threads scan.
+// On a grid: the number of SIMD-groups that keep a core busy if each thread scans a line alone. And
+// the most blocks of a line, because few threads scan the blocks' totals.
 constexpr int64_t kBusyGroups = 16;
 constexpr int64_t kMostBlocks = 4096;
 
-// Into how many blocks of equal length a scan is best split, and how many elements are left over.
+// The best number of blocks of equal length for a scan. Nothing if it is not split.
 std::optional<int64_t> choose_blocks(const Shape& shape, int64_t axis, DType dtype,
                                      const Capabilities& caps) {
   if (!shape[axis].is_constant()) return std::nullopt;
   const int64_t length = shape[axis].constant(), lines = max_elements(shape) / length;
   const bool grid = caps.model == ExecutionModel::Grid;
   if (grid && max_elements(Shape(shape.begin() + axis + 1, shape.end())) > 1) {
-    // Neighbouring threads scan neighbouring lines.
+    // Adjacent threads scan adjacent lines.
     const int64_t threads = kBusyGroups * caps.simd_width * caps.num_cores;
     const int64_t wanted = std::min(ceil_div(2 * threads, lines), kMostBlocks);
     if (lines >= threads || length < 4 * wanted) return std::nullopt;
     return parts_near(length, wanted);
   }
-  // Where the threads of a SIMD-group scan a line together, lines keep the device busy sooner.
+  // If the threads of a SIMD-group scan a line together, fewer lines keep the device busy.
   const bool together = caps.simd_shuffles[static_cast<size_t>(dtype)];
   const int64_t busy = !grid      ? 2 * caps.num_cores
                        : together ? 4 * caps.num_cores
                                   : caps.num_cores * caps.simd_width;
   if (max_elements(shape) < kLongScan || lines >= busy) return std::nullopt;
-  // A core interleaves a few blocks; threads want short ones, but the scan of blocks is serial,
-  // too.
+  // A core interleaves a few blocks. Threads want short blocks, but the scan of the totals is
+  // serial and wants few.
   const int64_t wanted = !grid      ? 8 * caps.num_cores
                          : together ? 32 * caps.num_cores / lines
                                     : std::min<int64_t>(4 * busy, 1024);
@@ -47,7 +47,8 @@ std::optional<int64_t> choose_blocks(const Shape& shape, int64_t axis, DType dty
   return divisor_near(length, wanted).value_or(wanted);
 }
 
-// Scans x, whose axis is long parts * block, from `initial` on if it is valid.
+// Scans x in blocks. The size of its axis is a multiple of `parts`. The scan begins with `initial`
+// if that is valid.
 Value scan_in_blocks(Builder& builder, Value x, Value initial, const Scan& scan, int64_t parts) {
   const Shape whole = builder.shape(x);
   const Value blocks = split_axis(builder, x, scan.axis, parts);

@@ -11,14 +11,14 @@ namespace rune::graph {
 
 namespace {
 
-// Below this many elements one core or thread does all updates.
+// If there are fewer updates than this, one core or thread does them all.
 constexpr int64_t kLongScatter = 1 << 15;
-// Copies of the target that are combined in one expression.
+// The most copies of the target that are combined in one expression.
 constexpr int64_t kMostCopies = 128;
 
-// On a grid updates run at the same time, and those of one element wait for one another. So many
-// copies, with so many elements in all, spread them; each element of a copy is worth so many
-// updates.
+// On a grid, updates run at the same time, and those of the same element wait for one another.
+// Copies of the target spread them. These are limits for the number of copies and of their elements
+// in total, and the least number of updates per element of a copy.
 constexpr int64_t kMostCopiesOfGrid = 128, kLeastCopiesOfGrid = 4;
 constexpr int64_t kElementsOfCopies = 1 << 17;
 constexpr int64_t kUpdatesOfElement = 8;
@@ -31,7 +31,8 @@ int64_t choose_copies_of_grid(int64_t elements, int64_t updates) {
   return copies < kLeastCopiesOfGrid ? 1 : copies;
 }
 
-// Into how many copies of the target, if any, so many updates along its axis are best spread.
+// The best number of copies of the target for this many updates along its axis. Nothing if copies
+// do not pay.
 std::optional<int64_t> choose_copies(const Shape& target, const Scatter& scatter,
                                      const Dim& updates, DType dtype, const Capabilities& caps) {
   if (!updates.is_constant() || !is_constant(target)) return std::nullopt;
@@ -47,23 +48,23 @@ std::optional<int64_t> choose_copies(const Shape& target, const Scatter& scatter
   if (scatter.mode == ScatterMode::Set || updates_atomically(scatter, dtype, caps) ||
       caps.num_cores < 2 || parallel >= caps.num_cores || count * lines < kLongScatter)
     return std::nullopt;
-  // Copies are filled and read once, whole vectors at a time.
+  // Copies are filled and read once, a vector at a time, so there must be more updates.
   const int64_t most = std::min(kMostCopies, count / (2 * size));
   for (int64_t wanted = 8 * caps.num_cores; wanted >= caps.num_cores; wanted /= 2)
     if (wanted <= most) return std::min(divisor_near(count, wanted).value_or(wanted), most);
   return std::nullopt;
 }
 
-// The target with the updates, whose axis is long parts * rest: each part of them goes to a copy of
-// the target that begins with the mode's neutral element. A part is a block of neighbours, or if
-// neighbours belong to parts in turns, those that lie so many parts apart.
+// The target with the updates, whose axis has the size parts * rest. Each part of the updates goes
+// to a copy of the target that begins with the mode's neutral element. A part consists of adjacent
+// updates, or, if `in_turns` is set, of every parts-th update.
 Value scatter_in_copies(Builder& builder, const Scatter& scatter, Value target, Value indices,
                         Value updates, int64_t parts, bool in_turns) {
   const ReduceOp op = *reduce_op(scatter.mode);
   const Shape shape = builder.shape(target);
   Shape copies = shape;
   copies.insert(copies.begin(), parts);
-  // x with an axis of parts in front, which the axis is divided into.
+  // Divides the axis into parts, and moves the new axis of parts to the front.
   const auto by_parts = [&](Value x, int64_t axis) {
     const int64_t rest = builder.shape(x)[axis].constant() / parts;
     const Value split = split_axis(builder, x, axis, in_turns ? rest : parts);

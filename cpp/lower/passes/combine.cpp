@@ -16,7 +16,7 @@ class Combiner : Lowering {
         threads_(context.nest.threads()),
         combination_(context.kernel.combination()) {}
 
-  // A tree over values.
+  // Combines values in a tree.
   Var combine_copies(std::vector<Var> values, ReduceOp op) {
     while (values.size() > 1) {
       std::vector<Var> next;
@@ -28,7 +28,7 @@ class Combiner : Lowering {
     return values[0];
   }
 
-  // A tree over the lanes, by halves.
+  // Combines lanes by halves.
   Var combine_lanes(Var x, ReduceOp op) {
     for (int lanes = builder_.type(x).lanes; lanes > 1; lanes /= 2) {
       Ints low, high;
@@ -39,7 +39,7 @@ class Combiner : Lowering {
     return x;
   }
 
-  // All threads of the group get the result.
+  // Combines the values of a workgroup's threads. All threads get the result.
   Var combine_threads(Var x, ReduceOp op) {
     RUNE_CHECK(combination_, "threads share a reduction, and nothing says how they combine");
     return combination_->threads == schedule::ThreadCombination::Shuffles
@@ -47,7 +47,7 @@ class Combiner : Lowering {
                : combine_through_memory(x, op);
   }
 
-  // Within each SIMD-group; then each of them combines the results of all.
+  // Combines values within each SIMD-group. Then each SIMD-group combines the results of all.
   Var combine_simd_groups(Var x, ReduceOp op) {
     const int64_t width = context_.caps.simd_width, groups = threads_ / width;
     const DType dtype = builder_.type(x).dtype;
@@ -67,7 +67,7 @@ class Combiner : Lowering {
     return builder_.simd_reduce(alu_of(op), width, x);
   }
 
-  // A tree over the threads, through shared memory.
+  // Combines the threads' values in a tree, through shared memory.
   Var combine_through_memory(Var x, ReduceOp op) {
     const Var shared = builder_.local(builder_.type(x).dtype, threads_);
     const Var thread = index_.emit(nest_.thread_number(threads_));

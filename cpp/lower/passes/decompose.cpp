@@ -9,27 +9,21 @@ namespace {
 
 using decomposition::Emitter;
 
-// Copies a kernel, replacing each Alu instruction by what `rewrite(emitter, op, operands)` appends.
+// Copies a kernel. Each Alu instruction becomes the result of `rewrite(emitter, op, operands)`.
 template <class Rewrite>
 Kernel rewrite_alu(const Kernel& kernel, const Capabilities& caps, Rewrite rewrite) {
-  Builder builder({kernel.name, kernel.grid, kernel.local, {}});
-  Emitter emitter(builder, caps);
-  std::vector<Var> moved;
-  moved.reserve(kernel.body.size());
+  decomposition::KernelCopy copy(kernel, caps);
   for (const Instr& instr : kernel.body) {
-    if (closes_scope(instr.kind())) emitter.leave_scope();
-    std::vector<Var> args;
-    for (const Var arg : instr.args) args.push_back(moved[arg.id]);
-    if (const Alu* alu = instr.as<Alu>()) {
-      std::vector<decomposition::Value> operands;
-      for (const Var arg : args) operands.push_back(emitter.value(arg));
-      moved.push_back(rewrite(emitter, alu->op, operands).var);
-    } else {
-      moved.push_back(builder.add(instr.payload, std::move(args), instr.type));
+    const Alu* alu = instr.as<Alu>();
+    if (!alu) {
+      copy.copy(instr);
+      continue;
     }
-    if (opens_scope(instr.kind())) emitter.enter_scope();
+    std::vector<decomposition::Value> operands;
+    for (const Var arg : instr.args) operands.push_back(copy.value(arg));
+    copy.replace(rewrite(copy.emitter(), alu->op, operands));
   }
-  return builder.take();
+  return copy.take();
 }
 
 bool is_narrow_float(DType dtype) {
@@ -47,7 +41,7 @@ Kernel decompose(const Kernel& kernel, const Capabilities& caps) {
 }
 
 Kernel widen_narrow_floats(const Kernel& kernel, const Capabilities& caps) {
-  // Runs before decompose: here every operation is appended as it is.
+  // This pass runs before decompose, so it does not apply rules.
   return rewrite_alu(
       kernel, caps, [&](Emitter& emitter, AluOp op, std::vector<decomposition::Value> operands) {
         const DType dtype = operands.back().dtype();

@@ -68,9 +68,18 @@ void Emitter::end_range() {
   builder_.end_range();
 }
 
+void KernelCopy::copy(const Instr& instr) {
+  if (closes_scope(instr.kind())) emitter_.leave_scope();
+  std::vector<Var> args;
+  for (const Var arg : instr.args) args.push_back(values_[arg.id]);
+  values_.push_back(builder_.add(instr.payload, std::move(args), instr.type));
+  if (opens_scope(instr.kind())) emitter_.enter_scope();
+}
+
 namespace {
 
-// The operands as values: literals become constants like the first of them that is a value.
+// The operands as values. Literals become constants with the type of the first operand that is a
+// value.
 std::vector<Value> resolve(std::span<const Operand> operands) {
   const Value* like = nullptr;
   for (const Operand& o : operands)
@@ -131,7 +140,7 @@ Value clamp(Value x, double lo, double hi) {
 }
 
 Value any(Value bools) {
-  // In this form LLVM recognises the question, and answers it by one instruction.
+  // LLVM compiles this form to one instruction.
   Emitter& e = *bools.emitter;
   const int lanes = bools.lanes();
   Value found = bools;
@@ -200,7 +209,7 @@ Value power_of_two(Value n, DType dtype) {
 }
 
 Value scale_by_power_of_two(Value x, Value n) {
-  // Only the second product can round: the first keeps a normal number normal.
+  // Only the second product can round, because the first keeps a normal number normal.
   const Value half = n >> 1;
   return x * power_of_two(half, x.dtype()) * power_of_two(n - half, x.dtype());
 }

@@ -95,6 +95,31 @@ class Emitter {
   std::vector<std::map<ConstantKey, Var>> scopes_{1};
 };
 
+// Copies a kernel, instruction by instruction, so that a pass can replace some of them.
+class KernelCopy {
+ public:
+  KernelCopy(const Kernel& kernel, const Capabilities& caps)
+      : builder_({kernel.name, kernel.grid, kernel.local, {}}), emitter_(builder_, caps) {
+    values_.reserve(kernel.body.size());
+  }
+  KernelCopy(const KernelCopy&) = delete;  // the emitter refers to the builder
+
+  Emitter& emitter() { return emitter_; }
+  Builder& builder() { return builder_; }
+  // The value of an instruction that has been copied or replaced.
+  Value value(Var old) { return emitter_.value(values_[old.id]); }
+  // Copies the next instruction.
+  void copy(const Instr& instr);
+  // Gives the next instruction this value instead of copying it.
+  void replace(Value v) { values_.push_back(v.var); }
+  Kernel take() { return builder_.take(); }
+
+ private:
+  Builder builder_;
+  Emitter emitter_;
+  std::vector<Var> values_;  // by old instruction
+};
+
 using Rule = Value (*)(std::span<const Value> operands);
 // Null if there is none.
 Rule rule_for(AluOp op, DType dtype);

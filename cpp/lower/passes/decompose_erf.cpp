@@ -1,4 +1,4 @@
-// The error function of float32: x + x P(x^2) near 0, 1 - exp(-x - x Q(x)) beyond.
+// The error function of float32: x + x P(x^2) near 0, otherwise 1 - exp(-x - x Q(x)).
 #include "lower/passes/decompose_kernels.h"
 #include "lower/passes/decompose_rules.h"
 
@@ -13,7 +13,7 @@ Value erf(Operands x) {
   const Value unbounded = magnitude(x[0]);
   const Value size = where(less(3.95, unbounded), 3.95, unbounded);
   const Value minus = size * -1.0;
-  // -erf(|x|) both times.
+  // Both are -erf(|x|).
   const Value small = mulacc(minus, polynomial(size * size, kSmall), minus);
   const ScaledExp e = exp_scaled(mulacc(minus, polynomial(size, kLarge), minus));
   const Value large = mulacc(e.factor, power_of_two(e.power.integer, x[0].dtype()), -1.0);

@@ -10,8 +10,8 @@ namespace rune::lower::decomposition {
 namespace {
 
 struct ExpTable {
-  double lowest, highest;    // beyond: 0 and infinity
-  double lowest2, highest2;  // of exp2
+  double lowest, highest;    // beyond these, the result is 0 or infinity
+  double lowest2, highest2;  // the same for exp2
   double ln2_high, ln2_low;
   std::vector<double> exp;    // of e^r
   std::vector<double> expm1;  // of (e^r - 1 - r) / r^2
@@ -80,7 +80,8 @@ Value expm1_in_range(Value x) {
 
 Value exp2_sum(Value high, Value low) {
   const ExpTable& t = table_of(high);
-  // Beyond these bounds the result is 0 or infinity whatever the low part; it must not be NaN then.
+  // Beyond these bounds, the result is 0 or infinity whatever the low part is. It must not become
+  // NaN.
   const Value bounded = clamp(high, t.lowest2, t.highest2);
   const Rounded n = round_number(bounded);
   const Value r = (bounded - n.number) + low;
@@ -100,17 +101,17 @@ Value exp2(Operands x) {
   return scale_by_power_of_two(polynomial(bounded - n.number, t.exp2), n);
 }
 
-// 2^n (e^r - 1) + (2^n - 1), computed at half scale since 2^n may overflow where the result does
+// 2^n (e^r - 1) + (2^n - 1), computed at half scale, because 2^n may overflow when the result does
 // not.
 Value expm1(Operands x) {
   const ExpTable& t = table_of(x[0]);
   const Format& f = format_of(x[0]);
-  // Below, the result is -1; the power must stay normal.
+  // Below this bound the result is -1. The power must stay normal.
   const Value bounded = clamp(x[0], -2.0 * f.mantissa, t.highest);
   const Reduced reduced = reduce(bounded);
   const Value half = power_of_two(reduced.power.integer - 1, x[0].dtype());
   const Value result = mulacc(half, expm1_reduced(reduced.rest), half - 0.5) * 2.0;
-  // Tiny numbers are their own result; this keeps denormals and -0.0.
+  // A tiny number is its own result. This keeps subnormals and -0.0.
   return where(less(magnitude(x[0]), std::ldexp(1.0, -f.mantissa - 2)), x[0], result);
 }
 

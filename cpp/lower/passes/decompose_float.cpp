@@ -6,8 +6,9 @@ namespace rune::lower::decomposition {
 
 Value ldexp(Operands x) {
   const Format& f = format_of(x[0]);
-  // 2^n is a number for lowest <= n <= bias only. A smaller exponent is split so that what comes
-  // before the last product is a normal number if the result is not zero: that one rounds alone.
+  // 2^n is a normal number only for lowest <= n <= bias. A smaller exponent is split such that,
+  // unless the result is zero, only the last product rounds, because all before it are normal
+  // numbers.
   const int lowest = 1 - f.bias;
   Value result = x[0], n = clamp(x[1], -4.0 * f.bias, 4.0 * f.bias);
   const auto scale = [&](Value by) {
@@ -22,9 +23,9 @@ Value ldexp(Operands x) {
 
 namespace {
 
-// The floor division and its remainder before NumPy's corrections of sign and zero.
+// A floor division and its remainder, before NumPy's corrections of sign and zero.
 struct Division {
-  Value remainder;  // of truncation
+  Value remainder;  // of the truncated quotient
   Value adjusted;   // whether the floor is one less
 };
 

@@ -1,4 +1,4 @@
-// Hyperbolic functions and their inverses: of float32, tanh of float64 as well.
+// Hyperbolic functions and their inverses for float32, and tanh also for float64.
 
 #include "lower/passes/decompose_kernels.h"
 #include "lower/passes/decompose_rules.h"
@@ -13,16 +13,16 @@ Value odd_polynomial(Value x, std::span<const double> coefficients) {
   return mulacc(x * z, polynomial(z, coefficients), x);
 }
 
-// e^x / 2 for x >= 0; infinity only where the result of sinh and cosh is.
+// e^x / 2 for x >= 0. It is infinite only if the result of sinh and cosh is.
 Value half_exp(Value x) {
   const ScaledExp e = exp_scaled(where(less(90.0, x), 90.0, x));
   return scale_by_power_of_two(e.factor * 0.5, e.power);
 }
 
-// log(a + sqrt(a^2 + c)) for a >= 0.6 where a^2 + c is at least 1, the rounding errors of sum and
-// root carried along.
+// log(a + sqrt(a^2 + c)) for a >= 0.6 with a^2 + c of at least 1. It takes the rounding errors of
+// sum and root into account.
 Value log_of_root_sum(Value a, double c) {
-  // From here on c does not count, and a^2 might overflow.
+  // From here on c does not matter, and a^2 might overflow.
   const Value is_huge = less(4096.0, a);
   const Value bounded = where(is_huge, 1.0, a);
   const Sum square = product(bounded, bounded);
@@ -55,12 +55,12 @@ Value cosh(Operands x) {
 
 namespace {
 
-// Of x = n ln 2 / 2 + r, with t = tanh(r), a polynomial, and p = 2^n:
-//   (t (p + 1) + p - 1) / (t (p - 1) + p + 1), or, where the result is above 1/2,
+// With x = n ln 2 / 2 + r, t = tanh(r), which is a polynomial, and p = 2^n, the result is
+//   (t (p + 1) + p - 1) / (t (p - 1) + p + 1), or, if it is above 1/2,
 //   1 - 2 (1 - t) / (t (p - 1) + p + 1).
-// A single division, which takes half as long as all the rest.
+// There is a single division, which takes half as long as everything else.
 Value tanh_of_float32(Value size) {
-  // With the shift n is 0 up to 0.26, and 1 up to 0.606, beyond which results are above 1/2.
+  // With the shift, n is 0 up to 0.26, and 1 up to 0.606. Beyond that, results are above 1/2.
   constexpr double kPerHalfLn2 = 2.885390082, kShift = -0.25, kHalfLn2 = 0.34657359;
   static constexpr double kTanh[] = {-0.0511932565, 0.133224424, -0.333332111};
   const Value bounded = where(less(10.0, size), 10.0, size);
@@ -74,8 +74,8 @@ Value tanh_of_float32(Value size) {
   return where(is_small, ratio, ratio + 1.0);
 }
 
-// Near 0 m / (m + 2) with m = e^2x - 1, the rounding errors of sum and quotient carried along. A
-// single division, which takes as long as all the rest.
+// Near 0, it is m / (m + 2) with m = e^2x - 1, taking the rounding errors of sum and quotient into
+// account. There is a single division, which takes as long as everything else.
 Value tanh_of_float64(Value size) {
   const Value bounded = where(less(20.0, size), 20.0, size);
   const Value m = expm1_in_range(bounded + bounded);
@@ -84,7 +84,7 @@ Value tanh_of_float64(Value size) {
   const Value inverse = 1.0 / sum;
   const Value ratio = m * inverse;
   const Value residue = mulacc(0.0 - ratio, sum_low, mulacc(0.0 - ratio, sum, m));
-  // What is too small for a residue is exact.
+  // Numbers that are too small for a residue are their own result.
   const Value small = where(less(size, 0x1p-64), size, ratio + residue * inverse);
   return where(less(size, 0.55), small, 1.0 - 2.0 * inverse);
 }
@@ -116,7 +116,7 @@ Value acosh(Operands x) {
   return where(less(t, 0.6), near_one, log_of_root_sum(x[0], -1.0));
 }
 
-// log((1 + x) / (1 - x)) / 2, the rounding errors of sum and quotient carried along.
+// log((1 + x) / (1 - x)) / 2. It takes the rounding errors of sum and quotient into account.
 Value atanh(Operands x) {
   static constexpr double kAtanh[] = {0.184671402, 0.0173106287, 0.105146013, 0.109306812,
                                       0.142977402, 0.199996233,  0.333333373};

@@ -14,7 +14,7 @@ int width_of(Value v) {
   return bits_of(v.dtype());
 }
 
-// The divisor as a number, if it is a constant that no dividend can trap or overflow with.
+// The divisor as a number, if it is a constant with which no dividend traps or overflows.
 std::optional<int64_t> safe_constant_divisor(Value b) {
   const std::optional<Scalar> c = b.emitter->constant_of(b);
   if (!c || c->bits() == 0) return std::nullopt;
@@ -22,7 +22,7 @@ std::optional<int64_t> safe_constant_divisor(Value b) {
   return c->as_int64();
 }
 
-// k if the divisor is the constant 2^k, not the sign bit.
+// k if the divisor is the constant 2^k and not the sign bit.
 std::optional<int> log2_of_divisor(Value b) {
   const std::optional<int64_t> c = safe_constant_divisor(b);
   if (!c || *c <= 0 || !std::has_single_bit(static_cast<uint64_t>(*c))) return std::nullopt;
@@ -37,20 +37,20 @@ Value safe_divisor(Value b) {
   return where(unsafe, 1, b);
 }
 
-// What division gives where safe_divisor replaced the divisor: 0 for 0, -a for -1.
+// The result of division if safe_divisor has replaced the divisor: 0 for 0, and -a for -1.
 Value repair_quotient(Value quotient, Value a, Value b) {
   if (safe_constant_divisor(b)) return quotient;
   if (is_signed_integer(b)) quotient = where(equal(b, -1), 0 - a, quotient);
   return where(equal(b, 0), 0, quotient);
 }
 
-// Where the truncated quotient is one too large to be the floor.
+// Whether the truncated quotient is greater than the floor by one.
 Value floor_differs(Value remainder, Value b) {
   return not_equal(remainder, 0) & less(remainder ^ b, 0);
 }
 
-// Vectors of up to 32 bits by a divisor that is not constant: machines have no vector integer
-// division.
+// Whether to divide in float: for vectors of up to 32 bits and a divisor that is not constant,
+// because machines have no integer division of vectors.
 bool divides_in_float(Value b) {
   if (b.lanes() == 1 || safe_constant_divisor(b)) return false;
   const Capabilities& caps = b.emitter->caps();
@@ -59,14 +59,14 @@ bool divides_in_float(Value b) {
                              : false;
 }
 
-// The truncated quotient by a float division. It is exact: quotients of w-bit integers lie at least
-// 2^-w (relative) below the next integer, and the float has more bits than that. Anything for b =
-// 0; the lowest number by -1 wraps.
+// The truncated quotient, by a float division. It is exact, because a quotient of w-bit integers is
+// below the next integer by a relative distance of at least 2^-w, and the float has more bits than
+// that. The result for b = 0 is arbitrary. The lowest number divided by -1 wraps.
 Value quotient_in_float(Value a, Value b) {
   const DType wide = width_of(b) < 32 ? DType::Float32 : DType::Float64;
   const Format& f = format_of(wide);
   const Value quotient = trunc(cast(a, wide) / cast(b, wide));
-  // Integers from the low bits of a float: casts of floats would have to mind NaN.
+  // Takes the integer from the low bits of a float, because a cast would have to handle NaN.
   return cast(bits(quotient + f.rounder()), a.dtype());
 }
 
@@ -81,7 +81,7 @@ Value divide_truncated(Operands x) {
 Value remainder_truncated(Operands x) {
   const auto [a, b] = std::pair(x[0], x[1]);
   if (divides_in_float(b)) return where(equal(b, 0), 0, a - quotient_in_float(a, b) * b);
-  // Where the divisor is replaced by 1 the remainder is 0, as it must be.
+  // If the divisor is replaced by 1, the remainder is 0, as it must be.
   return a.emitter->raw(AluOp::Fmod, {a, safe_divisor(b)});
 }
 
@@ -110,7 +110,8 @@ Value remainder_floored(Operands x) {
 
 namespace {
 
-// The shift amount as an unsigned number, in which negative amounts are too large as well.
+// Whether a shift amount is less than the width. As an unsigned number, a negative amount is too
+// large as well.
 Value in_range(Value amount) {
   static_assert(static_cast<int>(DType::Uint8) - static_cast<int>(DType::Int8) == 4 &&
                 static_cast<int>(DType::Uint64) - static_cast<int>(DType::Int64) == 4);
@@ -162,7 +163,7 @@ Value power_of_integers(Operands x) {
     return c->bits() == 0 ? constant_like(base, 1) : constant_power(base, c->as_uint64());
   const Value result = e.acc(constant_like(base, 1));
   const Value factor = e.acc(base), left = e.acc(exponent);
-  // Each step takes one bit of the exponent: of a signed one those below the sign.
+  // Each step handles one bit of the exponent. The sign bit is left out.
   e.range(width_of(base) - (is_signed ? 1 : 0));
   e.assign(result, where(equal(left & 1, 0), result, result * factor));
   e.assign(factor, factor * factor);

@@ -9,8 +9,8 @@ namespace {
 constexpr double kPiHigh = 3.1415927410125732, kPiLow = -8.742277657347586e-8;
 constexpr double kHalfPiHigh = 1.5707963705062866, kHalfPiLow = -4.371138828673793e-8;
 
-// For |x| <= 1/2 asin(x) = s + tail with s = |x|; beyond, asin(x) = pi/2 - 2 (s + tail) with
-// s = sqrt((1 - |x|) / 2).
+// For |x| <= 1/2, asin(|x|) = s + tail with s = |x|. For greater |x|, asin(|x|) = pi/2 - 2 (s +
+// tail) with s = sqrt((1 - |x|) / 2).
 struct Arc {
   Value size, is_large, s, tail;
 };
@@ -62,14 +62,15 @@ Value atan(Operands x) {
   return flip_sign(where(is_large, large, t + tail), bits(x[0]));
 }
 
-// The angle is base + atan(t) or base - atan(t) with t the smaller over the larger of |x|, |y|.
+// The angle is base + atan(t) or base - atan(t), where t is the smaller of |x|, |y| divided by the
+// larger.
 Value atan2(Operands operands) {
   const auto [y, x] = std::pair(operands[0], operands[1]);
   const Value ax = magnitude(x), ay = magnitude(y);
   const Value y_is_smaller = less(ay, ax);
   // If one is NaN, one of these is, and t.
   const Value low = where(y_is_smaller, ay, ax), high = where(y_is_smaller, ax, ay);
-  const Value ratio = where(equal(low, high), 1.0, low / high);  // 1 of infinities too
+  const Value ratio = where(equal(low, high), 1.0, low / high);  // also 1 for two infinities
   const Value t = where(equal(high, 0.0), low, ratio);
   const Value steep = less(ax, ay);
   const Value leftward = less(bits(x), 0);

@@ -9,7 +9,7 @@ namespace rune::lower::decomposition {
 
 namespace {
 
-// A number as the sum of two of the dtype.
+// A number as the sum of two numbers of the dtype.
 struct Split {
   double high, low;
 };
@@ -18,7 +18,7 @@ constexpr Split kLog2E{1.4426950408889634, 2.0355273740931033e-17};
 constexpr Split kLog10E{0.4342944819032518, 1.098319650216765e-17};
 constexpr Split kLog10Of2{0.3010299956639812, -2.8037281277851704e-18};
 
-// A split into float64 parts, split for the dtype.
+// Converts a split into two float64 parts to a split for the dtype.
 Split split(const Split& c, DType dtype) {
   const double high = Scalar::of(dtype, c.high).as_double();
   return {high, (c.high - high) + c.low};
@@ -41,7 +41,8 @@ Value log1p_tail(Value f) {
   return mulacc(s, mulacc(z, polynomial(z, kCoefficients), half_square), 0.0 - half_square);
 }
 
-// The integer e of x = 2^e m as an exponent field in place, m in [sqrt(1/2), sqrt(2)).
+// The integer e of x = 2^e m, with m in [sqrt(1/2), sqrt(2)), at the position of the exponent
+// field.
 Value exponent_bits(Value x) {
   const Format& f = format_of(x);
   const uint64_t root_half = Scalar::of(x.dtype(), std::sqrt(0.5)).bits();
@@ -49,7 +50,7 @@ Value exponent_bits(Value x) {
   return (bits(x) - root_half) & exponent_mask;
 }
 
-// The result for positive finite x; what log gives elsewhere.
+// The result for positive finite x, and log's special cases for other x.
 Value with_special_cases(Value result, Value x) {
   const Value finite = where(less(x, kInfinity), result, x);
   return where(less_equal(x, 0.0), where(equal(x, 0.0), -kInfinity, constant_like(x, kNan)),
@@ -106,7 +107,7 @@ Value log10(Operands x) {
   return with_special_cases(mulacc(parts.exponent, log10_2.high, fraction), x[0]);
 }
 
-// The exponent e of 1 + x scales x and 1 alike: f = 2^-e x + (2^-e - 1) rounds once.
+// The exponent e of 1 + x scales both x and 1, so f = 2^-e x + (2^-e - 1) rounds once.
 Value log1p(Operands x) {
   const Format& f = format_of(x[0]);
   const Value exponent = exponent_bits(x[0] + 1.0);

@@ -38,14 +38,14 @@ Sum log2_sum(Value x) {
   return add(sum.high, exact_sum_low);
 }
 
-// x^c for exponents that a product or a root gives, nothing for others.
+// x^c for exponents for which it is a product or a root. Nothing for others.
 std::optional<Value> constant_power(Value x, double c) {
   if (c == 0) return constant_like(x, 1.0);
   if (c == 1) return x;
   if (c == 2) return x * x;
   if (c == 3) return x * x * x;
   if (c == -1) return 1.0 / x;
-  // Adding 0 makes -0.0 positive, as its power is.
+  // Adding 0 makes -0.0 positive, because its power is.
   if (c == 0.5) return where(equal(x, -kInfinity), kInfinity, sqrt(x + 0.0));
   return std::nullopt;
 }
@@ -60,7 +60,7 @@ Value pow(Operands operands) {
   const Value size = magnitude(x);
   const Sum log = log2_sum(size);
   const Sum exponent = product(y, log.high);
-  // Where the exponent overflows its low part is NaN; there the result is 0 or infinity without it.
+  // If the exponent overflows, its low part is NaN. The result is then 0 or infinity without it.
   const Value low =
       where(less(magnitude(exponent.high), 1024.0), mulacc(y, log.low, exponent.low), 0.0);
   const Value power = exp2_sum(exponent.high, low);
@@ -78,8 +78,8 @@ Value pow(Operands operands) {
   return where(equal(x, 1.0) | equal(y, 0.0), 1.0, propagated);
 }
 
-// |x| = 8^k m with m in [1, 8); a polynomial's estimate of the root of m, one Newton step with the
-// residue computed exactly.
+// |x| = 8^k m with m in [1, 8). A polynomial estimates the root of m, and one Newton step, with the
+// exact residue, improves it.
 Value cbrt(Operands x) {
   static constexpr double kRoot[] = {-0.0106037483, 0.0860905275, -0.300609916, 0.718152523,
                                      0.506979823};
@@ -87,7 +87,7 @@ Value cbrt(Operands x) {
   const Value size = magnitude(x[0]);
   const Value is_denormal = less(size, f.smallest_normal());
   const Value normal = where(is_denormal, size * std::ldexp(1.0, 24), size);
-  // Exponent + 129, a multiple of 3 above the true one; 171 / 512 is near enough to 1/3 for it.
+  // The exponent plus 129, which is a multiple of 3. 171 / 512 is near enough to 1/3.
   const Value exponent = (bits(normal) >> f.mantissa) + 2;
   const Value third = (exponent * 171) >> 9;
   const Value rest = exponent - third * 3;
@@ -107,7 +107,7 @@ Value cbrt(Operands x) {
   return where(regular, flip_sign(result, bits(x[0])), x[0]);
 }
 
-// Scaled by a power of two so that squares neither overflow nor vanish.
+// Scales by a power of two, so that squares neither overflow nor underflow.
 Value hypot(Operands x) {
   const Value a = magnitude(x[0]), b = magnitude(x[1]);
   const Value a_is_smaller = less(a, b);

@@ -18,7 +18,7 @@ constexpr uint32_t kTwoOverPi[] = {
     0x3d0739f7, 0x8a5292ea, 0x6bfb5fb1, 0x1f8d5d08, 0x56033046, 0xfc7b6bab, 0xf0cfbc20, 0x9af4361d};
 
 struct TrigTable {
-  double moderate;          // up to here the three-part reduction is exact enough
+  double moderate;          // the greatest |x| for which the three-part reduction is exact enough
   double pi_2[3];           // pi/2 in parts
   std::vector<double> sin;  // of (sin(r) / r - 1) / r^2, in r^2
   std::vector<double> cos;  // of (cos(r) - 1 + r^2/2) / r^4, in r^2
@@ -40,14 +40,14 @@ const TrigTable& trig_table_of(Value x) {
   return x.dtype() == DType::Float32 ? kFloat32 : kFloat64;
 }
 
-// |x| = quadrant pi/2 + rest + low, |rest| <= pi/4, low about the rounding error of rest; of the
-// quadrant only the low two bits count.
+// |x| = quadrant pi/2 + rest + low, with |rest| <= pi/4 and low of about the size of rest's
+// rounding error. Only the low two bits of the quadrant matter.
 struct Angle {
   Value quadrant;  // an integer as wide as the float
   Value rest, low;
 };
 
-// What `sum`, a * x + y rounded once, lacks of the exact value (Boldo & Muller, ARITH 2005).
+// The rounding error of `sum`, which is a * x + y rounded once (Boldo & Muller, ARITH 2005).
 Value mulacc_error(Value a, double x, Value y, Value sum) {
   const Sum exact = product(a, x);
   const Sum low = add_any(y, exact.low);
@@ -67,8 +67,8 @@ Angle reduce_moderate(Value size) {
   return {n.integer, rest, low};
 }
 
-// `count` words of 32 bits, as uint64, of the bits of 2/pi preceded by `leading` zeros: those from
-// number `start` on, a uint64 of at most last_start.
+// `count` words of 32 bits, as uint64, of the bits of 2/pi preceded by `leading` zeros. They begin
+// at bit number `start`, a uint64 of at most last_start.
 std::vector<Value> window(Value start, int last_start, int count, int leading) {
   Emitter& e = *start.emitter;
   const int needed = last_start / 32 + count + 1;
@@ -81,7 +81,8 @@ std::vector<Value> window(Value start, int last_start, int count, int leading) {
   std::vector<Value> words;
   for (int i = 0; i < needed; ++i)
     words.push_back(e.constant(Literal(word(i)), DType::Uint64, start.lanes()));
-  // A barrel shifter by words: where a bit of start / 32 is set, the window moves on by that power.
+  // A barrel shifter by words: for each bit of start / 32 that is set, the window moves on by that
+  // power of two.
   int step = 1;
   while (step * 2 * 32 <= last_start) step *= 2;
   for (; step >= 1; step /= 2) {
@@ -102,8 +103,8 @@ std::vector<Value> window(Value start, int last_start, int count, int leading) {
 
 // |x| * 2/pi mod 4 in fixed point: `count` limbs of 32 bits, the first of them with weight 2^-30.
 std::vector<Value> multiply(std::span<const Value> factor, std::span<const Value> words) {
-  // factor[0] is the lowest limb; words[0] the highest. The product mod 2^(32 count), its low limbs
-  // with an error of the last place.
+  // factor[0] is the lowest limb, words[0] the highest. Computes the product mod 2^(32 count),
+  // whose low limbs have an error in the last place.
   const int count = static_cast<int>(words.size());
   std::vector<Value> result;
   std::optional<Value> carry;
@@ -123,7 +124,7 @@ std::vector<Value> multiply(std::span<const Value> factor, std::span<const Value
   return result;
 }
 
-// For |x| from the table's bound on; anything for smaller x, infinities and NaN.
+// Reduces |x| from the table's bound on. The result for smaller x, infinities and NaN is arbitrary.
 Angle reduce_huge(Value size) {
   const Format& f = format_of(size);
   const bool narrow = f.dtype == DType::Float32;
@@ -145,7 +146,8 @@ Angle reduce_huge(Value size) {
   const uint64_t half = uint64_t{1} << 61;
   const Value quadrant = cast((top + half) >> 62, f.integer);
   Emitter& e = *size.emitter;
-  // The leading bits are exact as a float; what follows and the error of pi/2 are added to them.
+  // The leading bits are exact as a float. The following bits and the error of pi/2 are added to
+  // them.
   const Value fraction = e.bitcast(top << 2, DType::Int64);
   const Value leading_bits = fraction & ~((int64_t{1} << (63 - f.mantissa)) - 1);
   const Value trailing_bits = fraction - leading_bits;
@@ -162,7 +164,7 @@ Angle reduce_huge(Value size) {
   const Value second = rest * unit;
   const Value product = first * pi_2, second_product = second * pi_2;
   const Value sum = mulacc(first, pi_2, mulacc(first, pi_2_low, second_product));
-  // What both products lack, and the parts of the angle that are not in them.
+  // The rounding errors of both products, and the parts of the angle that are not in them.
   Value low = mulacc(first, pi_2_low, mulacc(second, pi_2_low, rest_low * unit * pi_2));
   low = low + mulacc(second, pi_2, 0.0 - second_product);
   low = low + mulacc(first, pi_2, 0.0 - product);
@@ -183,8 +185,8 @@ SinCos sin_cos_of_rest(Value r) {
   return {sin, cos};
 }
 
-// sin(r) / cos(r), or cos(r) / sin(r) where `inverted`, the rounding errors of all three and of the
-// angle carried along.
+// sin(r) / cos(r), or cos(r) / sin(r) where `inverted`. It takes the rounding errors of all three
+// and of the angle into account.
 Value tan_of_rest(const Angle& angle, Value inverted) {
   const Value r = angle.rest;
   const TrigTable& t = trig_table_of(r);
@@ -200,13 +202,13 @@ Value tan_of_rest(const Angle& angle, Value inverted) {
   const Value bottom_low = where(inverted, sin.low, cos.low);
   const Value ratio = top / bottom;
   const Value residue = mulacc(0.0 - ratio, bottom_low, mulacc(0.0 - ratio, bottom, top) + top_low);
-  // No correction of the pole's infinity, nor of what is too small for one.
+  // The pole's infinity is not corrected, nor are values that are too small for a correction.
   const Value regular = less(magnitude(ratio), format_of(r).rounder()) &
                         less(std::ldexp(1.0, -format_of(r).mantissa), magnitude(ratio));
   return where(regular, ratio + residue / bottom, ratio);
 }
 
-// `function(angle)` of the reduced |x|; NaN of infinities and NaN.
+// `function(angle)` of the reduced |x|. Infinities and NaN give NaN.
 template <class Function>
 Value of_angle(Value x, Function function) {
   Emitter& e = *x.emitter;
@@ -222,7 +224,7 @@ Value of_angle(Value x, Function function) {
   return result;
 }
 
-// The sign bit from bit 1 of an integer.
+// Moves bit 1 of an integer to the sign bit.
 Value bit1_as_sign(Value n) {
   return n << (bits_of(n.dtype()) - 2);
 }

@@ -13,9 +13,9 @@ namespace rune::lower {
 namespace decomposition {
 namespace {
 
-// How often a loop divides by a value, at least, so that its reciprocal pays.
+// The least divisions by a value in a loop for which its reciprocal pays.
 constexpr int64_t kLeastTimes = 4;
-// The iterations of a loop whose bound is not a constant, for this decision.
+// The assumed number of iterations of a loop whose bound is not a constant.
 constexpr int64_t kUnknownIterations = 64;
 
 // A loop, by the position of its opener, and a divisor that is known before it.
@@ -25,14 +25,15 @@ struct Divisor {
   auto operator<=>(const Divisor&) const = default;
 };
 
-// Of a divisor c: 1 / c and 0. Both are NaN if c is outside of the limits, so that every division
+// 1 / c and 0 for a divisor c. Both are NaN if c is outside of the limits, so that every division
 // by c takes the branch.
 struct Reciprocal {
   Var factor, zero;
 };
 
-// The exponents of divisors, and of quotients, for which every step is exact or rounds a normal
-// number: the remainder x - q c is a multiple of ulp(q) ulp(c), which must not be too small.
+// The greatest magnitudes of the exponents of divisors and of quotients. Within them, every step is
+// exact or rounds a normal number. The remainder x - q c is a multiple of ulp(q) ulp(c), which must
+// not be too small.
 struct Limits {
   int divisor, quotient;
 };
@@ -83,8 +84,7 @@ class Rewriter {
       : kernel_(kernel),
         divisions_(find_divisions(kernel)),
         most_at_once_(static_cast<size_t>(caps.num_vector_registers / 4)),
-        builder_({kernel.name, kernel.grid, kernel.local, {}}),
-        emitter_(builder_, caps) {
+        copy_(kernel, caps) {
     for (const auto& [at, divisor] : divisions_) divisors_[divisor.loop].insert(divisor.value);
   }
 
@@ -95,25 +95,23 @@ class Rewriter {
         divide(id, end);
         id = end;
       } else {
-        copy(id++);
+        find_reciprocals(id);
+        copy_.copy(kernel_.body[id++]);
       }
     }
-    return builder_.take();
+    return copy_.take();
   }
 
  private:
-  void copy(uint32_t id) {
-    const Instr& instr = kernel_.body[id];
-    if (const auto divisors = divisors_.find(id); divisors != divisors_.end())
-      for (const Var c : divisors->second) reciprocals_[{id, c}] = reciprocal_of(c);
-    if (closes_scope(instr.kind())) emitter_.leave_scope();
-    std::vector<Var> args;
-    for (const Var arg : instr.args) args.push_back(moved_[arg.id]);
-    moved_.push_back(builder_.add(instr.payload, std::move(args), instr.type));
-    if (opens_scope(instr.kind())) emitter_.enter_scope();
+  // Before a loop, computes the reciprocals of the divisors in it.
+  void find_reciprocals(uint32_t opener) {
+    const auto divisors = divisors_.find(opener);
+    if (divisors == divisors_.end()) return;
+    for (const Var c : divisors->second) reciprocals_[{opener, c}] = reciprocal_of(c);
   }
 
-  // Divisions next to each other share a branch. None divides the quotient of another one.
+  // The end of a group of consecutive divisions, which share a branch. None of them divides the
+  // quotient of another one.
   uint32_t end_of_group(uint32_t begin) const {
     uint32_t end = begin;
     while (divisions_.contains(end) && end - begin < most_at_once_ &&
@@ -126,30 +124,34 @@ class Rewriter {
   Reciprocal reciprocal_of(Var divisor) {
     const Instr& instr = kernel_[divisor];
     const bool is_splat = instr.as<Splat>() != nullptr;
-    const Value c = emitter_.value(moved_[is_splat ? instr.args[0].id : divisor.id]);
+    const Value c = copy_.value(is_splat ? instr.args[0] : divisor);
     const int exponent = limits_of(c.dtype()).divisor;
     const Value is_usable =
         less_equal(std::ldexp(1.0, -exponent), c) & less_equal(c, std::ldexp(1.0, exponent));
     const Value factor = where(is_usable, 1.0 / c, kNan);
     const Value zero = factor - factor;
     const int lanes = instr.type.lanes;
-    return {builder_.splat(factor.var, lanes), builder_.splat(zero.var, lanes)};
+    Builder& builder = copy_.builder();
+    return {builder.splat(factor.var, lanes), builder.splat(zero.var, lanes)};
   }
 
   // The quotient by one step of Newton's method from the product with the rounded reciprocal. It
   // is correctly rounded (Brisebarre, Muller and Raina, "Accelerating correctly rounded
-  // floating-point division when the divisor is known in advance", 2004) if no step underflows or
-  // overflows, which `fails` says. Signs of zeros are right since the divisor is positive.
+  // floating-point division when the divisor is known in advance", 2004) unless a step underflows
+  // or overflows. `fails` gets the lanes where one does. Signs of zeros are right, because the
+  // divisor is positive.
   Value quotient(Value x, Value c, const Reciprocal& reciprocal, std::optional<Value>& fails) {
-    const Value factor = emitter_.value(reciprocal.factor);
-    const Value zero = emitter_.value(reciprocal.zero);
+    Emitter& emitter = copy_.emitter();
+    const Value factor = emitter.value(reciprocal.factor);
+    const Value zero = emitter.value(reciprocal.zero);
     const Value product = x * factor;
-    // Doubling the bits drops the sign. Numbers below the least one wrap to the greatest.
+    // Doubling the bits drops the sign. The subtraction makes numbers below the least one wrap to
+    // the greatest.
     const auto doubled_bits = [&](int exponent) {
       return 2 * Scalar::of(x.dtype(), std::ldexp(1.0, exponent)).bits();
     };
     const int exponent = limits_of(x.dtype()).quotient;
-    const Value number = emitter_.bitcast(product, format_of(x).unsigned_integer);
+    const Value number = emitter.bitcast(product, format_of(x).unsigned_integer);
     const Value above_least = number + number - doubled_bits(-exponent);
     const Value is_far = less_equal(doubled_bits(exponent) - doubled_bits(-exponent), above_least);
     const Value is_bad = is_far & not_equal(x, zero);
@@ -160,31 +162,30 @@ class Rewriter {
 
   void divide(uint32_t begin, uint32_t end) {
     const auto operand = [&](uint32_t id, size_t k) {
-      return emitter_.value(moved_[kernel_.body[id].args[k].id]);
+      return copy_.value(kernel_.body[id].args[k]);
     };
+    Emitter& emitter = copy_.emitter();
     std::vector<Value> quotients;
     std::optional<Value> fails;
     for (uint32_t id = begin; id < end; ++id)
       quotients.push_back(
           quotient(operand(id, 0), operand(id, 1), reciprocals_.at(divisions_.at(id)), fails));
     for (Value& q : quotients) {
-      q = emitter_.acc(q);
-      moved_.push_back(q.var);
+      q = emitter.acc(q);
+      copy_.replace(q);
     }
-    emitter_.if_(any(*fails));
+    emitter.if_(any(*fails));
     for (uint32_t id = begin; id < end; ++id)
-      emitter_.assign(quotients[id - begin], operand(id, 0) / operand(id, 1));
-    emitter_.end_if();
+      emitter.assign(quotients[id - begin], operand(id, 0) / operand(id, 1));
+    emitter.end_if();
   }
 
   const Kernel& kernel_;
   const std::map<uint32_t, Divisor> divisions_;
   std::map<uint32_t, std::set<Var>> divisors_;  // by loop
-  const size_t most_at_once_;                   // divisions with one branch
-  Builder builder_;
-  Emitter emitter_;
+  const size_t most_at_once_;                   // the most divisions that share a branch
+  KernelCopy copy_;
   std::map<Divisor, Reciprocal> reciprocals_;
-  std::vector<Var> moved_;
 };
 
 }  // namespace

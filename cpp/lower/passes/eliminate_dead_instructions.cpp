@@ -7,8 +7,8 @@ namespace rune::lower {
 
 namespace {
 
-// For each instruction, the one that opens the scope around it (for an end: the scope that it
-// closes), or -1.
+// For each instruction, the one that opens the scope around it, or -1. For an end, that is the
+// scope which it closes.
 std::vector<int64_t> scopes_around(const Kernel& kernel) {
   std::vector<int64_t> around(kernel.body.size(), -1), open;
   for (size_t i = 0; i < kernel.body.size(); ++i) {
@@ -48,7 +48,7 @@ class Marker {
       const size_t i = pending_.back();
       pending_.pop_back();
       for (const Var arg : kernel_.body[i].args) mark(arg.id);
-      // A live accumulator needs what is assigned to it.
+      // A live accumulator needs its Assigns.
       for (const size_t assign : assigns_[i]) mark(assign);
       if (const auto ends = breaks_.find(static_cast<int64_t>(i)); ends != breaks_.end())
         for (const size_t end : ends->second) mark(end);

@@ -29,8 +29,9 @@ IndexEmitter::IndexEmitter(Launch& launch, int lanes)
 }
 
 Expr IndexEmitter::lane(int64_t used) const {
-  // One lane from 0 to 0 would be a constant, and what depends on it no vector. A single lane is
-  // that of an axis's last position: the one before exists, the one behind does not.
+  // With bounds of 0 and 0, a single lane would be a constant, and values that depend on it no
+  // vectors. A single lane is at an axis's last position, so the lane before it exists, and the
+  // lane after it does not.
   const sym::Bounds bounds = used == 1 ? sym::Bounds{-1, 0} : sym::Bounds{0, used - 1};
   return Expr::variable(kFirstLaneVariable + static_cast<uint32_t>(used), bounds);
 }
@@ -47,7 +48,7 @@ Var IndexEmitter::emit_atom(const sym::Atom& atom) {
     return is_lane(atom.variable) ? lane_numbers_ : variables_.at(atom.variable);
   const Var inner = emit(atom.inner);
   const Var divisor = builder_.splat(constant(atom.divisor), builder_.type(inner).lanes);
-  // Truncation equals rounding down where nothing is negative, and is cheaper.
+  // If nothing is negative, truncation equals rounding down, and is cheaper.
   const bool nonnegative = atom.inner.bounds().low >= 0;
   const bool is_div = atom.kind == sym::Atom::Kind::Div;
   const AluOp op =
@@ -61,8 +62,8 @@ Var IndexEmitter::emit(const Expr& expr) {
     int64_t coefficient;
     int rank;
   };
-  // What is known in outer scopes is added first, and so hoisted; the constant after all scalars,
-  // so that neighbouring elements share a base; vectors last.
+  // Parts from outer scopes are added first, so that their sum is hoisted. The constant comes after
+  // all scalars, so that adjacent elements share a base. Vectors come last.
   constexpr int kConstant = 1 << 16, kVectors = 1 << 17;
   std::vector<Part> parts;
   for (const Expr::Term& term : expr.terms()) {
@@ -109,7 +110,7 @@ Var IndexEmitter::emit(const Mask& mask) {
   if (mask.is_false()) return builder_.constant(Scalar::of(DType::Bool, false));
   std::vector<Var> conditions;
   for (const Expr& expr : mask.conditions()) conditions.push_back(emit_condition(expr));
-  // Conditions of outer loops first, so that their conjunction is hoisted.
+  // Conditions of outer loops come first, so that their conjunction is hoisted.
   std::stable_sort(conditions.begin(), conditions.end(),
                    [&](Var a, Var b) { return builder_.depth_of(a) < builder_.depth_of(b); });
   Var all;
@@ -130,8 +131,8 @@ Var IndexEmitter::where(Var condition, Var value, Var other) {
                                      builder_.splat(other, lanes)});
 }
 
-// What lies outside is brought inside, so that no memory but the source's is read; raising
-// IndexError for it is the front end's part.
+// Clips positions that are out of bounds, so that only the source's memory is read. The front end
+// raises IndexError for them.
 Expr IndexEmitter::wrapped_position(Var index, const Dim& along) {
   const int lanes = builder_.type(index).lanes;
   const auto number = [&](const Expr& e) { return builder_.splat(emit(e), lanes); };
@@ -147,7 +148,7 @@ Expr IndexEmitter::wrapped_position(Var index, const Dim& along) {
 IndexEmitter::Position IndexEmitter::checked_position(Var index, const Dim& along) {
   const DType from = builder_.type(index).dtype;
   RUNE_CHECK(builder_.type(index).lanes == 1, "a vector of positions");
-  // A uint64 beyond int64, and a uint32 beyond int32, is negative here and no position.
+  // A uint64 beyond int64, or a uint32 beyond int32, is negative here, so it is not valid.
   const DType dtype = size_of(from) == 8 ? DType::Int64 : dtype_;
   const auto number = [&](int64_t n) { return builder_.constant(Scalar::of(dtype, n)); };
   const Var size = builder_.cast(emit(this->size(along)), dtype);
@@ -156,7 +157,7 @@ IndexEmitter::Position IndexEmitter::checked_position(Var index, const Dim& alon
     const Var wrapped = builder_.alu(AluOp::Add, {at, size});
     at = where(builder_.alu(AluOp::Cmplt, {at, number(0)}), wrapped, at);
   }
-  // What is negative even so is large without a sign.
+  // A number that is still negative is too large as an unsigned number.
   const DType no_sign = size_of(dtype) == 8 ? DType::Uint64 : DType::Uint32;
   const Var valid =
       builder_.alu(AluOp::Cmplt, {builder_.cast(at, no_sign), builder_.cast(size, no_sign)});

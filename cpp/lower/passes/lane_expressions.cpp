@@ -7,7 +7,7 @@ using sym::Mask;
 
 namespace {
 
-// The lane variable that an expression depends on, if any; ids are sorted.
+// The lane variable on which an expression depends, if any. Ids of variables are sorted.
 std::optional<uint32_t> lane_variable(const Expr& expr) {
   const std::vector<uint32_t> variables = expr.variables();
   if (variables.empty() || !is_lane(variables.back())) return std::nullopt;

@@ -17,10 +17,10 @@ namespace {
 DType index_dtype_of(const schedule::Graph& graph, const schedule::Kernel& kernel,
                      const Capabilities& caps) {
   if (caps.model == ExecutionModel::Cores) return DType::Int64;
-  // Less what the last workgroups reach beyond the end.
+  // The limit leaves room for positions of the last workgroups beyond the end.
   constexpr int64_t kNarrow = (int64_t{1} << 31) - (int64_t{1} << 20);
   const auto is_large = [&](schedule::Value v) { return max_elements(graph[v].shape()) > kNarrow; };
-  // Of what is computed and not stored, too, positions are counted.
+  // Positions in values that are computed and not stored count, too.
   const std::vector<schedule::Value> arguments = kernel_arguments(kernel.inputs, kernel.outputs);
   const bool wide = std::any_of(arguments.begin(), arguments.end(), is_large) ||
                     std::any_of(kernel.ops.begin(), kernel.ops.end(), is_large);

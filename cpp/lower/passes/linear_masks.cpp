@@ -6,7 +6,8 @@ namespace rune::lower {
 
 namespace {
 
-// Coefficients and constants up to here cannot overflow with variables of loops.
+// With coefficients and constants of at most this magnitude, sums over loops' variables cannot
+// overflow.
 constexpr int64_t kMostCoefficient = int64_t{1} << 31;
 
 bool fits(int64_t x) {

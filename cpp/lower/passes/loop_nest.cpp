@@ -51,9 +51,10 @@ std::vector<Expr> LoopNest::workgroup_tiles() {
   return sym::unflatten_index(index_.bind(group, {0, total - 1}), counts);
 }
 
-// A row that is as long as there are squares, and the rows from the last one on, which are shorter,
-// make lines of one length: the first row and the last one, the second and the last but one, ...
-// (of an odd number of squares the first row alone, the second and the last, ...).
+// The squares on and above the diagonal, without a branch for the others. Row i has i squares fewer
+// than the first one. So a row from the beginning and a row from the end together have a fixed
+// length: the first and the last row, the second and the last but one, and so on. If the number of
+// rows is odd, the first row is alone, and the second one goes with the last.
 std::vector<Expr> LoopNest::half_of_squares() {
   const int64_t axis = iter_.mapping.block[0];
   const int64_t side = ceil_div(extent(axis), kernel_.workgroup_tile(axis));
@@ -95,9 +96,9 @@ Points LoopNest::extend(const Points& points, int64_t axis, const Expr& base, in
   return result;
 }
 
-// Runs the body for the points of an axis of symbolic size from `from` to `end`: full steps in a
-// loop, what is left in a loop by whole vectors, and the rest under a mask, which makes stores slow
-// on some processors.
+// Runs the body for the points of an axis of symbolic size from `from` to `end`: first full steps
+// in a loop, then whole vectors in a loop, and the rest under a mask. (Masks make stores slow on
+// some processors.)
 void LoopNest::symbolic_range(int64_t axis, const Expr& from, const Expr& end, const Points& points,
                               bool into_slots, const Body& body) {
   const int64_t width = step(axis), lanes = lanes_of(axis), last = extent(axis) - 1;
@@ -166,7 +167,7 @@ void LoopNest::tiled_axis(int64_t axis, const Tile& current, const Points& point
   if (size % tile != 0)
     count = builder_.alu(AluOp::Min, {count, index_.emit(Expr(total_steps) - first_step)});
   if (total_steps > 0) {
-    // The last tile may have nothing but the rest.
+    // The last tile may consist of the remainder alone.
     const Var i = builder_.open_range(count, total_steps <= (tiles - 1) * steps);
     const Expr number = first_step + index_.bind(i, {0, steps - 1});
     const Expr at = index_.emit_and_bind(number, total_steps);
@@ -174,7 +175,7 @@ void LoopNest::tiled_axis(int64_t axis, const Tile& current, const Points& point
     builder_.close_range();
   }
   if (!rest) return;
-  // Only the last tile has a rest.
+  // Only the last tile has a remainder.
   if (tiles > 1)
     builder_.open_if(
         builder_.alu(AluOp::Cmpeq, {index_.emit(current.number), index_.constant(tiles - 1)}));
@@ -207,8 +208,8 @@ Expr LoopNest::thread_number(int64_t used) {
   return thread_[used] = index_.bind(number, {0, used - 1});
 }
 
-// An axis dealt to the threads of the group, round robin by vectors, `step` points a thread at
-// once.
+// Divides an axis among the threads of the workgroup, round robin by vectors. A thread has `step`
+// points at a time.
 void LoopNest::thread_axis(int64_t axis, const Points& points, const Body& body) {
   const int64_t lanes = lanes_of(axis), turn = threads_ * lanes;
   const int64_t size = extent(axis), rest = size % turn;
@@ -230,7 +231,7 @@ void LoopNest::thread_axis(int64_t axis, const Points& points, const Body& body)
     builder_.close_range();
     return;
   }
-  // Vectors of one iteration: all threads have one, then all have the next.
+  // In an iteration, all threads have one vector each, then all have the next.
   const int64_t width = step(axis) / lanes, each = size / turn;
   const auto rounds = [&](const Expr& first, int64_t count) {
     Points all;

@@ -26,7 +26,7 @@ using sym::Mask;
 
 namespace {
 
-// The loops over a kernel's outer axes, and what runs inside them.
+// Emits the loops over a kernel's outer axes, and the stages inside of them.
 class KernelLowerer {
  public:
   KernelLowerer(Launch& launch, const schedule::Kernel& kernel)
@@ -60,7 +60,7 @@ class KernelLowerer {
       deal_to_teams(start);
     } else {
       const std::vector<Expr> groups = nest_.workgroup_tiles();
-      // Block axes of one point a group have no loop.
+      // Block axes of which a workgroup has one point need no loop.
       Ints fixed;
       for (size_t i = 0; i < mapping_.block.size(); ++i) {
         const int64_t axis = mapping_.block[i];
@@ -83,9 +83,9 @@ class KernelLowerer {
     return point;
   }
 
-  // Each thread of the grid computes one point of the linearised block axes, or some that lie the
-  // workgroup's size apart. Then all loads come before all stores; the last workgroup, which may
-  // have fewer points, computes them one after the other.
+  // Each thread of the grid computes one point of the linearised block axes, or several points at
+  // distances of the workgroup's size. In the latter case, all loads come before all stores. The
+  // last workgroup, which may have fewer points, computes them one after the other.
   void deal_to_threads(const Point& start) {
     if (mapping_.points) return deal_some_to_threads(start, *mapping_.points);
     const int64_t launched = kernel_.workgroups() * nest_.threads();
@@ -126,8 +126,8 @@ class KernelLowerer {
   }
 
   // Each team of a workgroup's threads computes one point of the linearised block axes. The last
-  // teams, which may have none, go along, since all threads of a SIMD-group must take part in what
-  // it combines; their point is masked.
+  // teams may have no point. They run with a masked point, because all threads of a SIMD-group must
+  // take part when it combines values.
   void deal_to_teams(Point start) {
     const int64_t teams = *mapping_.teams, groups = kernel_.workgroups();
     const Var group = builder_.special(SpecialKind::Workgroup_idx, groups, index_.dtype());
@@ -149,8 +149,8 @@ class KernelLowerer {
     run_stages(matrix_->points(group));
   }
 
-  // The loops over outer axes, or if sums are carried along an axis, these for each of its tiles.
-  // If tiles of operands are kept, the loops are long: they are emitted once.
+  // Emits the loops over outer axes. If sums are carried along an axis, emits them for each of its
+  // tiles. If tiles of operands are kept, the loops' code is long, so it is emitted only once.
   void carry_sums(const Point& start) {
     const std::optional<int64_t> axis = kernel_.carried_axis();
     if (!axis) return outer_loops(0, {start});
@@ -175,8 +175,8 @@ class KernelLowerer {
     context_.carried.reset();
   }
 
-  // The loops over outer axes, outermost first, with the stages that run between them, then the
-  // other stages.
+  // Emits the loops over outer axes, outermost first, with the stages that run between them. Then
+  // emits the other stages.
   void outer_loops(size_t depth, const Points& points) {
     keep_tiles(depth, points);
     if (depth == loops_.size()) return phases_.empty() ? run_tile(points) : run_phases(points);
@@ -188,7 +188,7 @@ class KernelLowerer {
     axis_loop(axis, points, body);
   }
 
-  // The innermost loop over an outer axis, within its current tile.
+  // Emits the innermost loop over an outer axis, within its current tile.
   void axis_loop(int64_t axis, const Points& points, const Body& body) {
     if (!tiles_[axis]) return nest_.full_axis(axis, points, false, body);
     nest_.tiled_axis(axis, *tiles_[axis], points, false, body);
@@ -198,7 +198,7 @@ class KernelLowerer {
     return std::find(loops_.begin() + depth + 1, loops_.end(), loops_[depth]) == loops_.end();
   }
 
-  // The loop over the tiles of the next size within an axis's current tile.
+  // Emits the loop over the tiles of the next size within an axis's current tile.
   void tile_loop(size_t depth, const std::function<void()>& body) {
     const int64_t axis = loops_[depth], size = nest_.extent(axis);
     const auto outer_loops = std::count(loops_.begin(), loops_.begin() + depth, axis);
@@ -228,8 +228,8 @@ class KernelLowerer {
       if (stage.depth == static_cast<int64_t>(depth)) keep_tile(stage, points);
   }
 
-  // Fills scratch memory with a value's elements for the current tiles of the axes that no loop has
-  // brought down to a point yet.
+  // Fills scratch memory with a value's elements. It has the elements for the current tiles of
+  // those axes that are not yet reduced to a point by a loop.
   void keep_tile(const Stage& stage, const Points& points) {
     const StageValue& kept = *stage.keeps;
     Ints tiled;
@@ -244,7 +244,8 @@ class KernelLowerer {
       if (!context_.carried) return nest_.nest(nest_.order_of(stage), outer, false, body);
       nest_.tiled_axis(stage.axes.front(), *context_.carried->of_loop, outer, false, body);
     };
-    // Long runs of memory are read from end to end.
+    // If a tiled axis is contiguous, its loop is inside, so that long runs of memory are read from
+    // end to end.
     const bool along_tiles = std::any_of(tiled.begin(), tiled.end(),
                                          [&](int64_t axis) { return kept.strides[axis] == 1; });
     if (along_tiles)
@@ -254,12 +255,12 @@ class KernelLowerer {
     memory_.hold(kept.value, origin);
   }
 
-  // Whether the first `depth` loops have brought an axis down to a point.
+  // Whether the first `depth` loops have reduced an axis to a point.
   bool is_point(int64_t axis, int64_t depth) const {
     return !contains(Ints(loops_.begin() + depth, loops_.end()), axis);
   }
 
-  // The first point of what the first `depth` loops have left of the axes, in the first lane.
+  // The first point, in the first lane, of the current tiles inside of the first `depth` loops.
   Point start_of_tiles(int64_t depth, Point point) const {
     for (const int64_t axis : context_.outer) {
       if (is_point(axis, depth)) {
@@ -278,7 +279,8 @@ class KernelLowerer {
               [&](const Points& extended) { tile_nest(rest, extended, body); });
   }
 
-  // Goes on where the loops of `around`, which has this phase, are; returns the point there.
+  // Begins this phase at the current tiles of `around`, the kernel with this phase. Returns the
+  // point there.
   Point enter(KernelLowerer& around, const Points& points) {
     const auto known_here = [&](const Expr& expr) {
       if (expr.is_constant()) return expr;
@@ -310,7 +312,7 @@ class KernelLowerer {
     }
   }
 
-  // Tiles all of whose points are mirror images of others are left out.
+  // Runs the stages for a tile, unless all its points are mirror images of others.
   void run_tile(const Points& points) {
     const schedule::Mirror* mirror = kernel_.mirror();
     if (!mirror) return run_stages(points);
@@ -369,7 +371,8 @@ class KernelLowerer {
     });
   }
 
-  // What a Map stage stores; of reductions that the kernel does not reduce, the identities.
+  // The values that a Map stage stores. For reductions that the kernel does not compute, they are
+  // the identities.
   std::vector<Var> evaluate(const std::vector<Access>& wanted) {
     const auto node = [&](const Access& access) -> const graph::Node& {
       return context_.graph[access.value];
@@ -390,14 +393,14 @@ class KernelLowerer {
       memory_.update(v, element, {}, {schedule::reduction_op(context_.graph[v]), true});
   }
 
-  // Returns whether it has opened an If around what follows.
+  // Emits a Reduce stage. Returns whether it has opened an If around the following stages.
   bool reduce_stage(const Stage& stage, const Points& points) {
     if (!matrix_) return lower_reduce_stage(context_, stage, points);
     matrix_->run(stage, points);
     return false;
   }
 
-  // Where all threads of a group have one result, one stores it.
+  // If all threads of a workgroup have the same result, only the first one stores it.
   void require_first_thread(Mask& mask) {
     const bool share =
         std::any_of(kernel_.stages().begin(), kernel_.stages().end(), [&](auto& stage) {
@@ -416,12 +419,12 @@ class KernelLowerer {
   MemoryEmitter& memory_;
   ValueEmitter& values_;
   LoopNest& nest_;
-  std::optional<MatrixStage> matrix_;  // by which the kernel's contraction runs
+  std::optional<MatrixStage> matrix_;  // emits the kernel's contraction
   std::vector<std::unique_ptr<KernelLowerer>> phases_;
   Ints sizes_;                              // of the block axes
-  int64_t total_ = 1;                       // of their points
-  Ints loops_;                              // over outer axes, outermost first
-  std::vector<std::optional<Tile>> tiles_;  // by axis: the one that the open loops are in
+  int64_t total_ = 1;                       // number of their points
+  Ints loops_;                              // the outer axes of loops, outermost first
+  std::vector<std::optional<Tile>> tiles_;  // by axis: the current tile
 };
 
 }  // namespace

@@ -27,8 +27,8 @@ Expr in_panel(const schedule::Panel& panel, const Expr& row, const Expr& column)
   return panel.turned ? column * panel.stride + row : row * panel.stride + column;
 }
 
-// The sum of steps[i] over the bits i of a number; bits side by side whose steps double count as
-// one number.
+// The sum of steps[i] over the bits i that are set in a number. Adjacent bits whose steps double
+// are treated as one number.
 Expr sum_of_bits(const Expr& number, const Ints& steps) {
   Expr sum;
   for (size_t i = 0; i < steps.size();) {
@@ -78,15 +78,15 @@ MatrixStage::Fragment MatrixStage::fragment(size_t tile, int64_t columns) const 
   return result;
 }
 
-// Beyond the axis's end, where the mask does not hold, the position may be wrong: its bounds are
-// the axis's, so that indices stay simple.
+// The position along an axis. Beyond the axis's end, where the mask is false, it may be wrong: its
+// bounds are those of the axis, so that indices stay simple.
 MatrixStage::Position MatrixStage::position(const Expr& at, int64_t reach, int64_t axis,
                                             bool in_lanes) {
   const int64_t size = nest_.extent(axis), lanes = in_lanes ? index_.lanes() : 1;
   const Expr lane = in_lanes ? index_.lane(lanes) : Expr(0);
   Position result;
   if (reach <= size) return {at + lane, {}};
-  // Whole vectors are inside or outside where they divide the axis.
+  // If vectors divide the axis, each is inside or outside as a whole.
   const bool whole = size % lanes == 0;
   const Expr all = index_.emit_and_bind(at, reach);
   result.mask.require_between(whole ? all : all + lane, 0, size);
@@ -94,8 +94,8 @@ MatrixStage::Position MatrixStage::position(const Expr& at, int64_t reach, int64
   return result;
 }
 
-// Of the tiles that the SIMD-group has in the block, along one side of it. Neighbouring tiles, or
-// runs of them, are of neighbouring SIMD-groups, which so read and write neighbouring elements.
+// The positions of the SIMD-group's tiles along one side of the block. Adjacent tiles, or runs of
+// them, belong to adjacent SIMD-groups, so that these read and write adjacent elements.
 std::vector<MatrixStage::Position> MatrixStage::along(size_t side, const Expr& place) {
   std::vector<Position> result;
   for (const Expr& at : in_block(side, place)) result.push_back(of_block(side, at, side == 1));
@@ -164,7 +164,8 @@ void MatrixStage::run(const Stage& stage, const Points& points) {
   }
 }
 
-// The operand of a side of the block at a position along that side's axis.
+// The access of the operand that belongs to a side of the block, at a position along that side's
+// axis.
 Access MatrixStage::operand(const Stage& stage, size_t side, const Position& position,
                             const Position& reduced) const {
   const StageValue& value = stage.values[0];
@@ -189,8 +190,8 @@ void MatrixStage::accumulate_directly(const Stage& stage, const std::vector<Var>
   if (size % k) accumulate(stage, sums, Expr(steps * k), (steps + 1) * k);
 }
 
-// One step along the reduced axis, from `first` on. Elements beyond the axis's end count as zero in
-// both operands; what lies beyond rows and columns only reaches results that are not stored.
+// Does one step along the reduced axis, from `first` on. Elements beyond the axis's end count as
+// zero in both operands. Elements beyond rows and columns only affect results that are not stored.
 void MatrixStage::accumulate(const Stage& stage, const std::vector<Var>& sums, const Expr& first,
                              int64_t reach) {
   const Place a = fragment(0, plan_.k).first, b = fragment(1, plan_.n).first;
@@ -222,7 +223,7 @@ void MatrixStage::multiply(const std::vector<Var>& a, const std::vector<Var>& b,
   for (const Var row : a)
     for (const Var column : b) {
       const Var sum = sums[next++];
-      // (An operand that is one number has no lanes yet.)
+      // An operand that is a single number has no lanes yet.
       const auto splat = [&](Var x, int64_t lanes) {
         return builder_.splat(x, static_cast<int>(lanes));
       };
@@ -262,10 +263,10 @@ void MatrixStage::make_panels() {
   }
 }
 
-// How many neighbours of an operand a thread copies, which then are one access: a vector's, in runs
-// that are aligned wherever they begin.
+// The number of adjacent elements of an operand that a thread copies in one access: those of a
+// vector, if all runs are aligned.
 int64_t MatrixStage::neighbours(size_t side, bool along_reduced) const {
-  // Threads that multiply alone have more loads in flight element by element.
+  // If threads multiply alone, loads of single elements keep more loads in flight.
   const int64_t count = width_ == 1 ? 1 : index_.lanes();
   const auto divides = [&](int64_t axis, int64_t block) { return nest_.extent(axis) % block == 0; };
   if (count < 2 || count * size_of(op_.operands) > context_.caps.access_bytes ||
@@ -285,7 +286,7 @@ int64_t MatrixStage::neighbours(size_t side, bool along_reduced) const {
   return std::all_of(reads.begin(), reads.end(), is_aligned) ? count : 1;
 }
 
-// The elements of the panels of a step that this thread copies.
+// Loads the elements of a step's panels that this thread copies.
 MatrixStage::Copied MatrixStage::load_panels(const Stage& stage, const Expr& step) {
   const int64_t threads = nest_.threads();
   const int64_t reach = round_up(nest_.extent(plan_.reduced), plan_.depth);
@@ -319,7 +320,7 @@ MatrixStage::Copied MatrixStage::load_panels(const Stage& stage, const Expr& ste
   return copied;
 }
 
-// Vectors that lie across the panel are stored element by element.
+// Stores the copied elements to the panels. Vectors across a panel are stored element by element.
 void MatrixStage::store_panels(const Copied& copied, const Expr& copy) {
   for (const Element& element : copied) {
     const Panel& panel = panels_[element.side];
@@ -336,7 +337,7 @@ void MatrixStage::store_panels(const Copied& copied, const Expr& copy) {
   }
 }
 
-// What the thread holds of the tile that begins at a place in the panel.
+// Loads the thread's elements of the tile that begins at a position in the panel.
 Var MatrixStage::load_fragment(size_t side, const Expr& copy, const Place& tile,
                                const Fragment& held) {
   const schedule::Panel& shape = panels_[side].shape;
@@ -354,7 +355,7 @@ Var MatrixStage::load_fragment(size_t side, const Expr& copy, const Place& tile,
   return builder_.shuffle(pieces, std::move(lanes));
 }
 
-// Tiles come from the panels, which hold zeros beyond the reduced axis's end.
+// Multiplies tiles from the panels, which hold zeros beyond the reduced axis's end.
 void MatrixStage::multiply_panels(const std::vector<Var>& sums, const Expr& copy) {
   const Fragment a = fragment(0, plan_.k), b = fragment(1, plan_.n);
   nest_.unrolled(plan_.depth / plan_.k, [&](const Expr& i) {
@@ -377,8 +378,9 @@ void MatrixStage::accumulate_by_panels(const Stage& stage, const std::vector<Var
       multiply_panels(sums, Expr(0));
       builder_.barrier();
     });
-  // The next step's elements are loaded before this step's products, from one copy, and stored to
-  // the other behind them, which no thread has read since the last barrier.
+  // There are two copies of the panels. Before this step's products, which read one copy, the next
+  // step's elements are loaded. After the products, they are stored to the other copy, which no
+  // thread has read since the last barrier.
   store_panels(load_panels(stage, Expr(0)), Expr(0));
   builder_.barrier();
   nest_.loop(steps - 1, [&](const Expr& step) {

@@ -18,7 +18,8 @@ Ints reversed(int lanes) {
   return indices;
 }
 
-// Where the element at `index` is in scratch memory of this layout that counts from `origin`.
+// The position of the element at `index` in scratch memory of this layout, which begins at
+// `origin`.
 Expr scratch_position(const schedule::Scratch& layout, const Index& origin, const Index& index) {
   Expr position;
   for (size_t d = 0; d < index.size(); ++d) {
@@ -71,7 +72,7 @@ MemoryEmitter::MemoryEmitter(Launch& launch, const schedule::Kernel& kernel, Ind
     Location& location = scratch_[buffer.value.id];
     location.memory = builder_.local(graph_[buffer.value].dtype(), buffer.elements);
     location.layout = &buffer;
-    location.scope.id = ~uint64_t{0};  // of no scope, until elements are held
+    location.scope.id = ~uint64_t{0};  // no scope, until elements are held
   }
 }
 
@@ -121,8 +122,8 @@ Var MemoryEmitter::load(const Access& access) {
 
 Var MemoryEmitter::load_uniform(Var memory, const Expr& position, const Mask& mask,
                                 int least_depth) {
-  // One element for all lanes, needed if any lane is: at the end of the vector where a single
-  // condition is easiest to meet.
+  // One element for all lanes is needed if any lane needs it. If a single condition depends on the
+  // lane, that is the lane at the end of the vector where the condition's expression is greatest.
   Mask any;
   std::vector<Expr> by_lane;
   for (const Expr& expr : mask.conditions()) {
@@ -190,7 +191,7 @@ Var MemoryEmitter::load_from(Var memory, const Expr& position, const Mask& mask,
 }
 
 Var MemoryEmitter::load_strided(Var memory, const Expr& position, int64_t stride, int least_depth) {
-  // Whole vectors between the first and the last lane's element, and not beyond.
+  // Loads whole vectors from the first to the last lane's element, and none beyond.
   const int64_t span = (lanes_ - 1) * std::abs(stride) + 1;
   const Expr first = with_lane(position, Expr(stride > 0 ? 0 : lanes_ - 1));
   std::vector<Var> vectors;
@@ -208,7 +209,7 @@ Var MemoryEmitter::load_strided(Var memory, const Expr& position, int64_t stride
 }
 
 bool MemoryEmitter::is_in_runs(Value v, const Expr& position, int64_t run) const {
-  // An argument has no room for more than its size at a run.
+  // The memory of an argument of symbolic size ends at its size in this run.
   if (!is_constant(graph_[v].shape())) return false;
   const Expr start = position - mod(Expr(position.constant()), run);
   return max_elements(graph_[v].shape()) % run == 0 && start.known_divisor() % run == 0;
@@ -238,7 +239,7 @@ Var MemoryEmitter::load_transposed(Var memory, const Access& access, const Expr&
   }
   for (int64_t lane = 0; lane < lanes_; ++lane) {
     const Expr start = with_lane(position, Expr(lane)) - within;
-    Mask inside;  // the square may reach beyond what the lanes need
+    Mask inside;  // because the square may extend beyond the lanes' elements
     if (!access.mask.is_true() || size % lanes_ != 0 || start.known_divisor() % lanes_ != 0)
       inside.require_between(start + index_.lane(lanes_), 0, size);
     rows.push_back(builder_.load(memory, index_.emit(start), lanes_, index_.emit(inside)));
@@ -269,7 +270,7 @@ MemoryEmitter::Fetched* MemoryEmitter::fetched(const Square& square) {
   return nullptr;
 }
 
-// Rows of pieces are rotated, so that threads of neighbouring pieces access other banks.
+// Rows of pieces are rotated, so that threads of adjacent pieces access different banks.
 Var MemoryEmitter::place_in_square(const Expr& row_of_pieces, int64_t row) {
   const int64_t side = piece_->pieces * lanes_;
   return index_.emit((row_of_pieces * lanes_ + row) * side +
@@ -294,7 +295,7 @@ void MemoryEmitter::fetch(const std::vector<Access>& accesses) {
     free_shared_bytes_ -= bytes;
     const Var shared = builder_.local(dtype, side * side);
     fetched_.push_back({*square, shared, {}});
-    // The piece at the transposed place.
+    // The piece at the transposed position.
     const Expr other = (piece_->column - piece_->row) * (lanes_ * (1 - square->stride));
     for (int64_t row = 0; row < lanes_; ++row)
       brought.push_back(

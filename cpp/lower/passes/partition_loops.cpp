@@ -14,29 +14,30 @@ namespace rune::lower {
 
 namespace {
 
-// Larger bodies, and more masks, cost more code than their masks cost time.
+// The largest body, and the most masks, of a loop that is partitioned. Beyond these, the code costs
+// more than the masks.
 constexpr size_t kMostInstructions = 4000;
 constexpr size_t kMostConditions = 16;
 constexpr int64_t kFewestIterations = 3;
 
-// A number of iterations, known now or when the kernel runs.
+// A number of iterations, which is known now or only when the kernel runs.
 struct Count {
   int64_t constant = 0;
   Var dynamic{};  // if valid, the number instead
 };
 
-// Iterations from `first` on and below `last`.
+// The iterations from `first` up to `last`, not included.
 struct Iterations {
   Count first, last;
 };
 
-// Comparisons of one sum L of coefficient * variable, each with a bound: L is at least, or at most,
-// some constant. `loop` is the innermost loop among the variables, and its coefficient is positive.
+// Comparisons of the same sum L of coefficient * variable with different constants: L is at least,
+// or at most, a constant. The innermost loop among the variables has a positive coefficient.
 struct Family {
   std::map<uint32_t, int64_t> variables;
   std::map<uint32_t, Condition> at_least, at_most;  // by comparison: L + c >= 0, and -L + c >= 0
 
-  // Whether some two comparisons never hold in all lanes of one iteration.
+  // Whether there are two comparisons that never both hold in all lanes of an iteration.
   bool excludes() const {
     for (const auto& [i, low] : at_least)
       for (const auto& [j, high] : at_most)
@@ -52,8 +53,7 @@ struct Family {
     return result;
   }
 
-  // Adds what is known where L is at least `low` and below `high`; nothing is a bound that is not
-  // there.
+  // Adds the known outcomes for L at least `low` and below `high`. A bound may be absent.
   void add_outcomes(std::optional<int64_t> low, std::optional<int64_t> high, Outcomes& out) const {
     for (const auto& [i, c] : at_least) {
       if (low && *low >= -c.least) out.hold.insert(i);
@@ -108,13 +108,13 @@ class Partitioner {
     }
   }
 
-  // Emits several loops for these iterations of a loop; or nothing, and returns false.
+  // Emits several loops for these iterations of a loop, or emits nothing and returns false.
   bool split_loop(size_t begin, size_t end, const Iterations& iterations) {
     return may_split(begin, end) && !are_fewer(iterations, kFewestIterations) &&
            (split(begin, end, iterations) || partition(begin, end, iterations));
   }
 
-  // Whether several loops may stand for the one, and are worth their code.
+  // Whether several loops may replace the loop, and are worth their code.
   bool may_split(size_t begin, size_t end) const {
     if (end - begin > kMostInstructions || out_.kernel().body.size() > 4 * kMostInstructions)
       return false;
@@ -132,7 +132,7 @@ class Partitioner {
     return true;
   }
 
-  // The comparisons of masks in a loop whose outcome is not known.
+  // The comparisons of masks in a loop with unknown outcomes.
   std::set<uint32_t> comparisons_in(size_t begin, size_t end) {
     std::set<uint32_t> result;
     for (size_t i = begin + 1; i < end; ++i) masks_.collect(kernel_.body[i], result);
@@ -141,15 +141,15 @@ class Partitioner {
     return result;
   }
 
-  // A family of comparisons that exclude each other, and of whose variables this loop is the
-  // innermost.
+  // A family of comparisons that exclude each other. This loop must be the innermost of their
+  // variables.
   std::optional<Family> family_in(size_t begin, size_t end) {
     std::map<std::map<uint32_t, int64_t>, Family> families;
     const auto loop = static_cast<uint32_t>(begin);
     for (const uint32_t comparison : comparisons_in(begin, end)) {
       const Condition condition = *masks_.condition(Var{comparison});
       const auto at = condition.variables.find(loop);
-      // Instructions are in order: an inner loop comes behind this one.
+      // The variables are in order, and an inner loop comes after this one.
       if (at == condition.variables.end() || condition.variables.rbegin()->first != loop) continue;
       std::map<uint32_t, int64_t> variables = condition.variables;
       if (at->second < 0)
@@ -164,7 +164,7 @@ class Partitioner {
     return std::nullopt;
   }
 
-  // Emits a loop for each range of iterations in which the comparisons of a family are known.
+  // Emits a loop for each range of iterations in which the outcomes of a family are known.
   bool split(size_t begin, size_t end, const Iterations& iterations) {
     const std::optional<Family> family = family_in(begin, end);
     if (!family) return false;
@@ -194,7 +194,7 @@ class Partitioner {
     return true;
   }
 
-  // The thresholds of a family, less those that would leave ranges of few iterations between them.
+  // The thresholds of a family, without those that would separate ranges of few iterations.
   static std::vector<int64_t> limits_of(const Family& family, int64_t step) {
     std::vector<int64_t> result;
     const std::set<int64_t> thresholds = family.thresholds();
@@ -209,9 +209,9 @@ class Partitioner {
     return result;
   }
 
-  // When all comparisons hold, one condition for each set of coefficients; nothing if there are too
-  // many or they exclude each other. Those that always hold need none, and those that never do are
-  // taken out of the comparisons.
+  // The conditions for which all comparisons hold, one for each set of coefficients. Nothing if
+  // there are too many or they exclude each other. Comparisons that always hold need no condition.
+  // Comparisons that never hold are removed from the set.
   std::optional<std::vector<Condition>> conditions_of(std::set<uint32_t>& comparisons) {
     std::map<std::map<uint32_t, int64_t>, int64_t> least;
     for (auto it = comparisons.begin(); it != comparisons.end();) {
@@ -237,8 +237,8 @@ class Partitioner {
     return result;
   }
 
-  // Whether an access under a mask reaches beyond its memory where all lanes are valid: there is no
-  // such iteration then.
+  // Whether an access under a mask would exceed its memory if all lanes were valid. So there is no
+  // iteration in which they are.
   bool always_masks(size_t begin, size_t end) const {
     for (size_t i = begin + 1; i < end; ++i) {
       const Instr& instr = kernel_.body[i];
@@ -250,7 +250,7 @@ class Partitioner {
     return false;
   }
 
-  // Emits a loop for the range of iterations in which all comparisons hold, between two others.
+  // Emits three loops. In the middle one, all comparisons hold.
   bool partition(size_t begin, size_t end, const Iterations& iterations) {
     if (!is_innermost(begin, end) || always_masks(begin, end)) return false;
     const auto& [first, last] = iterations;
@@ -259,7 +259,7 @@ class Partitioner {
     if (!conditions) return false;
     const auto loop = static_cast<uint32_t>(begin);
     Iterations middle = iterations;
-    // First those that are known now: they may leave nothing.
+    // Conditions that are known now come first, because they may leave no iterations.
     const auto is_static = [&](const Condition& condition) {
       return condition.variables.size() == 1 && condition.variables.count(loop);
     };
@@ -279,7 +279,7 @@ class Partitioner {
     return true;
   }
 
-  // Leaves those iterations in which the condition holds.
+  // Narrows the range to the iterations in which the condition holds.
   void narrow(const Condition& condition, uint32_t loop, const Iterations& whole,
               Iterations& middle) {
     const auto at = condition.variables.find(loop);
@@ -297,7 +297,7 @@ class Partitioner {
     }
   }
 
-  // The sum of coefficient * variable over the variables other than the loop's.
+  // The sum of coefficient * variable over all variables except the loop's.
   Count sum_without(uint32_t loop, const std::map<uint32_t, int64_t>& variables) {
     Count sum;
     for (const auto& [variable, coefficient] : variables) {
@@ -323,13 +323,13 @@ class Partitioner {
   Count smaller(const Count& a, const Count& b) { return binary(AluOp::Min, a, b); }
   Count larger(const Count& a, const Count& b) { return binary(AluOp::Max, a, b); }
   Count minus(const Count& a, const Count& b) { return binary(AluOp::Sub, a, b); }
-  // Rounded down.
+  // Divides and rounds down.
   Count divide(const Count& a, int64_t by) {
     if (!std::has_single_bit(static_cast<uint64_t>(by))) return binary(AluOp::Idiv, a, {by});
     return binary(AluOp::Shr, a, {std::countr_zero(static_cast<uint64_t>(by))});
   }
 
-  // Whether there are known to be fewer iterations than that.
+  // Whether there are certainly fewer iterations than this.
   static bool are_fewer(const Iterations& iterations, int64_t count) {
     const auto& [first, last] = iterations;
     return !first.dynamic.valid() && !last.dynamic.valid() &&
@@ -348,7 +348,7 @@ class Partitioner {
     out_.end_range();
   }
 
-  // Copies an instruction, less the masks that are known.
+  // Copies an instruction without the masks whose outcome is known.
   void copy(size_t i) {
     const Instr& instr = kernel_.body[i];
     std::vector<Var> args;
@@ -374,7 +374,7 @@ class Partitioner {
   LinearMasks masks_;
   Builder out_;
   std::vector<Var> moved_;
-  Outcomes outcomes_;                               // where the copy stands
+  Outcomes outcomes_;                               // known outcomes at the present position
   std::set<std::map<uint32_t, int64_t>> split_by_;  // families of the loops around
 };
 

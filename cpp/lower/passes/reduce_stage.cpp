@@ -15,7 +15,7 @@ using sym::Mask;
 
 namespace {
 
-// Accumulators of one reduction at one outer point.
+// The accumulators of one reduction at one outer point.
 struct Accumulation {
   const StageValue* value;
   const Point* point;
@@ -58,7 +58,7 @@ class ReduceStage : Lowering {
     for (const Accumulation& sum : sums) {
       const Var result =
           combine(context_, {sum.slots, lanes_inside, in_threads}, reduce_op(sum.value->value));
-      // A register of the If's own keeps what is computed from it there.
+      // An Acc inside of the If keeps values computed from it there.
       values_.define(sum.value->value,
                      schedule::value_position(stage_, *sum.value, sum.point->axes),
                      in_loop ? builder_.acc(result) : result);
@@ -67,7 +67,7 @@ class ReduceStage : Lowering {
   }
 
  private:
-  // Whether each workgroup has a point of the axis, at which the outer point is.
+  // Whether the axis is divided among workgroups, so that an outer point has one index along it.
   bool is_of_groups(int64_t axis) const {
     return contains(context_.kernel.iter.mapping.block, axis);
   }
@@ -84,7 +84,7 @@ class ReduceStage : Lowering {
     return carried(value, point);
   }
 
-  // The sum of the tiles before this one.
+  // The sum of the earlier tiles.
   Var carried(const StageValue& value, const Point& point) {
     return memory_.load_stored(context_.kernel.outputs.front(),
                                schedule::value_position(stage_, value, point.axes), point.mask);
@@ -100,7 +100,7 @@ class ReduceStage : Lowering {
     return index_.constant(ceil_div(nest_.extent(axis), size) - 1);
   }
 
-  // Takes the sums of the tiles before a loop's tile, if that is not the first one.
+  // Loads the sums of the earlier tiles, if the loop's tile is not the first one.
   void load(const std::vector<Accumulation>& sums) {
     builder_.open_if(negated(builder_.alu(AluOp::Cmpeq, {number_of_tile(), index_.constant(0)})));
     for (const Accumulation& sum : sums)
@@ -108,7 +108,7 @@ class ReduceStage : Lowering {
     builder_.close_if();
   }
 
-  // Carries the sums in the kernel's output.
+  // Stores the sums in the kernel's output, which carries them to the next tile.
   void store(const std::vector<Accumulation>& sums) {
     for (const Accumulation& sum : sums)
       memory_.store(context_.kernel.outputs.front(),
@@ -129,7 +129,8 @@ class ReduceStage : Lowering {
     return result;
   }
 
-  // Long sums restart, so that no accumulator adds too many terms one by one.
+  // Emits the loops of the reduction. Long sums restart, so that no accumulator adds too many terms
+  // one by one.
   void reduce_nest(const Ints& loops, std::vector<Accumulation>& sums) {
     if (const auto& part = context_.carried) {
       if (part->of_loop)
@@ -196,8 +197,9 @@ class ReduceStage : Lowering {
     builder_.assign(acc, builder_.alu_here(alu_of(op), {acc, value}));
   }
 
-  // One iteration: `inner` points for every outer point, each into its accumulator. A contraction's
-  // operands are loaded as the register tile comes to them, so that few are live at once.
+  // Emits one iteration: each outer point adds the `inner` points to its accumulators. A
+  // contraction's operands are loaded just before the register tile uses them, so that few are live
+  // at once.
   void accumulate(const std::vector<Accumulation>& sums, const Points& inner) {
     struct Term {
       Var acc;
@@ -236,7 +238,7 @@ class ReduceStage : Lowering {
     if (stage_.keeps) keep_operands(*sums.front().point, inner);
   }
 
-  // Keeps what the stage has just reduced at these points of the row at `outer`.
+  // Keeps the operands that the stage has just reduced at these points of the row at `outer`.
   void keep_operands(const Point& outer, const Points& inner) {
     Points points = inner;
     for (Point& point : points) {
@@ -247,7 +249,7 @@ class ReduceStage : Lowering {
     context_.keep_points(stage_, context_.kept_index(*stage_.keeps, outer.axes), points);
   }
 
-  // Folds a point's operands into its accumulator; returns how many there are.
+  // Adds a point's operands to its accumulator. Returns the number of operands.
   size_t add_term(Var acc, Value v, const Mask& mask, const Var* operands) {
     const Type type = builder_.type(acc);
     const Var valid = index_.emit(mask);

@@ -80,13 +80,13 @@ class SequentialStage : Lowering {
   }
 
  private:
-  // A scan along the threads of a SIMD-group: of single elements, or of each thread's vector, which
-  // then does not take in what the threads before have.
+  // A scan along the threads of a SIMD-group: of single elements, or of a vector of each thread. In
+  // the latter case, `scan` does not include the earlier threads, which `before` does.
   struct Scanned {
     Var scan, before, total;
   };
 
-  // Of x, where the mask holds.
+  // Scans the elements of x for which the mask holds.
   Scanned scan_threads(ReduceOp op, Var x, const sym::Mask& mask, Var none) {
     const Var valid = index_.emit(mask);
     const int lanes = builder_.type(x).lanes;
@@ -113,7 +113,7 @@ class SequentialStage : Lowering {
     return {builder_.shuffle(within, order), before, of_last_thread(through)};
   }
 
-  // Each thread takes in what lies 1, 2, 4, ... threads before it.
+  // Each thread adds the value of the thread 1, 2, 4, ... before it.
   Var scan_elements(ReduceOp op, Var x) {
     const Expr thread = nest_.thread_number(nest_.threads());
     for (int64_t step = 1; step < nest_.threads(); step *= 2) {
@@ -124,7 +124,7 @@ class SequentialStage : Lowering {
     }
     return x;
   }
-  // What the thread so many before has; the first thread's, if there is none.
+  // The value of the thread `step` before, or of the first thread if there is none.
   Var of_thread_before(Var x, const Expr& thread, int64_t step) {
     const Var from = builder_.alu(AluOp::Max, {index_.emit(thread - step), index_.constant(0)});
     return builder_.simd_shuffle(nest_.threads(), x, from);
@@ -133,7 +133,8 @@ class SequentialStage : Lowering {
     return builder_.simd_shuffle(nest_.threads(), x, index_.constant(nest_.threads() - 1));
   }
 
-  // What one access of every point gives; `pick` chooses it among those at a point's index.
+  // The values of one access at every point. `pick` chooses it from the accesses at a point's
+  // index.
   template <class Pick>
   std::vector<Var> at_points(const Points& points, Pick&& pick) {
     std::vector<Access> wanted;

@@ -9,7 +9,8 @@ using sym::Mask;
 
 namespace {
 
-// A rectangle's two axes. Sides, patches and pieces are counted in pieces of `own` points a side.
+// The two axes of a rectangle. Sides and patches are counted in pieces, squares with sides of `own`
+// points.
 class Squares : Lowering {
  public:
   Squares(KernelContext& context, const Point& start,
@@ -55,10 +56,10 @@ class Squares : Lowering {
  private:
   using Place = std::array<Expr, 2>;
 
-  // Where in the rectangle the thread's piece of this number is.
+  // The position in the rectangle of the thread's piece with this number.
   Place within(const Expr& number) {
     const int64_t width = patch_[0] * patch_[1], threads = nest_.threads();
-    const int64_t across = sides_[1] / patch_[1];  // patches side by side
+    const int64_t across = sides_[1] / patch_[1];  // number of patches in a row
     const Expr thread = nest_.thread_number(threads);
     const Expr lane = mod(thread, width);
     const Expr turn = floordiv(thread, width) + number * (threads / width);
@@ -74,7 +75,7 @@ class Squares : Lowering {
   }
   int64_t pieces(size_t i) const { return nest_.extent(axes_[i]) / own_[i]; }
 
-  // The piece at this place of the rectangle, and that of its mirror image.
+  // The points of the piece at this position of the rectangle, and of its mirror image.
   Points both(const Place& place, bool in_place) {
     const auto at = [&](const Point& start, size_t row) {
       Place from{corner_[row] + place[0], corner_[1 - row] + place[1]};

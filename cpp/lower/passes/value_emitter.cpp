@@ -76,7 +76,7 @@ void ValueEmitter::fetch(const schedule::Walk& walked) {
 
 Var ValueEmitter::compute(const Access& access) {
   const graph::Node& node = graph_[access.value];
-  // What a stage has reduced is in registers, even if it is an argument, too.
+  // The result of a reduction is in registers, even if it is an argument, too.
   const bool in_memory = memory_.takes(access.value) || !reduced_.count(access.value.id);
   if (memory_.find(access.value) && in_memory) return memory_.load(access);
   switch (evaluation_of(node)) {
@@ -90,13 +90,13 @@ Var ValueEmitter::compute(const Access& access) {
                            node.dtype());
     case Evaluation::Reduction: return compute_reduction(access);
     case Evaluation::Gathered: return compute_gathered(access);
-    case Evaluation::Scattered:  // its beginning
+    case Evaluation::Scattered:  // its initial element
       return known_value({node.inputs[0], access.index, access.mask});
     case Evaluation::Scanned:
     case Evaluation::Moved:
     case Evaluation::Called:
     case Evaluation::Memory:
-      // The schedule, which knows more of the axes, found no point at which the mask holds.
+      // The schedule, which knows more about the axes, found that the mask holds at no point.
       RUNE_CHECK(!access.mask.is_true(), graph::name_of(node.kind()), " is not an input of ",
                  kernel_.name);
       return zero_of(node.dtype());
@@ -119,9 +119,9 @@ Var ValueEmitter::compute_constant(Value v) {
   return builder_.constant(value);
 }
 
-// A vector of indices is a sum: the constant part of the index and the lanes' numbers make a
-// constant vector, and the vectors of one iteration share the rest of the index. The sum is in the
-// dtype, which may be narrower than an index.
+// A vector of indices is the sum of a constant vector and a scalar. The constant vector has the
+// lanes' numbers and the constant part of the index. The scalar is the rest of the index, which the
+// vectors of an iteration share. The sum is in the dtype, which may be narrower than an index.
 Var ValueEmitter::compute_counted(const graph::Node& node, const Expr& index) {
   const DType dtype = node.dtype();
   const std::optional<int64_t> stride = lane_stride(index);
@@ -162,7 +162,7 @@ Var ValueEmitter::compute_forward(const Access& access) {
   inner.mask.require(access.mask);
   const Var value = known_value(inner);
   if (own.is_true() || inner.mask.is_false()) return value;
-  // Masked loads give zero already, but for one element that all lanes share and only some need.
+  // Masked loads already give zero, except if all lanes share one element and only some need it.
   const auto& conditions = own.conditions();
   const bool shared = builder_.type(value).lanes == 1 &&
                       std::any_of(conditions.begin(), conditions.end(), depends_on_lane);
@@ -249,7 +249,7 @@ Var ValueEmitter::compute_gathered(const Access& access) {
   return index_.where(loaded[1], value, zero_of(builder_.type(value).dtype));
 }
 
-// Negative positions are not wrapped: what they would announce is outside of the memory.
+// Negative positions are not wrapped, so prefetches for them have no effect.
 void ValueEmitter::prefetch_gathered(const Access& access, int64_t ahead) {
   Index later = access.index;
   later.back() = later.back() + ahead;

@@ -13,7 +13,7 @@ std::vector<Expr> axis_variables(const IterSpace& iter) {
 
 namespace {
 
-// The stride of an axis in a stage's value. If the stage reduces, its own axes have none.
+// The stride of an axis in a stage's value. The reduced axes of a stage have none.
 int64_t value_stride(const Stage& stage, const StageValue& value, size_t axis) {
   const bool whole = stage.kind == StageKind::Map || stage.kind == StageKind::Scan;
   return whole || !contains(stage.axes, static_cast<int64_t>(axis)) ? value.strides[axis] : 0;
@@ -33,7 +33,7 @@ Index value_index(const Graph& graph, const IterSpace& iter, const Stage& stage,
   const Shape& shape = graph[value.value].shape();
   const Ints sizes = bounds_of(shape);
   Index index = sym::unflatten_index(Expr(value.offset.value_or(0)), sizes);
-  Ints last;  // by dimension: the coordinate that the axes reach
+  Ints last;  // by dimension: the greatest coordinate that the axes reach
   for (const Expr& first : index) last.push_back(first.constant());
   for (size_t i = 0; i < axes.size(); ++i) {
     int64_t stride = value_stride(stage, value, i);
@@ -72,7 +72,7 @@ std::vector<Seed> stage_seeds(const Graph& graph, const Stage& stage,
 std::vector<MemoryAccess> memory_accesses(const Graph& graph, const Kernel& kernel,
                                           const std::function<bool(Value)>& is_input,
                                           std::set<uint32_t>* computed) {
-  std::set<uint32_t> reduced, begun;  // begun: stored by an earlier stage
+  std::set<uint32_t> reduced, begun;  // begun: values that an earlier stage has stored
   for (const Stage& stage : kernel.stages())
     if (stage.kind == StageKind::Reduce)
       for (const StageValue& value : stage.values) reduced.insert(value.value.id);

@@ -14,7 +14,7 @@ namespace {
 
 using Variables = std::set<uint32_t>;
 
-// The loops that a stage runs in.
+// The loops in which a stage runs.
 class LoopNest {
  public:
   LoopNest(const Capabilities& caps, const Kernel& kernel, const Stage& stage, const Walk& walked)
@@ -30,7 +30,7 @@ class LoopNest {
                      [&](int64_t a, int64_t b) { return place(a) < place(b); });
   }
 
-  // Points over which the variables range.
+  // The number of points over which the variables range.
   double points(const Variables& variables) const {
     double points = 1;
     for (const uint32_t v : variables)
@@ -44,8 +44,9 @@ class LoopNest {
                        [&](int64_t axis) { return variables.count(static_cast<uint32_t>(axis)); });
   }
 
-  // What is computed from these variables, in elements of full vectors: inside the innermost loop
-  // over one of them, once for all copies of that loop's body that differ in others only.
+  // The number of elements, in full vectors, of a value computed from these variables. It is
+  // computed inside of the innermost loop over one of them, once for all copies of that loop's body
+  // that differ only in other variables.
   double elements(const Variables& variables, DType dtype) const {
     if (!is_mapped() || copies_tile_) return points(variables);
     double count = 1;
@@ -78,11 +79,11 @@ class LoopNest {
 };
 
 struct Operations {
-  double flops = 0;  // every scalar operation counts one
-  double ns = 0;     // of all cores
+  double flops = 0;  // each scalar operation counts as one
+  double ns = 0;     // total time of all cores
 };
 
-// What a stage asks of all cores, in nanoseconds. Arithmetic and accesses have units of their own.
+// The time of a stage on all cores, in ns. Arithmetic and accesses use separate units of a core.
 struct StageTime {
   double arithmetic = 0, accesses = 0;
   double ns() const { return std::max(arithmetic, accesses); }
@@ -90,7 +91,7 @@ struct StageTime {
 
 class OperationCounter {
  public:
-  // `around`: the kernel that this is a phase of, if it is one.
+  // `around` is the kernel of which this one is a phase, or null.
   OperationCounter(const Graph& graph, const Capabilities& caps, const Kernel& kernel,
                    const Kernel* around = nullptr)
       : graph_(graph), caps_(caps), kernel_(kernel), around_(around) {
@@ -168,7 +169,7 @@ class OperationCounter {
     }
   }
 
-  // Of a value in scratch memory, which lies as the loops go through it.
+  // Whether the value is in scratch memory, which has the order of the loops.
   bool is_scratch(const Stage& stage, Value v) const {
     const bool takes = stage.takes && contains(*stage.takes, v);
     return takes || (around_ && around_->scratch_of(v));
@@ -195,7 +196,7 @@ class OperationCounter {
     add_accesses(dtype, nest.elements(variables, dtype) * each);
   }
 
-  // Cores load as many vectors at once as they add vectors of floats.
+  // Cores load vectors at the rate at which they add vectors of floats.
   void add_accesses(DType dtype, double accesses) {
     const DType as_wide = size_of(dtype) > 4 ? DType::Float64 : DType::Float32;
     time_.accesses += operations_ns(caps_, accesses, as_wide);
@@ -206,11 +207,11 @@ class OperationCounter {
   const Kernel& kernel_;
   const Kernel* const around_;
   std::set<uint32_t> stops_;  // inputs and reductions
-  StageTime time_;            // of the stage being added
+  StageTime time_;            // of the present stage
   Operations total_;
 };
 
-// Distinct elements of each buffer that the kernel touches, in bytes.
+// The bytes of the distinct elements that the kernel accesses in each buffer.
 int64_t touched_bytes(const Graph& graph, const Kernel& kernel,
                       const std::vector<MemoryAccess>& accesses, bool stores) {
   std::map<uint32_t, double> touched;
@@ -230,7 +231,7 @@ int64_t touched_bytes(const Graph& graph, const Kernel& kernel,
   return bytes;
 }
 
-// By buffer that the kernel's phases touch in memory: the most that one of them touches, in bytes.
+// For each buffer that the kernel's phases access: the most bytes that one of them accesses.
 std::pair<int64_t, int64_t> bytes_of_phases(const Graph& graph, const Kernel& kernel) {
   std::pair<int64_t, int64_t> bytes;
   const auto add = [&](const std::vector<Value>& buffers, bool stores, int64_t& total) {
@@ -249,7 +250,7 @@ std::pair<int64_t, int64_t> bytes_of_phases(const Graph& graph, const Kernel& ke
   return bytes;
 }
 
-// Cores that have something to do: all of them before the mapping.
+// The number of cores that have work. Before the mapping, all do.
 double busy_cores(const Capabilities& caps, const Kernel& kernel) {
   if (kernel.iter.tiles.empty()) return caps.num_cores;
   const double threads =
@@ -257,7 +258,7 @@ double busy_cores(const Capabilities& caps, const Kernel& kernel) {
   return std::min<double>(caps.num_cores, threads / caps.simd_width);
 }
 
-// Of a thread; they are more once the kernel is mapped.
+// The number of accumulators of a thread. There are more once the kernel is mapped.
 int64_t count_accumulators(const Kernel& kernel) {
   int64_t result = 0;
   for (const Stage& stage : kernel.stages()) {
@@ -271,7 +272,8 @@ int64_t count_accumulators(const Kernel& kernel) {
   return result;
 }
 
-// Stored bytes that the cache first reads from memory count twice.
+// The bytes moved between cores and memory. Stored bytes that the cache first reads from memory
+// count twice.
 double moved_bytes(const Capabilities& caps, const Kernel& kernel, const ItemAnalysis& analysis) {
   const double read = static_cast<double>(analysis.bytes_read);
   double written = static_cast<double>(analysis.bytes_written);
@@ -322,8 +324,8 @@ ItemAnalysis analyze(const Graph& graph, const Capabilities& caps, const Kernel&
 
 namespace {
 
-// What moves bytes and computes nothing: a transfer, or a call to the host with its operands and
-// results.
+// Analyzes an item that moves bytes and computes nothing: a transfer, or a host call with its
+// operands and results.
 ItemAnalysis analyze_moves(const Graph& graph, const Capabilities& caps, const ScheduleItem& item) {
   ItemAnalysis result;
   const auto [reads, writes] = accesses_of(item);
@@ -342,7 +344,7 @@ void find_critical_path(Schedule& schedule) {
   for (const Dependency& d : schedule.dependencies) depends_on[d.to].push_back(d.from);
   std::vector<int64_t> finish(n, 0), previous(n, -1);
   size_t last = 0;
-  for (size_t i = 0; i < n; ++i) {  // items are in an order in which they can run
+  for (size_t i = 0; i < n; ++i) {  // an item comes after those on which it depends
     for (const int64_t d : depends_on[i])
       if (finish[d] > finish[i]) finish[i] = finish[d], previous[i] = d;
     finish[i] += schedule.analysis[i].est_ns;

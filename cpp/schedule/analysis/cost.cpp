@@ -17,8 +17,8 @@ double node_operations(const Capabilities& caps, const graph::Graph& graph,
   if (const auto* unary = node.as<graph::Unary>()) return cost(unary->op);
   if (const auto* ternary = node.as<graph::Ternary>()) return cost(ternary->op);
   if (node.kind() == NodeKind::Cast) return 1;
-  if (node.kind() == NodeKind::Custom) return 20;  // unknown: not to be done twice
-  if (is_sequential(node)) return 4;               // each waits for the one before it
+  if (node.kind() == NodeKind::Custom) return 20;  // unknown; so high that it is not repeated
+  if (is_sequential(node)) return 4;               // each operation waits for the one before it
   return 0;
 }
 
@@ -40,8 +40,8 @@ double operations_ns(const Capabilities& caps, double operations, DType dtype) {
 }
 
 double share_held(double cache_bytes, double footprint) {
-  // Other programs, and addresses that meet, take some of a cache; of what is a little larger,
-  // replacement that is not strictly by age keeps a part.
+  // Other programs and conflicts of addresses take a part of a cache. If data are a little larger
+  // than the cache, a part of them stays, because replacement is not strictly by age.
   return std::clamp(1.5 - footprint / cache_bytes, 0.0, 1.0);
 }
 
@@ -68,7 +68,7 @@ double call_ns(size_t arguments) {
   return kEachCall + kEachArgument * static_cast<double>(arguments);
 }
 
-// Two cores gain half the time, and other programs may have one of them.
+// Two cores save half the time, but another program may use one of them.
 constexpr double kShareFactor = 4;
 
 bool is_worth_sharing(const Capabilities& caps, double one_core_ns) {
@@ -81,14 +81,14 @@ double mask_operations(const Capabilities& caps, const sym::Expr& condition) {
   const bool is_linear = std::all_of(variables.begin(), variables.end(), [&](uint32_t variable) {
     return condition.coefficient_of(variable).has_value();
   });
-  // Loops are split where such a condition changes.
+  // On cores, loops are split where a linear condition changes.
   const bool splits_loops = is_linear && caps.model == ExecutionModel::Cores;
   return splits_loops ? 0.25 : 2;
 }
 
 double access_operations(const Capabilities& caps, const Kernel& kernel, const sym::Expr& position,
                          DType dtype, const Walk& walked) {
-  // An element that no vector is loaded with: an address, a load, and its way into a lane.
+  // The cost of an element that is not loaded in a vector: an address, a load and an insertion.
   constexpr double kByElement = 4;
   if (caps.model != ExecutionModel::Cores) return 1;
   const std::set<uint32_t> variables = walked.variables_of({position});
@@ -98,7 +98,7 @@ double access_operations(const Capabilities& caps, const Kernel& kernel, const s
     const auto stride = position.coefficient_of(variable);
     const int64_t lanes = caps.lanes(dtype);
     if (stride && std::abs(*stride) == 1) return 1;
-    // Vectors of all that lies between, and as many shuffles.
+    // All vectors between the elements are loaded, with as many shuffles.
     if (stride && loads_whole_vectors(*stride, lanes)) return 2.0 * std::abs(*stride);
     return kByElement * static_cast<double>(lanes);
   }
@@ -118,7 +118,7 @@ bool loads_whole_vectors(int64_t stride, int64_t lanes) {
 }
 
 double store_ns(const Capabilities& caps, double bytes) {
-  // Beside what it is computed from, and what is computed from it.
+  // Its operands and the values computed from it also use the caches.
   return memory_ns(caps, 2 * bytes, 3 * bytes) + caps.launch_ns;
 }
 

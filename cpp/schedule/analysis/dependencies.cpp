@@ -8,7 +8,7 @@ namespace rune::schedule {
 
 namespace {
 
-// A synchronization waits for what its devices ran before, and the next transfer for it.
+// A synchronization depends on earlier items of its devices, and the next transfer depends on it.
 void add_synchronizations(Schedule& schedule) {
   const auto& items = schedule.items;
   for (int64_t to = 0; to < static_cast<int64_t>(items.size()); ++to) {

@@ -12,12 +12,12 @@ namespace rune::schedule {
 
 namespace {
 
-// The time that the library must save: it is loaded for the first product.
+// The least time that the library must save, because it must be loaded for the first product.
 constexpr double kLeastGainNs = 1000;
 
 using IsStored = std::function<bool(Value)>;
 
-// The value from which moving, and widening to float32 if `widens`, gives an operand.
+// The value from which an operand comes by movement and, if `widens` is set, widening to float32.
 Access follow(const Graph& graph, Access access, const IsStored& is_stored, bool widens) {
   while (!is_stored(access.value)) {
     const graph::Node& node = graph[access.value];
@@ -32,15 +32,15 @@ Access follow(const Graph& graph, Access access, const IsStored& is_stored, bool
   return access;
 }
 
-// Axes of the contraction, of which several may be one axis of the product. Steps are those of the
-// elements of a, b and c.
+// Axes of the contraction. Several of them may be one axis of the product. Steps are the strides in
+// a, b and c.
 struct ProductAxis {
   int64_t size = 1;
   std::array<int64_t, 3> steps{};
 };
 using ProductAxes = std::vector<ProductAxis>;
 
-// One axis over all of these, the last one fastest, if there is one.
+// These axes as a single one, in row-major order, if that is possible.
 std::optional<ProductAxis> collapse(const ProductAxes& axes) {
   ProductAxis result;
   for (size_t i = axes.size(); i-- > 0;) {
@@ -55,7 +55,8 @@ std::optional<ProductAxis> collapse(const ProductAxes& axes) {
   return result;
 }
 
-// Elements of rows or columns are side by side, and rows, or columns, do not overlap.
+// Whether these are the strides of a matrix: elements of rows or of columns are adjacent, and rows
+// or columns do not overlap.
 bool is_matrix(int64_t rows, int64_t row_step, int64_t columns, int64_t column_step) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   if (std::max({rows, columns, row_step, column_step}) > kMost) return false;
@@ -67,7 +68,7 @@ struct Found {
   std::array<Value, 2> operands;
 };
 
-// The product that a Contract is of stored operands.
+// The product of stored operands that a Contract computes.
 std::optional<Found> find_product(const Graph& graph, Value v, const IsStored& is_stored) {
   const auto& contract = *graph[v].as<graph::Contract>();
   const Shape& shape = graph[v].shape();
@@ -108,7 +109,8 @@ std::optional<Found> find_product(const Graph& graph, Value v, const IsStored& i
     const size_t rank_of_a = graph[graph[v].inputs[0]].shape().size();
     const bool is_batch = d < contract.batch.size();
     const bool is_row = !is_batch && d < rank_of_a - contract.contract.size();
-    // What is read again along an axis is no matrix, unless it is the same one for all others.
+    // An operand that is repeated along an axis of its rows or columns is no matrix. Repetition
+    // along a batch axis is allowed.
     if (!is_batch && !(is_row ? of_a : of_b)) return std::nullopt;
     (is_batch ? batch : is_row ? rows : columns).push_back(added);
   }

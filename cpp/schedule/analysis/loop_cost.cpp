@@ -24,7 +24,7 @@ double elements(const Shape& shape) {
   return product;
 }
 
-// Of an element of the node, in flops.
+// The flops of an element of the node.
 double flops_of_element(const Graph& nest, const Node& node) {
   if (node.as<graph::Unary>() || node.as<graph::Binop>() || node.as<graph::Ternary>()) return 1;
   double count = node.as<graph::Contract>() ? 2 : 1;
@@ -60,7 +60,7 @@ Work work_of(const Graph& nest, const Capabilities& caps, const LoopTree& tree,
     if (flops == 0) continue;
     const double count = elements(node.shape()) * flops;
     work.flops += count;
-    // A vector of elements takes as long as one element.
+    // A single element takes as long as a vector of them.
     const double cost = std::max(1.0, node_operations(caps, nest, node));
     const double computed = std::max(count, static_cast<double>(caps.lanes(node.dtype())));
     work.ns += operations_ns(caps, computed * cost, node.dtype()) * caps.num_cores;

@@ -19,8 +19,8 @@ std::optional<Value> sequential_value(const Graph& graph, const Cluster& cluster
   return std::nullopt;
 }
 
-// A loop over such an axis fills few vectors. Longer axes stay by themselves where masks differ
-// from row to row: neighbouring rows share loads.
+// A loop over an axis that is no longer fills few vectors. Longer axes are not collapsed if masks
+// differ from row to row, because adjacent rows then share loads.
 constexpr int64_t kShortAxis = 16;
 
 class Former {
@@ -42,7 +42,7 @@ class Former {
     return finish();
   }
 
-  // Stores a part of a Cat.
+  // The kernel that stores a part of a Cat.
   Kernel run_part(const CatPart& part) {
     const graph::Node& node = graph_[cluster_.values.front()];
     Shape sizes = node.shape();
@@ -60,8 +60,8 @@ class Former {
     return finish();
   }
 
-  // Stores what a Scatter, or reductions whose workgroups combine atomically, begin with: in a
-  // kernel of its own.
+  // The kernel that stores the initial elements of a Scatter, or of reductions whose workgroups
+  // combine atomically.
   Kernel run_beginning() {
     Stage stage;
     const Shape& shape = graph_[cluster_.values.front()].shape();
@@ -87,7 +87,8 @@ class Former {
     return position;
   }
 
-  // A reduction runs after those that it reads, directly or through maps of this kernel.
+  // The level of a value. A reduction comes after those that it reads, directly or through maps of
+  // this kernel.
   int level(Value v) {
     const auto known = levels_.find(v.id);
     if (known != levels_.end()) return known->second;
@@ -196,8 +197,8 @@ class Former {
     return fusion_.uses.is_materialized(v.id) && !in_cluster_.count(v);
   }
 
-  // Axis `a` runs around axis `b`, of constant size; one axis over both does if every position
-  // moves along a as along size(b) steps of b.
+  // Whether axis `a` and the axis `b` inside of it, of constant size, can be one axis. That is so
+  // if a step along a moves every position as far as size(b) steps along b.
   bool can_collapse(int64_t a, int64_t b, const std::vector<MemoryAccess>& accesses) const {
     if (a < cluster_.num_fixed || a == axis_of_groups_ || b == axis_of_groups_ ||
         kernel_.iter.axes[b].is_symbolic())
@@ -211,7 +212,8 @@ class Former {
       const auto along_b = expr.coefficient_of(static_cast<uint32_t>(b));
       return along_a && along_b && *along_a == *along_b * size;
     };
-    // Holds from one step of a on, or up to one: of the axis over both, from a multiple of size(b).
+    // Such a condition holds from some index of a on, or up to one. For the common axis, that is a
+    // multiple of size(b).
     const auto is_by_steps = [&](const Expr& condition) {
       const auto along_a = condition.coefficient_of(static_cast<uint32_t>(a));
       return along_a && std::abs(*along_a) == 1 && !condition.depends_on(static_cast<uint32_t>(b));
@@ -237,7 +239,7 @@ class Former {
     axis_of_groups_ -= axis_of_groups_ > a;
   }
 
-  // Returns what the kernel then accesses.
+  // Collapses axes. Returns the kernel's accesses afterwards.
   std::vector<MemoryAccess> collapse_axes() {
     std::vector<MemoryAccess> accesses = accesses_now();
     bool changed = true;
@@ -269,7 +271,7 @@ class Former {
       (access.is_store ? written : read).insert(access.value.id);
     if (axis_of_groups_ >= 0)
       for (const Value v : cluster_.values) read.insert(v.id);
-    // In the order of their use, which steps of a loop have in common.
+    // Inputs are in the order of their use, which is the same in all steps of an expanded loop.
     const auto add_input = [&](uint32_t id) {
       if (read.erase(id)) kernel_.inputs.push_back(Value{id});
     };
@@ -286,7 +288,7 @@ class Former {
   const std::set<Value> in_cluster_;
   std::map<uint32_t, int> levels_;
   std::set<uint32_t> computed_;
-  int64_t axis_of_groups_ = -1;  // of a reduction whose workgroups combine atomically
+  int64_t axis_of_groups_ = -1;  // the reduced axis that is divided among workgroups
   Kernel kernel_;
 };
 

@@ -17,31 +17,31 @@ namespace rune::schedule {
 namespace {
 
 constexpr int kNone = -1;
-// Below this many elements a kernel is too small to be worth spreading over cores.
+// A kernel with fewer elements than this is too small to be spread over cores.
 constexpr double kSmallKernelElements = 1 << 16;
-// Siblings of a cluster that are tried for merging.
+// The most siblings of a cluster that are tried for merging.
 constexpr size_t kMaxSiblings = 4;
-// Values of a cluster up to which siblings join it: compilers take more than linear time for more.
-// Those of a cluster with reductions are fewer, since all accumulators are live at once.
+// The most values of a cluster after siblings have joined it, because compile time grows more than
+// linearly. With reductions there may be fewer, because all accumulators are live at once.
 constexpr size_t kMostValues = 64, kMostReducedValues = 16;
 
 using AxisMap = std::vector<int>;  // producer's outer axis -> consumer's outer axis
 
-// Which values clusters have in common with earlier ones, by id. (A tree of maxima of prefixes.)
+// The last values of clusters, by their first values. (A Fenwick tree of prefix maxima.)
 class Extents {
  public:
   explicit Extents(size_t num_values) : last_(num_values + 1) {
     for (uint32_t i = 0; i < last_.size(); ++i) last_[i] = i == 0 ? 0 : i - 1;
   }
 
-  // Notes a cluster whose first and last values these are.
+  // Adds a cluster with these first and last values.
   void add(Value first, Value last) {
     for (size_t i = first.id + 1; i < last_.size(); i += i & -i)
       last_[i] = std::max(last_[i], last.id);
   }
 
-  // The last value of what a cluster that ends with `v` may have to follow: clusters with a value
-  // up to v, with a value up to the last one of these, and so on. At most `limit`.
+  // The last value of all clusters on which a cluster that ends with `v` may depend: clusters that
+  // begin up to v, clusters that begin up to the last value of these, and so on. At most `limit`.
   uint32_t last_before(uint32_t v, uint32_t limit) const {
     while (v < limit) {
       uint32_t furthest = v;
@@ -78,7 +78,7 @@ class Fuser {
   }
 
  private:
-  // A value that a cluster reads, and by dimension of it the outer axis that gives the index.
+  // A value that a cluster reads. For each of its dimensions, the outer axis that is the index.
   struct Read {
     Value value;
     std::vector<int> axes;
@@ -89,7 +89,7 @@ class Fuser {
     std::vector<Read> reads;  // sorted
   };
 
-  // Why the cluster is on its own whatever its neighbours are, or "".
+  // The reason why the cluster cannot be merged with any other, or "".
   std::string refusal_of(const Cluster& cluster) const {
     const graph::Node& node = graph_[cluster.values.front()];
     if (schedule::is_sequential(node)) return "a scan or scatter has a kernel of its own";
@@ -102,7 +102,7 @@ class Fuser {
     return "";
   }
 
-  // Whether `a` is a product by a library, and `b` the elements that the library stores of it.
+  // Whether `a` is a product by a library, and `b` narrows its elements, as the library can itself.
   bool narrows_product(const Cluster& a, const Cluster& b) const {
     const auto product = products_.find(a.values.front().id);
     return product != products_.end() && a.values.size() == 1 &&
@@ -146,22 +146,23 @@ class Fuser {
     clusters_.push_back(std::move(cluster));
   }
 
-  // Makes v another result of the cluster's call.
+  // Adds v to the results of the cluster's call.
   void join(int cluster, Value v) {
     cluster_of_[v.id] = cluster;
     clusters_[cluster].values.push_back(v);
     extents_.add(clusters_[cluster].values.front(), v);
   }
 
-  // Where a core has outer points to itself, it can store what they begin with just before the
-  // updates; a kernel of its own spreads that better if it is the larger part.
+  // Whether a Scatter's kernel stores the initial elements itself. If a core has outer points to
+  // itself, it can store them just before the updates. If they are the larger part of the work, a
+  // kernel of their own spreads them better.
   bool stores_beginning(Value v) const {
     return graph_[v].as<graph::Scatter>() && caps_.model == ExecutionModel::Cores &&
            graph_[v].shape()[sequential_axis(graph_[v])].bound() <=
                reduced_shape(graph_, v)[0].bound();
   }
 
-  // All values are maps over exactly the outer axes.
+  // Whether all values are maps over exactly the outer axes.
   bool is_elementwise(const Cluster& cluster) const {
     for (const Value v : cluster.values) {
       if (reduces(v)) return false;
@@ -172,7 +173,7 @@ class Fuser {
     return true;
   }
 
-  // Producers into consumers, nearest producer first.
+  // Merges producers into consumers. The nearest producer comes first.
   void merge_producers() {
     for (uint32_t id = 0; id < graph_.size(); ++id) {
       if (!uses_.is_materialized(id)) continue;
@@ -201,8 +202,8 @@ class Fuser {
     opportunities_.push_back(std::move(o));
   }
 
-  // Matches the outer axes of cluster `a` with those of `b` by how b's values read a's. Returns why
-  // that cannot be done, or "".
+  // Matches the outer axes of cluster `a` with those of `b`, according to how b's values read a's.
+  // Returns the reason why that is impossible, or "".
   std::string match_axes(const Cluster& a, const Cluster& b, AxisMap& match) const {
     match.assign(a.outer.size(), kNone);
     for (const Value w : b.values) {
@@ -235,7 +236,7 @@ class Fuser {
     return "";
   }
 
-  // Returns why the clusters cannot be one kernel, or "" after merging `a` into `b`.
+  // Merges `a` into `b` and returns "", or returns the reason why they cannot be one kernel.
   std::string try_merge(int a_index, int b_index) {
     Cluster& a = clusters_[a_index];
     Cluster& b = clusters_[b_index];
@@ -276,11 +277,11 @@ class Fuser {
     a = Cluster{};
   }
 
-  // Merging makes b's points that share a's outer point run one after the other. On a grid the
-  // threads of a workgroup share them, unless neighbours in memory have different outer points:
-  // then each thread has one of these to itself.
+  // Whether merging leaves too little parallel work. Points of `b` with the same outer point of `a`
+  // then run one after the other. On a grid, the threads of a workgroup share them. But if elements
+  // that are adjacent in memory have different outer points, a thread has an outer point to itself.
   bool loses_parallelism(const Cluster& a, const Cluster& b, const AxisMap& match) const {
-    constexpr int64_t kBusySimdGroups = 16;  // of a core
+    constexpr int64_t kBusySimdGroups = 16;  // keep a core busy
     const double elements = static_cast<double>(max_elements(b.outer));
     if (elements < kSmallKernelElements) return false;
     const int last = static_cast<int>(b.outer.size()) - 1;
@@ -301,7 +302,8 @@ class Fuser {
           if (!uses_.is_materialized(use.value.id)) continue;
           const int producer = cluster_of_[use.value.id];
           reached |= producer == a && cluster != b;
-          // What ends before `a` begins cannot depend on it, nor what that has to follow.
+          // A cluster that ends before `a` begins cannot depend on it, and neither can the clusters
+          // on which it depends.
           if (extents_.last_before(clusters_[producer].values.back().id, first) < first) continue;
           if (seen.insert(producer).second) pending.push_back(producer);
         }
@@ -316,7 +318,7 @@ class Fuser {
     return false;
   }
 
-  // Clusters over the same outer axes that read the same data at the same indices run as one.
+  // Merges clusters over the same outer axes that read the same data at the same indices.
   void merge_siblings() {
     std::map<Shape, std::deque<Sibling>, ShapeOrder> by_outer;  // the last ones
     for (int c = 0; c < static_cast<int>(clusters_.size()); ++c) {
@@ -352,15 +354,15 @@ class Fuser {
     return true;
   }
 
-  // Whether these are reductions and a Scatter that one core can run one after the other: those
-  // that check the Scatter's indices, as a rule.
+  // Whether one core can run these reductions and this Scatter one after the other. Such reductions
+  // usually check the Scatter's indices.
   bool reduces_beside_scatter(const Cluster& reductions, const Cluster& scatter) const {
     return scatter.stores_beginning &&
            std::all_of(reductions.values.begin(), reductions.values.end(),
                        [&](Value v) { return reduces(v) || graph_[v].as<graph::Contiguous>(); });
   }
 
-  // Whether the workgroups of both combine atomically what they reduce over the same axes.
+  // Whether both reduce over the same axes and their workgroups combine results atomically.
   bool combine_alike(const Cluster& a, const Cluster& b) const {
     const Value x = a.values.front(), y = b.values.front();
     return a.axis_of_groups && a.axis_of_groups == b.axis_of_groups &&
@@ -394,7 +396,7 @@ class Fuser {
     return reads;
   }
 
-  // Whether both read one value in memory, with the same outer axes on the same dimensions.
+  // Whether both read the same value in memory, with the same outer axes along the same dimensions.
   static bool reads_alike(const Sibling& a, const Sibling& b) {
     return std::any_of(a.reads.begin(), a.reads.end(), [&](const Read& read) {
       return std::binary_search(b.reads.begin(), b.reads.end(), read);
@@ -449,8 +451,8 @@ class Fuser {
   Uses uses_;
   const std::map<uint32_t, LibraryProduct> products_;  // by Contract
   std::vector<Cluster> clusters_;
-  std::map<int64_t, int> cluster_of_call_;  // results of one host callback are one cluster
-  std::vector<int> nests_;                  // the clusters of Loop_Nests, each of one nest
+  std::map<int64_t, int> cluster_of_call_;  // all results of a host call are in one cluster
+  std::vector<int> nests_;                  // the clusters of Loop_Nests, one for each nest
   std::vector<int> cluster_of_;             // by materialized value
   Extents extents_;
   std::vector<FusionOpportunity> opportunities_;

@@ -13,7 +13,7 @@ namespace rune::schedule {
 
 namespace {
 
-// What the kernel does, which is its name.
+// The kernel's name, which says what it does.
 const char* kind_of(const Graph& graph, const Kernel& kernel) {
   const auto has_stage = [&](StageKind kind) {
     return std::any_of(kernel.stages().begin(), kernel.stages().end(),
@@ -59,7 +59,7 @@ void check_supported(const Graph& graph, const Kernel& kernel, const Capabilitie
                " buffers to one kernel (", caps.name, " allows ", caps.max_buffers, ")");
 }
 
-// What a transfer reads is complete when its device has run all before it.
+// Adds a transfer. Its source is complete when the source's device has run all earlier items.
 void add_transfer(Schedule& schedule, Value v, const Capabilities& caps) {
   const graph::Node& node = schedule.graph[v];
   const Value from = node.inputs[0];
@@ -68,7 +68,7 @@ void add_transfer(Schedule& schedule, Value v, const Capabilities& caps) {
   schedule.items.emplace_back().operation = Memory_Transfer{from, v, source, *node.meta.device};
 }
 
-// Functions of the host, and loops, run beside the program's own device, where their operands are.
+// Adds a host call or a loop. It runs where the program's own device has its operands.
 void add_call(Schedule& schedule, const Cluster& cluster) {
   const Graph& graph = schedule.graph;
   const graph::Node& node = graph[cluster.values.front()];
@@ -90,7 +90,7 @@ Schedule fuse_kernels(Graph whole, const Capabilities& caps) {
   const Graph& graph = schedule.graph;
   schedule.outputs = graph.outputs;
   std::vector<Value> outputs = graph.outputs;
-  // What a Sink keeps alive is computed like an output, into memory of the program's own.
+  // Values that a Sink keeps alive are computed like outputs, but in the program's own memory.
   for (const graph::Node& node : graph.nodes)
     if (node.kind() == graph::NodeKind::Sink)
       for (const Value v : node.inputs)

@@ -16,7 +16,7 @@ using graph::Value;
 
 namespace {
 
-// By node: whether it is materialized whatever that costs.
+// By node: whether it must be materialized, whatever the cost.
 std::vector<bool> required(const Graph& graph, const std::vector<Value>& outputs,
                            const std::vector<bool>& by_parts) {
   std::vector<bool> result(graph.size(), false);
@@ -44,8 +44,9 @@ class Materializer {
         widened_(find_widened_operands()),
         uses_(graph, std::move(required), std::move(by_parts)) {}
 
-  // A value found cheaper to store may already have been followed through by the uses of values
-  // after it, so uses are found again: before such values are judged again, and in the end.
+  // When a value turns out to be cheaper to store, uses of later values may already have been
+  // followed through it. So uses are found again, before such values are judged again and at the
+  // end.
   Uses run(const std::vector<Value>& outputs) {
     store_costly_shared();
     store_operands_of_scatters();
@@ -67,12 +68,13 @@ class Materializer {
   }
 
  private:
-  // By node: the one materialized value that needs it, or that there is none, or several.
+  // `above_` has, for each node, the only materialized value that needs it, or kNone or kSeveral.
   static constexpr uint32_t kNone = ~uint32_t{0}, kSeveral = kNone - 1;
-  // Simple operations from which on a value may be costly to compute anew.
+  // A value of at least this many simple operations may be costly to compute again.
   static constexpr double kCostlyOperations = 128;
-  // Times that a kernel computes a value because what gathers from it is computed several times:
-  // a chain of gathers, each from a value made of the one before it, doubles them at each step.
+  // The most copies of a value that a kernel computes because gathers from it are computed several
+  // times. A chain of gathers, each from a value made of the one before it, doubles them at each
+  // step.
   static constexpr double kMostCopies = 16;
 
   std::vector<uint32_t> find_above() const {
@@ -88,8 +90,8 @@ class Materializer {
     return above;
   }
 
-  // Stores values that several others need and that take many operations: a chain in which each
-  // step is needed by a reduction, too, would else be computed from its beginning for each of them.
+  // Stores values that several others need and that take many operations. Otherwise, if a reduction
+  // needs each step of a chain, the chain would be computed from its beginning for each of them.
   void store_costly_shared() {
     above_ = find_above();
     std::vector<double> operations(graph_.size(), 0);
@@ -105,8 +107,8 @@ class Materializer {
     }
   }
 
-  // Stores places and updates that a core computes one after the other for a Scatter, where vectors
-  // of them are so much faster that a kernel of their own pays.
+  // Stores indices and updates of a Scatter, which a core would compute one after the other, if
+  // computing them by vectors is so much faster that a kernel of their own pays.
   void store_operands_of_scatters() {
     if (caps_.model != ExecutionModel::Cores) return;
     for (const graph::Node& scatter : graph_.nodes) {
@@ -122,14 +124,15 @@ class Materializer {
     }
   }
 
-  // Whether to materialize what some value needs.
+  // Whether to materialize a value that another one needs.
   bool pays(const Uses::Reached& reached) {
     const bool costly = cheaper_to_store(reached), copied = is_copied(reached.demands);
     if (costly && !copied) stored_by_cost_.push_back(reached.value.id);
     return costly || copied || ends_shared_chain(reached) || is_too_long(reached);
   }
 
-  // Many values that share a long chain would each follow it to its beginning.
+  // Whether the value ends a long chain that many values share. Each would compute it from its
+  // beginning.
   bool ends_shared_chain(const Uses::Reached& reached) const {
     constexpr int64_t kMostShared = 48;
     const uint32_t id = reached.value.id;
@@ -137,8 +140,8 @@ class Materializer {
            operations_[id] >= kCostlyOperations;
   }
 
-  // A chain of values, each of which is needed at several places of the next one, asks for more
-  // elements of a value with each step. However cheap these few elements are, the kernel's text
+  // Whether the kernel's text would be too long. In a chain of values, each of which is needed at
+  // several positions of the next one, the number of needed elements grows with each step. The text
   // computes each of them.
   bool is_too_long(const Uses::Reached& reached) const {
     constexpr size_t kFewDemands = 8;
@@ -147,7 +150,7 @@ class Materializer {
            operations_[reached.value.id] > 0 && !is_moved(reached.value);
   }
 
-  // Whether a kernel that computes the value anew at each of its demands is short enough.
+  // Whether a kernel that computes the value again for each demand is short enough.
   bool fits(uint32_t id, uint32_t user) const {
     int64_t demands = 0;
     for (const Use& use : uses_.of(user))
@@ -155,7 +158,7 @@ class Materializer {
     return uses_.length(user) + demands * std::max<int64_t>(uses_.length(id), 1) <= kMostNodes;
   }
 
-  // What computing a value anew for each of its uses takes.
+  // The cost of computing a value again for each of its uses.
   struct Reuse {
     double evaluations = 0;
     std::vector<uint32_t> users;  // materialized values
@@ -181,8 +184,9 @@ class Materializer {
     return reuse;
   }
 
-  // Consumers are visited first, so that a value was judged by all that computes it. Where some of
-  // that is stored now, too, the value itself may be cheap: every second step of a chain, say.
+  // Consumers were judged first, so a value's cost included everything that it is computed from.
+  // Now some of that may be stored, and the value itself may be cheap, such as every second step of
+  // a chain.
   void drop_cheap() {
     const std::map<uint32_t, Reuse> reuse = reuse_of_stored();
     std::vector<double> operations(graph_.size(), 0);
@@ -201,10 +205,9 @@ class Materializer {
     }
   }
 
-  // Values that are needed at several places, as those of a stencil are, are made of others that
-  // these places share. What computing one anew takes is found by trying it, one after the other:
-  // the values that the next one shares are computed then. Reading what they are made of takes as
-  // long again.
+  // A value that is needed at several positions, as in a stencil, may be made of values that these
+  // positions share. The cost of computing it again is found by trying it, one value after the
+  // other. Reading its operands takes as long again.
   void drop_shared(const std::vector<Value>& outputs) {
     constexpr size_t kMostTried = 16;
     constexpr double kWithReads = 2;
@@ -226,7 +229,7 @@ class Materializer {
     }
   }
 
-  // What all materialized values together compute.
+  // The time of all operations for all materialized values.
   double all_operations_ns() const {
     double ns = 0;
     for (uint32_t id = 0; id < graph_.size(); ++id) {
@@ -240,7 +243,8 @@ class Materializer {
     return ns;
   }
 
-  // Of an element, from what is stored now, given those of the nodes before it.
+  // The operations for an element, from the values stored now. `operations` has those of earlier
+  // nodes.
   double operations_now(uint32_t id, const std::vector<double>& operations) const {
     double total = node_operations(caps_, graph_, graph_.nodes[id]);
     for (const Value input : graph_.nodes[id].inputs)
@@ -248,9 +252,9 @@ class Materializer {
     return std::min(total, kMaxTreeOperations);
   }
 
-  // Stores values that several others compute, each anew: in order, so that what a stored value is
-  // made of is not stored as well. Storing one usually also costs a kernel, hence the factor;
-  // values that share a kernel keep rows of the stored one in cache.
+  // Stores values that several others would each compute again. Values are visited in order, so
+  // that the operands of a stored value are not stored as well. Storing a value usually also costs
+  // a kernel, hence the factor. If values share a kernel, rows of the stored value stay in cache.
   void store_shared() {
     constexpr double kKernelBoundary = 2;
     std::vector<double> operations(graph_.size(), 0);
@@ -267,8 +271,8 @@ class Materializer {
     }
   }
 
-  // Storing all elements for another kernel. Of the last level, which other programs share, nothing
-  // is expected.
+  // The time to store all elements for another kernel. Values are not expected to stay in the last
+  // level of cache, which other programs share.
   double boundary_ns(const graph::Node& node, bool may_be_cached) const {
     const double bytes = static_cast<double>(max_elements(node.shape())) *
                          static_cast<double>(size_of(node.dtype()));
@@ -283,7 +287,7 @@ class Materializer {
     return evaluation == Evaluation::Forward || evaluation == Evaluation::Select;
   }
 
-  // By node: the one computed value whose elements it has, as they are or moved, if there is one.
+  // By node: the only computed value whose elements it has, perhaps moved, if there is one.
   std::vector<uint32_t> find_moved() const {
     std::vector<uint32_t> result(graph_.size(), kNone);
     for (uint32_t id = 0; id < graph_.size(); ++id) {
@@ -302,10 +306,10 @@ class Materializer {
     return result;
   }
 
-  // By node: whether it widens narrow floats, or moves widened ones, for contractions alone. These
-  // read the narrow elements: on a grid they multiply them in matrix units or widen them in
-  // registers, on cores they widen each element once, as they pack it or keep it in scratch. An
-  // array of the wide elements would only cost time.
+  // By node: whether it widens narrow floats, or moves widened ones, only for contractions.
+  // Contractions read the narrow elements. On a grid they multiply them in matrix units or widen
+  // them in registers. On cores they widen each element once, when they pack it or keep it in
+  // scratch memory. An array of the wide elements would only cost time.
   std::vector<bool> find_widened_operands() const {
     std::vector<bool> only_contracted(graph_.size(), true), is_used(graph_.size(), false);
     std::vector<bool> result(graph_.size(), false);
@@ -335,14 +339,14 @@ class Materializer {
     return result;
   }
 
-  // Whether rather the value that it is moved from, of about as many elements, is stored.
+  // Whether v only moves another value of about as many elements, which is better stored instead.
   bool is_moved(Value v) const {
     const uint32_t from = moved_[v.id];
     return from < kSeveral && from != v.id &&
            max_elements(graph_.nodes[from].shape()) < 2 * max_elements(graph_[v].shape());
   }
 
-  // Whether gathers, each from a value made of the one before it, ask for it all too often.
+  // Whether the value would be computed too often because of a chain of gathers (kMostCopies).
   static bool is_copied(const std::vector<Demand>& demands) {
     double copies = 0;
     for (const Demand& demand : demands) copies += demand.copies;
@@ -369,7 +373,7 @@ class Materializer {
   const std::vector<uint32_t> moved_;
   const std::vector<bool> widened_;
   std::vector<uint32_t> above_;
-  std::vector<uint32_t> stored_by_cost_;  // materialized for this reason
+  std::vector<uint32_t> stored_by_cost_;  // values that were materialized because of their cost
   Uses uses_;
 };
 

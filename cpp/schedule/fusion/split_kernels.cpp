@@ -15,8 +15,8 @@ using graph::Value;
 
 constexpr uint32_t kNoNode = ~uint32_t{0};
 
-// The dominator tree of the nodes below each root: a node's parent is the nearest node that lies on
-// all paths from it to the root. Users have larger ids, so that parents are found before children.
+// The dominator tree of the nodes below each root. A node's parent is the nearest node on all paths
+// from it to the root. Users have larger ids, so parents are found before children.
 class Dominators {
  public:
   Dominators(const Graph& graph, const std::vector<bool>& is_root)
@@ -40,7 +40,7 @@ class Dominators {
   uint32_t parent(uint32_t id) const { return parent_[id]; }
 
  private:
-  // Jump pointers make the way up logarithmic (Myers 1983).
+  // Jump pointers make walks to ancestors logarithmic (Myers 1983).
   void place(uint32_t id) {
     const uint32_t parent = parent_[id];
     if (parent == kNoNode) return;
@@ -67,7 +67,7 @@ class Dominators {
   std::vector<uint32_t> parent_, jump_, depth_;
 };
 
-// What is best stored of a value: its operand where that is moved only, perhaps repeated.
+// The node that is best stored for a value: its operand if the value only moves or repeats it.
 uint32_t stored_part(const Graph& graph, uint32_t id) {
   while (true) {
     const Node& node = graph.nodes[id];
@@ -89,7 +89,8 @@ class Splitter {
         first_child_(graph.size(), kNoNode),
         next_sibling_(graph.size(), kNoNode) {}
 
-  // Operands first, so that what lies below a node is as small as can be when it is reached.
+  // Visits operands first, so that the tree below a node is as small as possible when it is
+  // reached.
   void run() {
     for (uint32_t id = 0; id < graph_.size(); ++id) {
       for (uint32_t child = first_child_[id]; child != kNoNode; child = next_sibling_[child])
@@ -103,7 +104,7 @@ class Splitter {
   }
 
  private:
-  // Ends kernels at the largest parts below the node.
+  // Stores the largest parts below the node, so that other kernels compute them.
   void split(uint32_t id) {
     std::vector<uint32_t> parts;
     for (uint32_t child = first_child_[id]; child != kNoNode; child = next_sibling_[child])
@@ -122,7 +123,7 @@ class Splitter {
   const Graph& graph_;
   std::vector<bool>& is_root_;
   const Dominators tree_;
-  std::vector<int64_t> size_;  // of the tree below a node, without what has been split off
+  std::vector<int64_t> size_;  // of the tree below a node, without parts that are stored
   std::vector<uint32_t> first_child_, next_sibling_;
 };
 

@@ -17,10 +17,10 @@ namespace rune::schedule {
 
 namespace {
 
-// Phases of a kernel; more are more code, and fewer kernels that are equal.
+// The most phases of a kernel. More phases mean more code, and fewer kernels that are equal.
 constexpr size_t kMostPhases = 4;
 
-// An axis that clusters have in common: which of its outer axes it is, by cluster.
+// An axis that clusters have in common: for each cluster, the number of its outer axis.
 using CommonAxis = std::map<size_t, int>;
 
 struct Group {
@@ -124,7 +124,7 @@ class TileGrouper {
     return graph_[v].meta.device.value_or(caps_.name);
   }
 
-  // Calls f(value, its cluster) for all that a group's clusters store.
+  // Calls f(value, its cluster) for each value that a group's clusters store.
   template <class F>
   void for_stored(const Group& group, F&& f) const {
     for (const size_t c : group.clusters)
@@ -132,7 +132,7 @@ class TileGrouper {
         if (fusion_.is_stored[v.id]) f(v, c);
   }
 
-  // Whether nothing but the two groups needs what `a` computes.
+  // Whether only the two groups need the values of `a`.
   bool ends_in(const Group& a, const Group& b) const {
     bool ends = true;
     for_stored(a, [&](Value v, size_t) {
@@ -144,7 +144,7 @@ class TileGrouper {
     return ends;
   }
 
-  // Axes of `a` and `b` along which every point of `b` needs the same point of `a` only.
+  // The axes of `a` and `b` along which every point of `b` needs only the same point of `a`.
   std::vector<CommonAxis> match_axes(const Group& a, const Group& b) const {
     std::vector<std::optional<size_t>> match(a.axes.size());
     std::vector<bool> differs(a.axes.size(), false);
@@ -171,8 +171,8 @@ class TileGrouper {
     return result;
   }
 
-  // Which common axis of `b` gives the coordinate of `v` along its cluster's axis `from` where `w`,
-  // in cluster `c`, reads it.
+  // `w`, in cluster `c`, reads `v`. Returns the common axis of `b` that is the coordinate along the
+  // axis `from` of v's cluster.
   std::optional<size_t> axis_in(const Group& b, size_t c, Value w, Value v, const Demand& demand,
                                 int from) const {
     if (!demand.mask.is_true()) return std::nullopt;
@@ -194,8 +194,8 @@ class TileGrouper {
     return fusion_.clusters[c].outer[outer].constant();
   }
 
-  // Tiles are of the longest axis that belongs to one operand of each contraction; false if there
-  // is none.
+  // Puts the axis that is tiled last: the longest one that belongs to one operand of each
+  // contraction. Returns false if there is none.
   bool put_tiled_axis_last(Group& group) const {
     auto best = group.axes.end();
     for (auto it = group.axes.begin(); it != group.axes.end(); ++it)
@@ -257,7 +257,7 @@ class TileGrouper {
     return kernel;
   }
 
-  // What it saves not to store the values that leave `a`.
+  // The time that is saved if values that leave `a` are not stored.
   double benefit(const Group& a) const {
     double ns = 0;
     for_stored(a, [&](Value v, size_t) {
@@ -272,8 +272,8 @@ class TileGrouper {
     return ns;
   }
 
-  // What workgroups keep before they come to their tiles, beyond what one workgroup for all points
-  // of the last axis would keep; and cores without work.
+  // The cost of dividing the last axis among workgroups: each keeps values before its tiles, which
+  // one workgroup for the whole axis would keep once. Plus the cost of cores without work.
   double cost(const Kernel& kernel) const {
     const auto depth = static_cast<int64_t>(kernel.iter.axes.size());
     const int64_t tiled = kernel.iter.axes.back().extent(), part = kernel.iter.tiles.back().front();

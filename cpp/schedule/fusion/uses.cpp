@@ -12,7 +12,7 @@ using graph::Value;
 
 namespace {
 
-// The greatest variable of an expression that is no size, or -1.
+// The greatest variable of an expression that is not a size, or -1.
 int64_t last_variable(const sym::Expr& expr) {
   int64_t last = -1;
   for (const uint32_t variable : expr.variables())
@@ -20,7 +20,7 @@ int64_t last_variable(const sym::Expr& expr) {
   return last;
 }
 
-// How many values of a variable, of `extent` ones, conditions on it alone admit.
+// The number of values of a variable, out of `extent`, for which the conditions on it alone hold.
 int64_t admitted(const sym::Mask& mask, uint32_t variable, int64_t extent) {
   int64_t low = 0, high = extent - 1;
   for (const sym::Expr& condition : mask.conditions()) {
@@ -84,7 +84,7 @@ void Uses::dematerialize(uint32_t id, const std::vector<uint32_t>& users) {
   }
 }
 
-// Whether the uses are not known, or go through a value that has been materialized since.
+// Whether the uses are unknown, or pass through a value that has been materialized since.
 bool Uses::is_outdated(uint32_t id) const {
   return !is_known_[id] || std::any_of(visits_[id].begin(), visits_[id].end(),
                                        [&](const Visit& visit) { return materialized_[visit.id]; });
@@ -155,7 +155,7 @@ Ints Uses::loop_extents(Value v) const {
   const Evaluation evaluation = evaluation_of(node);
   Ints extents = bounds_of(node.shape());
   if (evaluation != Evaluation::Reduction && evaluation != Evaluation::Scattered) return extents;
-  // A scatter computes each element of its beginning and of its updates once.
+  // A Scatter computes each initial element and each update once.
   if (evaluation == Evaluation::Scattered) extents[sequential_axis(node)] = 1;
   const Ints inner = bounds_of(reduced_shape(graph_, v));
   extents.insert(extents.end(), inner.begin(), inner.end());

@@ -41,8 +41,8 @@ class Walker {
       request(std::move(access), demand.mask);
   }
 
-  // Loop variables of a reduction that is folded where it is used; the position that a gather
-  // loads, which stands for one at each of its demands.
+  // New variables for a value: the loop variables of a reduction that is computed where it is used,
+  // or the position that a gather loads, which differs between its demands.
   Index inner_index(Value v) {
     const Evaluation evaluation = evaluation_of(graph_[v]);
     if (evaluation != Evaluation::Reduction && evaluation != Evaluation::Gathered) return {};
@@ -59,8 +59,8 @@ class Walker {
     return index;
   }
 
-  // The elements that computing the seed reads. All but the last one of a gather decide where that
-  // one is.
+  // The elements that computing the seed reads. For a gather, all but the last one determine the
+  // position of the last.
   std::vector<Access> accesses_of(const Seed& seed) {
     std::vector<Access> accesses = seed_accesses(graph_, seed);
     if (evaluation_of(graph_[seed.value]) != Evaluation::Gathered) return accesses;
@@ -74,13 +74,13 @@ class Walker {
 
  private:
   const Graph& graph_;
-  std::map<uint32_t, double> copies_;  // by variable of its own: of what it is the position of
+  std::map<uint32_t, double> copies_;  // by variable of inner_index: the copies of its value
   uint32_t next_variable_ = kFirstInnerVariable;
 };
 
 Walk follow(Walker walker, const Stop& stop) {
   check_interrupt();
-  // Operands have smaller ids than their users, so a node is visited after all that demand it.
+  // Operands have smaller ids than their users, so a node is visited after all its users.
   for (auto it = walker.result.demands.begin(); it != walker.result.demands.end(); ++it) {
     const Value v{it->first};
     if (stop(v, it->second)) continue;
@@ -132,7 +132,7 @@ std::vector<Access> seed_accesses(const Graph& graph, const Seed& seed) {
 Walk walk(const Graph& graph, const std::vector<Seed>& seeds, const Stop& stop) {
   Walker walker(graph);
   for (Seed seed : seeds) {
-    // A gather that is a kernel's own value has no variable for its position yet.
+    // A gather that is the seed itself has no variable for its position yet.
     if (seed.inner.empty()) seed.inner = walker.inner_index(seed.value);
     for (Access& access : walker.accesses_of(seed)) walker.request(std::move(access), {});
   }

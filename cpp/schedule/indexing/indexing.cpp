@@ -70,8 +70,8 @@ Index unflatten_index(const Expr& position, const Shape& shape) {
 namespace {
 
 Index reshape_index(const Index& index, const Shape& from, const Shape& to) {
-  // Axes in front and behind that stay keep their coordinates, also where these lie beyond the end,
-  // as those of lanes under a mask may.
+  // Unchanged axes at the beginning and the end keep their coordinates, even beyond the end, where
+  // those of masked lanes may be.
   Index result(to.size());
   size_t first = 0, first_to = 0, end = from.size(), end_to = to.size();
   while (first < end && first_to < end_to) {
@@ -175,7 +175,7 @@ Access forward_access(const Graph& graph, const Node& node, const Index& index) 
       access.index = unflatten_index(position, from);
       break;
     }
-    default: break;  // the operand as it is
+    default: break;  // the operand has the same index
   }
   return access;
 }

@@ -9,7 +9,7 @@ using graph::Node;
 
 namespace {
 
-// Elements that a workgroup reduces at least.
+// The least elements that a workgroup reduces.
 constexpr int64_t kLeastElementsOfGroup = 64;
 
 }  // namespace

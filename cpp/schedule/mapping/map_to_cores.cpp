@@ -13,22 +13,24 @@ namespace rune::schedule {
 
 namespace {
 
-// Most tasks of the pool for each core: enough to even out, few enough to be free.
+// The most tasks of the pool for each core: enough to balance the work, and so few that they cost
+// nothing.
 constexpr int64_t kTasksPerCore = 8;
-// Sides of the square tiles in which arrays are transposed, of elements of at least four bytes and
-// of smaller ones: few enough rows that their lines and pages stay in the first caches, each of
-// whole lines. Arrays of fewer elements than the larger tile stay in the cache: only squares that
-// are transposed in registers have tiles there, and of few elements none is worth compiling.
+// The sides of the square tiles in which arrays are transposed: kTransposeTile for elements of at
+// least four bytes, kCachedSide for smaller ones. The rows are so few that their lines and pages
+// stay in the first caches, and they consist of whole lines. Arrays with sides of at most
+// kCachedSide stay in the cache, so they are tiled only if squares are transposed in registers.
+// Arrays of at most kFewPoints elements are not tiled.
 constexpr int64_t kTransposeTile = 32, kCachedSide = 64;
 constexpr int64_t kFewPoints = 1024;
-// Of points of squares that are transposed in registers: more code is not worth compiling.
+// The most operations per point of squares that are transposed in registers. More code is not worth
+// compiling.
 constexpr double kMostSquareOperations = 25;
-// Rows of a matrix that are read side by side, as many as prefetchers follow; vectors of each; and
-// what a strip of a row would be a small part of.
+// The number of rows of a matrix that are read at the same time (prefetchers can follow as many),
+// and the vectors of each. kLongRowBytes is the least size of such a row.
 constexpr int64_t kCarriedRows = 8, kCarriedVectors = 4;
 constexpr int64_t kLongRowBytes = 4096;
-// Outputs that fill the last level of cache bypass it; what a core has of a cache shared by many is
-// at most so much.
+// Outputs that fill the last level of cache bypass it. These bound the size from which they do.
 constexpr int64_t kLeastNontemporalBytes = 16 << 20, kMostNontemporalBytes = 32 << 20;
 
 class CoreMapper {
@@ -62,7 +64,7 @@ class CoreMapper {
     }
     for (const int64_t axis : vec)
       if (s_.is_outer(axis)) serial.push_back(axis);
-    // The lines that one vector gathers from serve the next rows, too.
+    // The cache lines that one vector gathers from also serve the next rows.
     if (transposed) {
       serial.erase(std::find(serial.begin(), serial.end(), *transposed));
       serial.push_back(*transposed);
@@ -84,7 +86,8 @@ class CoreMapper {
   }
 
  private:
-  // Computes all points of such axes at once; returns how many that are.
+  // Unrolls axes that fill the gaps between the lanes. Returns the number of points that are then
+  // computed together.
   int64_t unroll_filling_axes(const Ints& vec) {
     int64_t points = 1;
     for (const MemoryAccess& access : vector_axis_.accesses()) {
@@ -97,20 +100,20 @@ class CoreMapper {
     return points;
   }
 
-  // Largest factor not above `most` that the axis can fill.
+  // The largest factor, at most `most`, that the axis can fill.
   int64_t fitting(int64_t axis, int64_t most) const {
     return std::max<int64_t>(1, std::min(most, s_.extent(axis) / s_.step[axis]));
   }
 
-  // Of the factors not above `most`, one that cuts the axis into the fewest pieces, all alike.
+  // A factor, at most `most`, that divides the axis into the fewest pieces of nearly equal size.
   int64_t evenly(int64_t axis, int64_t most) const {
     const int64_t steps = std::max<int64_t>(1, s_.extent(axis) / s_.step[axis]);
     return ceil_div(steps, ceil_div(steps, std::max<int64_t>(1, most)));
   }
 
-  // Whether a core's cache holds what a contraction reads along the lanes' axis. If so, whole rows
-  // of the result are written one after the other; else the rows of the other operand stream past a
-  // strip of this one.
+  // Whether a core's cache holds the operand that a contraction reads along the lanes' axis. If so,
+  // whole rows of the result are written one after the other. Otherwise the rows of the other
+  // operand stream past a strip of this one.
   bool fits_cache(int64_t lanes_axis) const {
     const Stage& sums = s_.kernel.stages().front();
     int64_t bytes = s_.extent(lanes_axis) * size_of(s_.graph[sums.values.front().value].dtype());
@@ -118,8 +121,9 @@ class CoreMapper {
     return bytes <= s_.caps.l2_bytes / 2;
   }
 
-  // Independent accumulators hide the latency of a reduction's operations; elsewhere, iterations
-  // are independent anyway, and copies only make that visible to a core's instruction window.
+  // The unroll factor of a stage. For reductions, independent accumulators hide the latency of
+  // operations. Other iterations are independent anyway, and copies only make that visible to a
+  // core's instruction window.
   int64_t unroll_factor(const Stage& stage) const {
     const PointCost cost = point_cost(s_.graph, s_.kernel, stage, s_.caps, vector_axis_.lanes());
     if (stage.kind == StageKind::Reduce)
@@ -151,7 +155,7 @@ class CoreMapper {
         s_.unroll(stage.axes.back(), fitting(stage.axes.back(), 4));
   }
 
-  // Of a kernel of one loop nest, neighbouring rows of vectors that share loads, as a stencil's do.
+  // For a kernel of one loop nest: adjacent rows of vectors that share loads, as in a stencil.
   std::optional<Block> jammed_rows(int64_t lanes_axis) const {
     if (s_.around || s_.has_inner_axes() || s_.kernel.stages().size() > 1) return std::nullopt;
     Ints axes = s_.outer;
@@ -160,8 +164,9 @@ class CoreMapper {
                         vector_axis_.lanes(), axes);
   }
 
-  // Several outer points at once, so that their chains of operations overlap. Updates of single
-  // elements seldom wait for each other, and those of several points would need more cache.
+  // Computes several outer points at once, so that their chains of operations overlap. But updates
+  // of single elements seldom wait for each other, and those of several points would need more
+  // cache.
   void unroll_sequential(const Ints& vec) {
     const bool lanes_outside = !vec.empty() && s_.is_outer(vec.front());
     if (s_.sequential->kind == StageKind::Scatter && !lanes_outside) {
@@ -173,8 +178,8 @@ class CoreMapper {
     s_.unroll(axis, fitting(axis, unroll_factor(*s_.sequential)));
   }
 
-  // Whether what the lanes read side by side is the same at all points of another axis, which that
-  // of a batch is not.
+  // Whether an operand that the lanes read is the same at all points of another axis. (It is not
+  // for an axis of a batch.)
   bool shares_vectors(int64_t lanes_axis, int64_t axis) const {
     const auto& accesses = vector_axis_.accesses();
     return std::any_of(accesses.begin(), accesses.end(), [&](const MemoryAccess& access) {
@@ -183,10 +188,10 @@ class CoreMapper {
     });
   }
 
-  // The reduced axis of a vector, or of few rows, times a matrix that no cache holds and that lies
-  // by long rows. Strips of the rows would each cost misses that nothing foresees; instead, some
-  // rows at a time are read from end to end, and the sums carried in the output, which stays in
-  // cache.
+  // The reduced axis, if a vector or a few rows are multiplied by a matrix of long rows that
+  // exceeds the cache. Reading strips of the rows would cause cache misses that no prefetcher
+  // predicts. Instead, a few rows at a time are read from end to end, and the sums are carried in
+  // the output, which stays in cache.
   std::optional<int64_t> carried_axis(int64_t lanes_axis) const {
     const std::vector<Stage>& stages = s_.kernel.stages();
     if (s_.around || s_.outer.size() > 2 || stages.size() != 2 || stages[0].axes.size() != 1 ||
@@ -221,14 +226,14 @@ class CoreMapper {
 
   int64_t copies(int64_t lanes_axis) const { return s_.step[lanes_axis] / vector_axis_.lanes(); }
 
-  // Register tiles: as many accumulators as registers allow, so that each loaded vector is used
-  // often. Of a product with one vector, whose matrix is read once, so that its rows are read in
-  // long runs.
+  // Chooses register tiles: as many accumulators as registers allow, so that each loaded vector is
+  // used often. In a product with a single vector, the matrix is read only once, and more
+  // accumulators let its rows be read in long runs.
   void tile_contraction(const Ints& vec) {
     const bool along_output = !vec.empty() && s_.is_outer(vec.front());
     const int64_t registers = s_.caps.num_vector_registers;
-    // Outer axes without lanes, longest last; but after all others those at whose points the same
-    // vectors are read.
+    // Outer axes without lanes, the longest last. But axes at whose points the same vectors are
+    // read come after all others.
     Ints rows;
     for (const int64_t axis : s_.outer)
       if (vec.empty() || axis != vec.front()) rows.push_back(axis);
@@ -249,8 +254,8 @@ class CoreMapper {
       if (!rows.empty()) s_.unroll(rows.back(), evenly(rows.back(), most));
       return;
     }
-    // Lanes along the contracted axis: a tile of dot products, of few of them with several
-    // accumulators for each.
+    // Lanes are along the contracted axis: a tile of dot products. If these are few, each has
+    // several accumulators.
     int64_t budget = registers / 2;
     for (size_t i = rows.size(); i-- > 0 && budget > 1;) {
       const int64_t factor = fitting(rows[i], std::min<int64_t>(4, budget));
@@ -260,9 +265,9 @@ class CoreMapper {
     if (!vec.empty() && budget > 2) s_.unroll(vec.front(), fitting(vec.front(), budget / 2));
   }
 
-  // The outer axis along which some array is contiguous that the lanes, on another axis, read with
-  // a stride; nothing if there is none, or if what is read stays in cache: no more than a tile, or
-  // few rows that are no squares.
+  // The outer axis along which an array is contiguous that the lanes, on another axis, read with a
+  // stride. Nothing if there is none, or if the array stays in cache: it has few elements, or a
+  // short side and no squares that registers transpose.
   std::optional<int64_t> transposed_axis(const Ints& vec) const {
     const int64_t points = max_elements(s_.graph[s_.kernel.outputs.front()].shape());
     if (s_.around || s_.has_inner_axes() || vec.empty() || points <= kFewPoints)
@@ -282,8 +287,8 @@ class CoreMapper {
     return std::nullopt;
   }
 
-  // Whether what the lanes read far apart, along an axis on which it is contiguous, consists of
-  // squares of as many rows as a vector has lanes. These are transposed in registers.
+  // Whether an array that is contiguous along the transposed axis consists of squares with as many
+  // rows as a vector has lanes. These are transposed in registers.
   bool reads_squares(int64_t lanes_axis, int64_t transposed) const {
     const int64_t lanes = vector_axis_.lanes();
     if (lanes < 4 || lanes > kMostSquareRows || s_.kernel.stages().size() > 1) return false;
@@ -299,8 +304,8 @@ class CoreMapper {
     });
   }
 
-  // Workgroups are tiles over both axes of a transpose, so that all of a loaded cache line is used
-  // before it is evicted.
+  // Makes workgroups tiles over both axes of a transpose, so that a loaded cache line is used
+  // completely before it is evicted.
   void tile_transpose(const Ints& tiled) {
     const bool is_wide = size_of(s_.graph[s_.kernel.outputs.front()].dtype()) >= 4;
     const int64_t side = is_wide ? kTransposeTile : kCachedSide;
@@ -316,7 +321,7 @@ class CoreMapper {
   void spread_over_cores() {
     int64_t tasks = 1;
     if (is_worth_sharing(s_.caps, s_.work_ns)) {
-      // Powers of two for each core divide usual sizes.
+      // A power of two of tasks for each core divides most sizes evenly.
       const double worthwhile = s_.work_ns / std::max(1.0, s_.caps.parallel_ns) / s_.caps.num_cores;
       tasks = s_.caps.num_cores;
       while (!carried_ && tasks < kTasksPerCore * s_.caps.num_cores &&
@@ -325,7 +330,7 @@ class CoreMapper {
     }
     for (const int64_t axis : s_.outer) {
       if (tasks <= 1) break;
-      // Each core reads its part of the matrix once.
+      // Divides only the axis with the lanes, so that each core reads its part of the matrix once.
       if (carried_ && !contains(s_.kernel.iter.mapping.vec, axis)) continue;
       const int64_t steps = ceil_div(s_.extent(axis), s_.step[axis]);
       const int64_t pieces = std::min(steps, tasks);

@@ -14,41 +14,41 @@ namespace rune::schedule {
 
 namespace {
 
-// Groups of threads.
+// The number of threads of a workgroup.
 constexpr int64_t kGroupThreads = 256;
 constexpr int64_t kGroupReduceElements = 64;  // shorter reductions stay within a thread
 
-// Of kernels whose threads compute several points: text that takes long to compile gains nothing,
-// and numbers of points stay within 32 bits.
+// Limits of kernels whose threads compute several points: longer text takes too long to compile,
+// and numbers of points must fit 32 bits.
 constexpr size_t kMostOpsOfPoints = 128;
 constexpr int64_t kMostPoints = (int64_t{1} << 31) - (int64_t{1} << 16);
 constexpr int64_t kGroupsPerCore = 4;
-// SIMD-groups that keep a core busy, each of whose threads computes a result alone.
+// The number of SIMD-groups that keep a core busy if each thread computes a result alone.
 constexpr int64_t kBusyWarps = 16;
-// Results that a group computes side by side because they share operands.
+// The most results that a workgroup computes side by side because they share operands.
 constexpr int64_t kMostResultsOfGroup = 4;
-// Terms of a reduction that each of several points of a thread takes alone.
+// The most terms of a reduction for which a thread computes several points.
 constexpr int64_t kFewTerms = 16;
-// Loads and stores of a thread's points.
+// The most loads and stores for a thread's points.
 constexpr int64_t kMostAccesses = 96;
-// Columns of the patch that a SIMD-group computes where an operand is turned, or its rows if each
-// thread has a square of it.
+// If an operand is transposed: the columns of the patch that a SIMD-group computes, or its rows if
+// each thread has a square of it.
 constexpr int64_t kPatchWidth = 8;
 // The longest side of such a square.
 constexpr int64_t kLongestSide = 4;
-// Workgroups a core that have such squares.
+// The least workgroups per core if threads have such squares.
 constexpr int64_t kGroupsOfSquares = 2;
-// Of a cache. A thread that reads as much of several rows as that has enough loads at once.
+// The bytes of a cache line. A thread that reads as much of several rows has enough loads at once.
 constexpr int64_t kLineBytes = 128;
-// Instances of a kernel's operations in its text.
+// The most instances of a kernel's operations in its text.
 constexpr int64_t kMostOpsOfText = 512;
 
 class GridMapper {
  public:
   explicit GridMapper(MappingState& state) : s_(state) {}
 
-  // One group a point, its threads along the stages' innermost axes; or one thread a point, or an
-  // update of one.
+  // Gives each point a workgroup, with threads along the stages' innermost axes, or gives each
+  // point or each update a thread.
   void run() {
     Mapping& mapping = s_.kernel.iter.mapping;
     const bool by_group =
@@ -103,13 +103,13 @@ class GridMapper {
     return points;
   }
 
-  // Whether a thread a result keeps the device busy.
+  // Whether one thread for each result keeps the device busy.
   bool fills_device() const {
     return outer_points() >= kBusyWarps * s_.caps.simd_width * s_.caps.num_cores;
   }
 
-  // Whether most threads of a SIMD-group would have no element of the innermost axis of what they
-  // reduce together, and a thread a result keeps the device busy: windows of a few neighbours.
+  // Whether reduced lines are short, such as windows of a few elements, so that most threads of a
+  // SIMD-group would have no element, and one thread for each result keeps the device busy.
   bool reduces_short_lines() const {
     const auto is_short = [&](const Stage& stage) {
       return stage.axes.empty() || (stage.kind == StageKind::Reduce &&
@@ -119,7 +119,7 @@ class GridMapper {
     return fills_device() && std::all_of(stages.begin(), stages.end(), is_short);
   }
 
-  // Whether each thread of a SIMD-group has elements of a row that the kernel reduces.
+  // Whether the kernel reduces rows that are long enough for all threads of a SIMD-group.
   bool reduces_rows() const {
     const auto is_row = [&](const Stage& stage) {
       return stage.kind == StageKind::Reduce && stage.axes.size() == 1 &&
@@ -129,8 +129,8 @@ class GridMapper {
     return !s_.contracts && std::any_of(stages.begin(), stages.end(), is_row);
   }
 
-  // Whether the threads of a SIMD-group scan a line together: they can read one another's sums, and
-  // the line's elements, unlike those of neighbouring lines, are adjacent, or lines are few.
+  // Whether the threads of a SIMD-group scan a line together. They must be able to read one
+  // another's sums, and the line's elements must be adjacent or the lines few.
   bool scans_by_simd_group() const {
     if (!s_.sequential || s_.sequential->kind != StageKind::Scan || s_.sequential->axes.size() != 1)
       return false;
@@ -141,8 +141,8 @@ class GridMapper {
            (value.strides[axis] == 1 || !fills_device());
   }
 
-  // A short outer axis whose results a group computes side by side, because their reductions share
-  // operands, or cache lines of one.
+  // A short outer axis whose results a workgroup computes side by side, because their reductions
+  // share operands or cache lines.
   std::optional<int64_t> axis_of_results() const {
     if (s_.contracts || reduced_axis_of_groups(s_)) return std::nullopt;
     const auto ops = static_cast<int64_t>(s_.kernel.ops.size());
@@ -172,11 +172,11 @@ class GridMapper {
     return std::nullopt;
   }
 
-  // So many threads that each has the points of a row that it should read together; where several
-  // stages read the row, so many that a thread can keep its points in registers.
+  // The number of threads for a row, such that each has the points that it should read together. If
+  // several stages read the row, each thread must be able to keep its points in registers.
   int64_t row_threads(int64_t longest) const {
     int64_t each = s_.caps.row_points_per_thread;
-    // Few workgroups wait for each load: no thread should have more than it can read at once.
+    // Few workgroups cannot hide loads, so no thread should have more than it can read at once.
     if (outer_points() < s_.caps.num_cores)
       each =
           std::clamp<int64_t>(kMostOpsOfText / static_cast<int64_t>(s_.kernel.ops.size()), 1, each);
@@ -187,8 +187,8 @@ class GridMapper {
     return threads;
   }
 
-  // Where a SIMD-group computes a point alone, gives a workgroup several of them: a core runs fewer
-  // workgroups than SIMD-groups at once, and starting one takes time.
+  // If a SIMD-group computes a point alone, gives a workgroup several SIMD-groups. A core runs
+  // fewer workgroups than SIMD-groups at a time, and starting a workgroup takes time.
   void form_teams() {
     Mapping& mapping = s_.kernel.iter.mapping;
     const bool is_symbolic =
@@ -207,8 +207,8 @@ class GridMapper {
     mapping.threads *= teams;
   }
 
-  // Has threads, which compute so many results side by side, read some points of their axes
-  // together; those of a row that several stages read, all, if they are not too many.
+  // Makes threads, which compute `results` results side by side, read some points of their axes
+  // together. If several stages read a row, threads read all their points if these are few enough.
   void read_together(int64_t results) {
     const int64_t each = s_.caps.row_points_per_thread;
     const auto ops = static_cast<int64_t>(s_.kernel.ops.size());
@@ -225,9 +225,9 @@ class GridMapper {
     }
   }
 
-  // Whether neighbouring threads should compute neighbouring results, because what is reduced lies
-  // side by side along an outer axis and apart along the reduced one. What all these results share
-  // may lie as it likes.
+  // Whether adjacent threads should compute adjacent results, because an operand is contiguous
+  // along an outer axis and not along the reduced one. Operands that all these results share do not
+  // matter.
   bool reduces_columns() const {
     if (s_.contracts || s_.sequential || !fills_device()) return false;
     std::optional<int64_t> column;
@@ -248,9 +248,9 @@ class GridMapper {
            });
   }
 
-  // Has threads read some elements of their columns at once, twice as many words as there are
-  // points of elementwise kernels: so long columns leave fewer threads. Several reductions have no
-  // registers for that.
+  // Makes threads read some elements of their columns at once: twice as many words as points in
+  // elementwise kernels, because long columns leave fewer threads. With several reductions there
+  // are not enough registers.
   void read_columns_together() {
     int64_t reductions = 0;
     for (const Stage& stage : s_.kernel.stages())
@@ -288,12 +288,12 @@ class GridMapper {
     return threads;
   }
 
-  // A thread for each point of these axes.
+  // Gives each point of these axes a thread.
   void deal_to_threads(const Ints& axes) {
     s_.kernel.iter.mapping.block = s_.kernel.iter.mapping.thread = axes;
     int64_t points = 1;
     for (const int64_t axis : axes) points *= s_.extent(axis), s_.block_tile[axis] = 1;
-    // A single point has no axis that threads could share.
+    // A single point has no axis for threads.
     if (axes.empty()) return;
     Mapping& mapping = s_.kernel.iter.mapping;
     mapping.threads = group_threads(points);
@@ -301,8 +301,8 @@ class GridMapper {
     if (const int64_t each = points_together(points); each > 1) mapping.points = each;
   }
 
-  // The outer axes, without one along which neighbours of an operand lie and which is shorter than
-  // a SIMD-group: each thread computes all its points, whose cache lines it then uses up.
+  // The outer axes, without a short one along which an operand is contiguous. Each thread computes
+  // all points of that one, so that it uses the whole cache lines.
   Ints without_narrow_rows() {
     if (!is_brief()) return s_.outer;
     const auto axes = turned_axes();
@@ -321,11 +321,11 @@ class GridMapper {
     return others;
   }
 
-  // Where an operand's neighbours lie along another axis than the result's, lets a workgroup cover
-  // a square of the two axes, a SIMD-group a patch of it, and a thread a square of the patch if it
-  // can access the square's rows as a whole. Then both are accessed by whole sectors of memory, and
-  // what a SIMD-group leaves of a cache line others of its group use soon. Threads that have such
-  // squares exchange them, if the shared memory has room.
+  // If an operand is contiguous along another axis than the result, a workgroup covers a square of
+  // the two axes, and a SIMD-group a patch of it. A thread covers a square of the patch if it can
+  // access each of the square's rows at once. So operand and result are accessed by whole sectors
+  // of memory, and other SIMD-groups soon use the rest of a cache line. Threads with such squares
+  // exchange them if the shared memory has room.
   bool tile_turned(int64_t points) {
     if (!is_brief()) return false;
     const auto axes = turned_axes();
@@ -340,8 +340,8 @@ class GridMapper {
 
   int64_t threads() const { return s_.kernel.iter.mapping.threads; }
 
-  // A piece is a square of `own` points a side. Threads that exchange pieces read rows of the
-  // workgroup's square from end to end; else both axes of a patch are as long as a sector at least.
+  // Threads have squares with sides of `own` points. Threads that exchange them read rows of the
+  // workgroup's square from end to end. Otherwise both sides of a patch are at least a sector long.
   bool tile_turned(const std::pair<int64_t, int64_t>& axes, int64_t points_of_thread, int64_t own) {
     Mapping& mapping = s_.kernel.iter.mapping;
     const auto [row, column] = axes;
@@ -368,8 +368,8 @@ class GridMapper {
     return true;
   }
 
-  // The side of the square that a thread can compute of the two axes, because all accesses of its
-  // rows, or its columns, are of aligned neighbours; 1 if there is none.
+  // The side of the square of the two axes that a thread can compute: each access of a row, or of a
+  // column, must be to aligned adjacent elements. 1 if there is no such square.
   int64_t side_of_thread(const std::pair<int64_t, int64_t>& axes) const {
     const auto [row, column] = axes;
     const std::vector<Stage>& stages = s_.kernel.stages();
@@ -393,7 +393,7 @@ class GridMapper {
     return side;
   }
 
-  // The axis along which neighbours of an operand lie, and that of the results', if they differ.
+  // The axis along which an operand is contiguous, and that of the result, if they differ.
   std::optional<std::pair<int64_t, int64_t>> turned_axes() const {
     std::optional<int64_t> row, column;
     const std::vector<MemoryAccess> accesses = memory_accesses(s_.graph, s_.kernel);
@@ -428,8 +428,9 @@ class GridMapper {
                         [&](int64_t axis) { return kernel.iter.axes[axis].is_symbolic(); });
   }
 
-  // How many points of a kernel without long loops a thread computes, whose loads then overlap: as
-  // many as leave threads that fill the device several times, and whose loads its registers hold.
+  // The number of points that a thread computes, so that their loads overlap, in a kernel without
+  // long loops. Threads must still fill the device several times, and registers must hold the
+  // loads.
   int64_t points_together(int64_t points) const {
     int64_t each = s_.caps.points_per_thread;
     if (each == 1 || !s_.kernel.iter.mapping.serial.empty() || !is_brief() ||
@@ -442,8 +443,8 @@ class GridMapper {
     return each;
   }
 
-  // Bytes of the longest row that a thread reads alone, since its neighbours read other rows. The
-  // cache holds the rows until they are used up.
+  // The bytes of the longest row that a thread reads alone, while adjacent threads read other rows.
+  // The cache must hold the rows until they have been read.
   int64_t row_bytes() const {
     int64_t most = 0;
     for (const MemoryAccess& access : memory_accesses(s_.graph, s_.kernel)) {
@@ -466,7 +467,8 @@ class GridMapper {
     return graph::updates_atomically(*node.as<graph::Scatter>(), node.dtype(), s_.caps);
   }
 
-  // Updates around the elements of each, which neighbouring threads write to neighbouring places.
+  // The axis of updates and the axes of each update's elements. Adjacent threads write adjacent
+  // elements.
   Ints all_axes() const {
     Ints axes = s_.sequential->axes;
     axes.insert(axes.end(), s_.outer.begin(), s_.outer.end());

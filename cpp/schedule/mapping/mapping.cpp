@@ -65,7 +65,7 @@ bool combines_by_shuffles(const Graph& graph, const Kernel& kernel, const Capabi
 
 namespace {
 
-// Terms that one accumulator adds one by one.
+// The number of terms that one accumulator adds one by one.
 constexpr int64_t kBlockSteps = 64;
 
 // A long sum of floats restarts every kBlockSteps iterations, so that its error stays below that
@@ -84,7 +84,8 @@ void block_long_sums(MappingState& s) {
   }
 }
 
-// By axis: a shared tile, a workgroup's or block's, and what the innermost loop covers.
+// Sets the tiles of each axis: the shared one, the workgroup's or block's, and the innermost
+// loop's.
 void set_tiles(MappingState& s) {
   for (size_t i = 0; i < s.kernel.iter.axes.size(); ++i) {
     const bool shared = s.is_shared(static_cast<int64_t>(i));
@@ -98,7 +99,7 @@ void set_tiles(MappingState& s) {
   }
 }
 
-// How the threads that share a reduction combine what they have.
+// Decides how threads that share a reduction combine their partial results.
 void plan_combination(MappingState& s) {
   const Ints& thread = s.kernel.iter.mapping.thread;
   const Ints reduced = reduced_axes(s.kernel);

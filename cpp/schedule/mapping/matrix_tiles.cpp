@@ -11,10 +11,11 @@ namespace rune::schedule {
 
 namespace {
 
-// How a contraction is divided: tiles of a SIMD-group (or thread) along rows and columns, so that
-// each loaded tile serves many products and the accumulators leave enough registers for many
-// threads, and SIMD-groups (or threads) of a workgroup, which share what they load. Rectangles
-// shrink to `least_tiles` tiles before fewer SIMD-groups than this keep a compute unit busy.
+// How a contraction is divided. A SIMD-group (or thread) has several tiles along rows and columns.
+// So each loaded tile serves many products, and the accumulators still leave enough registers for
+// many threads. A workgroup has several SIMD-groups (or threads), which share loaded tiles. If
+// there are too few SIMD-groups to keep compute units busy, rectangles shrink to `least_tiles`
+// tiles.
 struct Division {
   Ints tiles, groups;
   int64_t least_tiles, simd_groups_per_core;
@@ -22,21 +23,21 @@ struct Division {
 const Division kByMatrixOperations{{4, 4}, {2, 2}, 1, 4};
 const Division kByLargeOperations{{4, 4}, {2, 4}, 1, 4};  // on tiles of more than 8 x 8
 const Division kByThreads{{8, 2}, {16, 16}, 4, 6};
-// Elements that a thread's vector multiplies at most.
+// The most elements that a thread's vector multiplies.
 constexpr int64_t kMostLanes = 4;
-// Contractions by threads need workgroups for a quarter of the compute units; else single points,
-// which are more, are faster.
+// A contraction by threads needs workgroups for at least a quarter of the compute units. With
+// fewer, a thread for each point is faster.
 constexpr int64_t kCoresPerWorkgroup = 4;
-// Panels: bytes along the reduced axis, so many that whole sectors of memory are read; sides of a
-// block whose elements are used often enough; and panels along the axis for which it takes long
-// enough that loads are hidden.
+// Limits of panels. Bytes along the reduced axis: so many that whole sectors of memory are read.
+// The sides of a block: its elements must be used often enough. And the number of panels along the
+// axis: so many that loads are hidden.
 constexpr int64_t kPanelBytes = 64, kLeastPanelBytes = 32;
 constexpr int64_t kLeastSide = 32;
 constexpr int64_t kLeastPanels = 4;
 constexpr int64_t kMostCopies = 2;
 constexpr int64_t kMostPadding = 8;  // elements
 
-// How many elements side by side each of `width` threads holds of a tile that is spread so.
+// The number of adjacent elements that each of `width` threads holds of a tile with this spread.
 int64_t neighbours_of_piece(const Ints& spread, int64_t width) {
   size_t i = 0;
   while (int64_t{1} << i < width) ++i;
@@ -55,7 +56,7 @@ class MatrixMapper {
     if (choose_operation() && choose_axes()) {
       const bool is_large = plan_.m * plan_.n > 64;
       choose_rectangles(is_large ? kByLargeOperations : kByMatrixOperations, caps_.simd_width);
-      // Pieces are loaded from panels alone.
+      // Pieces can only be loaded from panels.
       if (!choose_panels() && plan_.piece && !choose_multiply_adds()) return false;
     } else if (!choose_multiply_adds()) {
       return false;
@@ -67,7 +68,7 @@ class MatrixMapper {
  private:
   int64_t extent(int64_t axis) const { return kernel_.iter.axes[axis].extent(); }
 
-  // The kernel's first and only reduction, over one axis; maps store at its points.
+  // Whether the kernel's first and only reduction is over one axis and maps store at its points.
   bool is_contraction() {
     const std::vector<Stage>& stages = kernel_.stages();
     const Stage& first = stages[0];
@@ -114,7 +115,7 @@ class MatrixMapper {
     return false;
   }
 
-  // Multiply-adds of single threads, where panels in shared memory serve many of them.
+  // Chooses multiply-adds of single threads, if panels in shared memory serve many of them.
   bool choose_multiply_adds() {
     const DType result = graph_[kernel_.stages()[0].values[0].value].dtype();
     if (is_bool(result) || !caps_.has_arithmetic(result)) return false;
@@ -127,8 +128,8 @@ class MatrixMapper {
     return num_workgroups() * kCoresPerWorkgroup >= caps_.num_cores && choose_panels();
   }
 
-  // An axis of the result that only one operand has: for columns preferably one along which results
-  // are adjacent, since a thread holds neighbours of a row; else the longest.
+  // The longest axis of the result that only one operand has. For columns, an axis along which
+  // results are adjacent is preferred, because a thread holds adjacent elements of a row.
   std::optional<int64_t> longest_axis_of(size_t operand, bool adjacent) const {
     std::optional<int64_t> best;
     for (const int64_t axis : outer_) {
@@ -156,7 +157,7 @@ class MatrixMapper {
     return false;
   }
 
-  // For groups of `width` threads.
+  // Chooses rectangles for groups of `width` threads.
   void choose_rectangles(const Division& division, int64_t width) {
     width_ = width;
     int64_t others = 1;
@@ -190,8 +191,8 @@ class MatrixMapper {
     return count;
   }
 
-  // Panels of both operands in shared memory, twice if they fit, so that one is filled while the
-  // other is multiplied. Returns false if they do not pay.
+  // Chooses panels of both operands in shared memory. If they fit twice, one is filled while the
+  // other is multiplied. Returns false if panels do not pay.
   bool choose_panels() {
     if (plan_.block_size(0) < kLeastSide || plan_.block_size(1) < kLeastSide) return false;
     const int64_t element = size_of(plan_.operands);
@@ -224,7 +225,7 @@ class MatrixMapper {
   Kernel& kernel_;
   const Ints outer_;
   std::array<Value, 2> values_;         // operands of the contraction
-  std::array<sym::Expr, 2> positions_;  // row-major, of what they read
+  std::array<sym::Expr, 2> positions_;  // row-major positions of the elements that are read
   MatrixPlan plan_;
   int64_t width_ = 1;  // threads that compute a tile together
 };

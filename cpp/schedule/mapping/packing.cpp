@@ -14,32 +14,32 @@ namespace rune::schedule {
 
 namespace {
 
-// Vectors of the register tile's columns; fused multiply-adds hide their latency, and the loads of
-// the rows' elements, behind this many for each row.
+// The vectors of the register tile's columns. This many fused multiply-adds for each row hide their
+// own latency and the loads of the rows' elements.
 constexpr int64_t kColumnVectors = 2;
-// Registers that hold no accumulator: the columns' vectors, and what is being loaded.
+// The registers that hold no accumulators: the columns' vectors, and values that are being loaded.
 constexpr int64_t kOtherRegisters = 4;
-// Smaller contractions run from cache as they are.
+// The least multiply-adds of a contraction that is packed. Smaller ones stay in cache anyway.
 constexpr double kLeastMultiplies = 1 << 21;
 constexpr int64_t kLeastReduced = 32;
-// With fewer register tiles in a block of rows, the columns that run past it come too often from
-// the last-level cache: the reduced axis is divided, into parts of at least so many terms.
+// The least register tiles in a block of rows. With fewer, its columns are read too often from the
+// last-level cache, so the reduced axis is divided into parts, which have a least number of terms.
 constexpr int64_t kLeastRowTiles = 12;
 constexpr int64_t kLeastKeptTerms = 192;
-// Of operands that are widened: those that are not copied are widened anew for each use.
+// The least multiply-adds of a contraction with widened operands that is packed. Without copies,
+// operands would be widened again for each use.
 constexpr double kLeastWidened = 1 << 15;
-// Multiply-adds in the time that copying an operand's element takes.
+// The cost of copying an operand's element, in multiply-adds.
 constexpr double kCopyMultiplies = 25;
 // Rows whose elements are multiplied less often are not worth a copy.
 constexpr int64_t kFewUses = 200;
-// Addresses that fall into one set of the first-level cache are a multiple of this apart; so many
-// of them it holds in any case.
+// Addresses at a multiple of this distance fall into the same set of the first-level cache. A set
+// holds at least kMostInSet of them.
 constexpr int64_t kSetPeriodBytes = 4096, kMostInSet = 4;
-// Copies of columns fill the second-level cache, not memory further away, unless these are fewer
-// columns.
+// Copies of columns should fit the second-level cache, unless it holds fewer columns than this.
 constexpr int64_t kLeastMostColumns = 256;
-// The time that a core may be late, in workgroups: another thread has it for a while. Of products
-// of which half is computed also since workgroups differ in work.
+// The time that a core may be late, in workgroups, because another thread uses it for a while. If
+// only half of a product is computed, workgroups also differ in work.
 constexpr double kLate = 0.5, kMirroredLate = 1;
 constexpr int64_t kMostGroupsPerCore = 16;
 
@@ -68,7 +68,7 @@ class Packer {
     if (!choose_tiles()) return false;
     const auto row_weights = weights(rows_), column_weights = weights(columns_);
     if (!row_weights || !column_weights) return false;
-    // Runs of a register tile's width must lie along one dimension.
+    // Runs of a register tile's width must be along one dimension.
     if (std::count_if(column_weights->begin(), column_weights->end(),
                       [&](const Weight& w) { return w.axis == columns_.axis; }) != 1)
       return false;
@@ -121,7 +121,8 @@ class Packer {
            contains(kernel_.ops, operand.value);
   }
 
-  // Columns: the axis along which results are adjacent, or any axis that one operand alone has.
+  // Chooses the axis of columns: the one along which results are adjacent, or any axis that only
+  // one operand has.
   bool choose_axes() {
     int column_operand = -1;
     int64_t column = -1;
@@ -160,7 +161,8 @@ class Packer {
     return {node.inputs[0], flatten_index(index, graph_[node.inputs[0]].shape())};
   }
 
-  // Whether a point's value depends on the contraction's there, and on what all points share.
+  // Whether v, at each point, depends only on the contraction's value there and on values that all
+  // points share.
   bool follows(Value v, Value contraction) const {
     const graph::Node& node = graph_[v];
     if (v == contraction || max_elements(node.shape()) == 1) return true;
@@ -172,7 +174,7 @@ class Packer {
                        [&](Value x) { return follows(x, contraction); });
   }
 
-  // Whether the kernel multiplies a matrix by its own transpose, and stores what is symmetric.
+  // Whether the kernel multiplies a matrix by its own transpose and stores only symmetric values.
   bool is_symmetric() const {
     const std::vector<Stage>& stages = kernel_.stages();
     if (around_ || !others_.empty() || extent(rows_.axis) != extent(columns_.axis) ||
@@ -192,9 +194,9 @@ class Packer {
            follows(stored.value, stages[0].values[0].value);
   }
 
-  // Whether rows lie in memory as the register tile reads them, and are used so seldom that a copy
-  // is not worth it: a row's elements must follow one another, and the rows of a tile fall into
-  // different sets of the first-level cache.
+  // Whether rows are read in place, because they are used so seldom that a copy is not worth it. A
+  // row's elements must be adjacent in memory, and the rows of a tile must fall into different sets
+  // of the first-level cache.
   bool reads_rows_in_place() const {
     if (around_) return around_->scratch_of(rows_.value) != nullptr;
     if (mirrored_ || extent(columns_.axis) >= kFewUses || stride(rows_, reduced_) != 1 ||
@@ -244,22 +246,22 @@ class Packer {
     return true;
   }
 
-  // Whether the second-level cache holds a block of rows that is worth its panels; of few columns
-  // for which rows are not copied, all panels, since they run past each register tile.
+  // Whether the second-level cache holds a large enough block of rows. If rows are read in place,
+  // it must hold the panels of all columns instead, because these are read for each register tile.
   bool fits_cache(int64_t row_tiles) const {
     if (copies_rows_) return fitting_tiles() >= std::min(row_tiles, kLeastRowTiles);
     return kept_terms_ * bytes(columns_.value) * extent(columns_.axis) <= caps_.l2_bytes / 2;
   }
 
-  // Register tiles of a block of rows which, with the panel of columns that runs past it, stays in
-  // the second-level cache.
+  // The register tiles of a block of rows that stays in the second-level cache together with a
+  // panel of columns.
   int64_t fitting_tiles() const {
     const int64_t panel = kept_terms_ * bytes(columns_.value) * column_tile_;
     return (caps_.l2_bytes * 3 / 4 - panel) / (kept_terms_ * bytes(rows_.value)) / row_tile_;
   }
 
-  // Whether sums can be carried in the output: it has a place of the same dtype for each of them,
-  // which nothing else is written to.
+  // Whether sums can be carried in the output: it has an element of the same dtype for each of
+  // them, to which nothing else is written.
   bool can_carry() const {
     const std::vector<Stage>& stages = kernel_.stages();
     if (around_ || mirrored_ || stages.size() != 2 || stages[1].values.size() != 1) return false;
@@ -275,8 +277,9 @@ class Packer {
                        [&](int64_t axis) { return stored.strides[axis] == sum.strides[axis]; });
   }
 
-  // Divides rows and columns so that the cores are done soonest. Each workgroup copies its own rows
-  // and columns, so pieces cost copies; but few pieces leave cores without work at the end.
+  // Divides rows and columns such that the cores finish as early as possible. Each workgroup copies
+  // its own rows and columns, so more pieces cost more copies. But with few pieces, cores have no
+  // work at the end.
   void split_between_groups(int64_t rows, int64_t columns, int64_t most_columns) {
     const int64_t panels = ceil_div(columns, column_tile_), row_tiles = ceil_div(rows, row_tile_);
     int64_t batch = 1;
@@ -307,13 +310,13 @@ class Packer {
     row_group_ = round_up(row_group_, row_block_);
   }
 
-  // How an operand's index along a dimension counts in an axis's coordinate.
+  // How an operand's index along a dimension contributes to the coordinate of an axis.
   struct Weight {
-    int64_t axis = -1;  // none: the dimension does not vary within a tile
+    int64_t axis = -1;  // -1: the dimension does not vary within a tile
     int64_t factor = 0;
   };
 
-  // By dimension of the operand; nothing if a dimension mixes axes, or its position is not linear.
+  // The weights of the operand's dimensions. Nothing if a dimension mixes axes or is not linear.
   std::optional<std::vector<Weight>> weights(const Operand& operand) const {
     const Ints strides = contiguous_strides(graph_[operand.value].shape());
     std::vector<Weight> result(operand.index.size());
@@ -356,8 +359,8 @@ class Packer {
     const auto depth = static_cast<int64_t>(others_.size());
     for (const int64_t axis : {rows_.axis, columns_.axis, rows_.axis, reduced_})
       mapping.serial.push_back(axis);
-    // Copied are vectors, along the reduced axis of rows. Where these are not adjacent, squares of
-    // them are transposed.
+    // Copies vectors: for rows, along the reduced axis. If elements are not adjacent along it,
+    // squares of them are transposed.
     keep(columns_, depth, 1, stride(columns_, reduced_) == 1 ? lanes_ : 1);
     const bool by_vectors = stride(rows_, reduced_) == 1 || stride(rows_, rows_.axis) == 1;
     if (copies_rows_) keep(rows_, depth + 1, by_vectors ? lanes_ : 1, 1);
@@ -371,8 +374,8 @@ class Packer {
   bool carries() const { return kept_terms_ < extent(reduced_); }
   int64_t num_shared() const { return static_cast<int64_t>(around_->iter.axes.size()); }
 
-  // A stage that copies an operand's tile, with an axis of its own for the reduced one, of which it
-  // copies so many vectors, or points, at once.
+  // Adds a stage that copies an operand's tile. It has an axis of its own for the reduced one, and
+  // copies `copies` vectors, or points, along it at once.
   void keep(const Operand& operand, int64_t depth, int64_t lanes, int64_t copies) {
     IterSpace& iter = kernel_.iter;
     const auto own = static_cast<int64_t>(iter.axes.size());
@@ -414,7 +417,8 @@ class Packer {
   }
 
   void keep_rows(const std::vector<Weight>& weights) {
-    // An odd number of cache lines: elements of a tile's rows then fall into different cache sets.
+    // Rows are an odd number of cache lines apart, so that those of a tile fall into different
+    // sets.
     const int64_t line = kCacheLineBytes / bytes(rows_.value);
     const int64_t row = (ceil_div(kept_terms_, line) | 1) * line;
     kernel_.scratch.push_back(scratch(rows_, weights, row_block_ * row, row_block_, row, 1));
@@ -442,7 +446,7 @@ class Packer {
   bool mirrored_ = false;
   bool copies_rows_ = true;
   int64_t lanes_ = 1;
-  const int64_t row_tile_;  // of the registers
+  const int64_t row_tile_;  // rows of the register tile
   int64_t column_tile_ = 1;
   int64_t row_block_ = 1;                     // rows kept at once
   int64_t kept_terms_ = 0;                    // of the reduced axis, kept at once

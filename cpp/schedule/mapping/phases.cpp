@@ -21,7 +21,7 @@ class PhaseMapper {
 
   bool run() {
     const std::vector<Value> between = values_between_phases(kernel_);
-    int64_t bytes = 0;  // of one point of the shared axes
+    int64_t bytes = 0;  // for one point of the shared axes
     for (const Value v : between) bytes += row_stride(v) * size_of(graph_[v].dtype());
     if (!choose_tiles(bytes)) return false;
     for (const Value v : between) kernel_.scratch.push_back(scratch(v));
@@ -45,7 +45,7 @@ class PhaseMapper {
       mapping.serial.push_back(axis);
       if (axis != tiled_) points *= extent(axis);
     }
-    // What a workgroup needs of the other operands it prepares once for all of its tiles.
+    // A workgroup prepares its part of the other operands once for all of its tiles.
     const int64_t groups = ceil_div(kTilesPerCore * caps_.num_cores, points);
     const int64_t piece = ceil_div(size, groups);
     const int64_t tile = round_up(ceil_div(piece, ceil_div(piece, fitting)), unit);
@@ -61,15 +61,15 @@ class PhaseMapper {
     return elements;
   }
 
-  // Elements from one row to the next. Long rows that begin whole pages apart would fall into few
-  // cache sets.
+  // The number of elements from one row to the next. It avoids that long rows begin whole pages
+  // apart, because they would then fall into few cache sets.
   int64_t row_stride(Value v) const {
     const int64_t line = kCacheLineBytes / size_of(graph_[v].dtype());
     const int64_t row = round_up(row_elements(v), line);
     return row < kLongRowLines * line ? row : row + line;
   }
 
-  // Rows along the tiled axis, each row-major.
+  // Scratch memory for rows along the tiled axis, each row-major.
   Scratch scratch(Value v) const {
     Scratch info{v, bounds_of(graph_[v].shape()), contiguous_strides(graph_[v].shape())};
     const int64_t row = row_stride(v);

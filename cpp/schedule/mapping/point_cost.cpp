@@ -12,29 +12,29 @@ namespace rune::schedule {
 
 namespace {
 
-// Of usual cores: cycles until the result of a floating-point operation can be used, and operations
-// begun a cycle.
+// Typical of cores: the cycles until the result of a floating-point operation can be used, and the
+// operations that begin in a cycle.
 constexpr double kLatency = 4;
 constexpr double kIssued = 2;
-// Of the operations that an expansion of exp and its kind consists of, how many are in a chain, and
-// how many registers they need beside their operand's.
+// For the expansion of exp and similar operations: the part of its operations that form a chain,
+// and the registers that they need in addition to the operand's.
 constexpr double kCostlyChain = 0.7;
 constexpr double kCostlyRegisters = 3;
 constexpr double kMostJammed = 4;
-// With fewer loads a point, most time goes elsewhere.
+// The least loads per point for which jamming is considered. With fewer, loads take little time.
 constexpr double kFewestLoads = 4;
-// Of a point's time, what jamming must leave at most.
+// Jamming pays if a point then takes at most this part of its time.
 constexpr double kWorthJamming = 0.85;
-// In all copies; more code is not worth compiling.
+// The most operations in all copies. More code is not worth compiling.
 constexpr double kMostOperations = 1200;
-// A line of the cache; neighbouring vectors of a row that are computed together; and operations of
-// such a block, of which more do not stay in registers.
+// The size of a cache line in bits, the most adjacent vectors of a row that are computed together,
+// and the most operations of such a block whose values stay in registers.
 constexpr int kLineBits = 512;
 constexpr int64_t kJammedVectors = 4;
 constexpr double kMostBlockOperations = 112;
 
-// A value's registers are taken from the operation that defines it (of a load: that first uses it)
-// to the last that uses it.
+// A value occupies registers from the operation that defines it (for a load: the first one that
+// uses it) to the last one that uses it.
 struct Lifetime {
   uint32_t first;
   uint32_t last;
@@ -73,8 +73,8 @@ std::vector<Seed> block_seeds(const Graph& graph, const Kernel& kernel, const St
   return seeds;
 }
 
-// Whether a value is the same at all points of the stage's own axes: it is computed before their
-// loops.
+// Whether a value is the same at all points of the stage's own axes, so that it is computed before
+// their loops.
 bool is_hoisted(const Stage& stage, const std::vector<Demand>& demands) {
   const auto changes = [&](const sym::Expr& position) {
     const std::vector<uint32_t> variables = position.variables();
@@ -88,16 +88,16 @@ bool is_hoisted(const Stage& stage, const std::vector<Demand>& demands) {
          });
 }
 
-// Cycles that each of a block's points takes: most loads cross cache lines and are begun one a
-// cycle; what does not fit the registers is loaded again.
+// The cycles for each of a block's points. Most loads cross cache lines, so one begins per cycle.
+// Values that do not fit the registers are loaded again.
 double cycles_per_point(const PointCost& cost, const Capabilities& caps, int64_t points) {
   const double spilled = std::max(0.0, cost.registers - caps.num_vector_registers);
   return (cost.operations / kIssued + cost.loads + spilled) / static_cast<double>(points);
 }
 
-// Neighbouring vectors of each of a block's points. Where vectors are lines of the cache, almost
-// each store crosses two; a core merges the parts in one line only if nothing is stored between
-// them.
+// The number of adjacent vectors at each of a block's points. If a vector is as long as a cache
+// line, almost every store crosses two lines. A core merges the parts in a line only if it stores
+// nothing else between them.
 int64_t jammed_vectors(const PointCost& cost, const Capabilities& caps) {
   if (caps.vector_bits < kLineBits) return 1;
   const auto compiled = static_cast<int64_t>(kMostBlockOperations / std::max(1.0, cost.operations));
@@ -115,7 +115,7 @@ PointCost point_cost(const Graph& graph, const Kernel& kernel, const Stage& stag
     if (other.kind == StageKind::Reduce)
       for (const StageValue& value : other.values) loaded.insert(value.value.id);
 
-  std::map<uint32_t, double> copies;  // by value: positions at which it is computed
+  std::map<uint32_t, double> copies;  // by value: the number of positions where it is computed
   const std::vector<Seed> seeds = block_seeds(graph, kernel, stage, block.value_or(Block{}));
   for (const Seed& seed : seeds) copies[seed.value.id] += 1;
   walk(graph, seeds, [&](Value v, const std::vector<Demand>& demands) {
@@ -148,7 +148,7 @@ PointCost point_cost(const Graph& graph, const Kernel& kernel, const Stage& stag
     if (operations > 1) temporary[id] = kCostlyRegisters;
   }
 
-  // Users have larger ids. A node without operations passes on when its own value is used.
+  // Users have larger ids. A node without operations lengthens the lifetimes of its operands.
   std::map<uint32_t, Lifetime> lifetimes;
   for (auto it = copies.rbegin(); it != copies.rend(); ++it) {
     const uint32_t user = it->first;

@@ -12,22 +12,22 @@ namespace rune::schedule {
 
 namespace {
 
-// Gathered elements between a prefetch and its load: more than main memory's latency takes, and few
-// enough that the caches still hold them.
+// The number of gathered elements between a prefetch and its load. It covers main memory's latency,
+// and the caches still hold the elements.
 constexpr int64_t kElementsAhead = 128;
 
-// Between a row's prefetch and its load. Processors fetch what follows only to the end of a page of
-// 4 KiB, and later stages have the row in a cache.
+// The distance between a row's prefetch and its load. Processors themselves prefetch only to the
+// end of a page of 4 KiB. For later stages, the row is in a cache.
 constexpr int64_t kBytesAhead = 8 << 10;
 
-// One for each buffer, so that nothing is announced twice.
+// Adds a prefetch, at most one for each buffer, so that nothing is prefetched twice.
 void add_prefetch(Kernel& kernel, const Prefetch& prefetch) {
   if (std::none_of(kernel.prefetches.begin(), kernel.prefetches.end(),
                    [&](const Prefetch& other) { return other.from == prefetch.from; }))
     kernel.prefetches.push_back(prefetch);
 }
 
-// The value's memory, if nothing but movement and conversions lies between.
+// The stored value from which v comes by movement and conversions alone.
 std::optional<Value> stored(const Graph& graph, const Kernel& kernel, Value v) {
   while (!contains(kernel.inputs, v)) {
     const graph::Node& node = graph[v];
@@ -38,7 +38,7 @@ std::optional<Value> stored(const Graph& graph, const Kernel& kernel, Value v) {
   return v;
 }
 
-// Whether neighbours of the gather's last dimension are elements from anywhere.
+// Whether adjacent elements along the gather's last dimension come from arbitrary positions.
 bool gathers_elements(const Graph& graph, Value v) {
   const graph::Node& node = graph[v];
   const auto rank = static_cast<int64_t>(graph[node.inputs[0]].shape().size());
@@ -106,9 +106,10 @@ bool transposes(const Graph& graph, const Kernel& kernel) {
   });
 }
 
-// Squares are stored to the rows of an output one vector after the other in each of them. A store
-// that crosses cache lines, as most are if rows do not begin at lines, waits for the line that no
-// earlier store has fetched; one line further is enough, as the squares of other rows lie between.
+// Plans prefetches for kernels that transpose squares. A square is stored to rows of an output, one
+// vector in each. If rows do not begin at cache lines, most stores cross two lines and wait for the
+// line that no earlier store has fetched. Prefetching one line ahead is enough, because squares of
+// other rows are stored in between.
 void plan_squares(const Graph& graph, const Capabilities& caps, Kernel& kernel) {
   if (!transposes(graph, kernel)) return;
   for (const Value v : kernel.outputs)

@@ -9,7 +9,7 @@ namespace rune::schedule {
 
 namespace {
 
-// Simple operations that a store and a load of an element in cache are worth.
+// The cost of a store and a load of an element in cache, in simple operations.
 constexpr double kStoreAndLoad = 8;
 
 class RowKeeper {
@@ -33,7 +33,7 @@ class RowKeeper {
   }
 
  private:
-  // A value's elements by the point of a stage.
+  // The elements of a value that a stage reads at its points.
   struct Row {
     Index index;
     Ints strides;  // by axis, of the row-major position
@@ -66,7 +66,7 @@ class RowKeeper {
     return steps(a, axes_of_a) == steps(b, axes_of_b);
   }
 
-  // What a stage computes, followed once.
+  // The walk over the values that a stage computes. It is done once.
   const Walk& walk_stage(size_t s) {
     walks_.resize(kernel_.stages().size());
     if (walks_[s]) return *walks_[s];
@@ -125,7 +125,8 @@ class RowKeeper {
     return row_of(v, it->second[0]);
   }
 
-  // The row of an outer point: the dimensions along which the stage's own axes run, row-major.
+  // Scratch memory for the row of an outer point: the dimensions along the stage's own axes,
+  // row-major.
   std::optional<Scratch> scratch(Value v, const Row& row, const Stage& stage) const {
     const Ints shape = bounds_of(graph_[v].shape());
     Scratch info{v, Ints(shape.size(), 1), Ints(shape.size(), 0)};

@@ -12,11 +12,11 @@ namespace rune::schedule {
 
 namespace {
 
-// In units of a score, of each vector that is loaded and shuffled with others, and of loading one
-// element by element.
+// Costs in units of the score: of each vector that is loaded and shuffled with others, and of a
+// vector that is loaded element by element.
 constexpr double kStrideCost = 0.4, kGatherCost = 6;
 
-// More lanes that are loaded one by one take too long to compile.
+// The most lanes that are loaded one by one. More take too long to compile.
 constexpr int64_t kMostLoadedLanes = 16;
 
 // Whether a stage has inner axes that can carry the lanes.
@@ -46,8 +46,7 @@ bool VectorAxis::is_outer(int64_t axis) const {
   return contains(outer_, axis);
 }
 
-// Whether a Scatter's updates go to other places at each point of an axis: a place is that of all
-// lanes.
+// Whether the index of a Scatter's update depends on an axis. All lanes must have the same index.
 bool VectorAxis::decides_places(int64_t axis) const {
   const Stage* stage = sequential_stage(kernel_);
   if (!stage || stage->kind != StageKind::Scatter) return false;
@@ -59,7 +58,7 @@ bool VectorAxis::decides_places(int64_t axis) const {
                           max_elements(Shape(shape.begin() + batch, shape.end()));
 }
 
-// Whether a value has one element for each outer point, beside stages that have more to do there.
+// Whether a value has one element for each outer point, while other stages have more work there.
 bool VectorAxis::is_by_outer_point(Value v) const {
   if (outer_.size() == kernel_.iter.axes.size() || sequential_) return false;
   int64_t points = 1;
@@ -68,9 +67,10 @@ bool VectorAxis::is_by_outer_point(Value v) const {
          max_elements(graph_[v].shape()) <= points;
 }
 
-// As many lanes as a register holds of the widest dtype, but for what is computed at outer points
-// only; in a kernel that is elementwise only, of the dtype of most operations: rarer wide values
-// take several registers, and what is read across is of squares as large as can be transposed.
+// The number of lanes of the widest dtype in a register, leaving out values that are computed only
+// at outer points. In an elementwise kernel, the dtype of most operations counts instead, and wider
+// values take several registers. Arrays that are read across have lanes for the largest squares
+// that can be transposed.
 int64_t VectorAxis::choose_lanes() const {
   int widest = 1;
   std::map<int, double> operations;  // by size of dtype in bytes
@@ -96,8 +96,8 @@ int64_t VectorAxis::choose_lanes() const {
   return std::clamp<int64_t>(caps_.vector_bits / (8 * bytes), 1, most);
 }
 
-// Whether neighbours along the axis on which results are stored side by side are read far apart,
-// from an array that is contiguous along another axis.
+// Whether elements that are adjacent in the results are read far apart, from an array that is
+// contiguous along another axis.
 bool VectorAxis::reads_across() const {
   const auto steps = [](const MemoryAccess& access, int64_t axis) {
     return std::abs(access.stride(axis).value_or(0));
@@ -118,7 +118,7 @@ bool VectorAxis::reads_across() const {
   return false;
 }
 
-// How often a stage's accesses are made for each of the stage with the most.
+// How often a stage's accesses are made, relative to the stage with the most accesses.
 double VectorAxis::share_of(size_t stage) const {
   const auto points = [&](const Stage& s) {
     double product = 1;
@@ -143,7 +143,8 @@ std::optional<int64_t> VectorAxis::filling_axis(const MemoryAccess& access,
   return std::nullopt;
 }
 
-// Rows of a contraction's tile, with the lanes along an outer axis, that use each vector it loads.
+// The rows of a contraction's tile that use each loaded vector if the lanes are along an outer
+// axis.
 double VectorAxis::rows_sharing(const MemoryAccess& access, int64_t lanes_axis) const {
   if (!is_outer(lanes_axis)) return 1;
   int64_t longest = 1;
@@ -153,14 +154,14 @@ double VectorAxis::rows_sharing(const MemoryAccess& access, int64_t lanes_axis) 
   return static_cast<double>(std::min(longest, most_tile_rows(caps_)));
 }
 
-// Of a contraction's load with a stride, in units of a score.
+// The cost of a contraction's load with a stride, in units of the score.
 double VectorAxis::strided_cost(int64_t stride) const {
   const bool whole = loads_whole_vectors(stride, lanes_);
   return whole ? kStrideCost * static_cast<double>(std::abs(stride)) : kGatherCost;
 }
 
-// Whether an access is made at some points of an axis only, so that vectors along it compute for
-// all lanes what some of them need.
+// Whether an access is made only at some points of an axis, so that vectors along it compute values
+// for all lanes that only some need.
 bool VectorAxis::is_for_some(const MemoryAccess& access, int64_t axis) const {
   const auto& conditions = access.mask.conditions();
   return std::any_of(conditions.begin(), conditions.end(), [&](const sym::Expr& condition) {
@@ -168,7 +169,8 @@ bool VectorAxis::is_for_some(const MemoryAccess& access, int64_t axis) const {
   });
 }
 
-// How well memory accesses run as vectors along an axis; `stage` limits it to one stage's, if >= 0.
+// How efficient memory accesses are as vectors along an axis. If `stage` >= 0, only its accesses
+// count.
 double VectorAxis::score(int64_t axis, int stage) const {
   double score = 0;
   for (const MemoryAccess& access : accesses_) {
@@ -199,7 +201,7 @@ double VectorAxis::lane_use(int64_t axis) const {
   return static_cast<double>(extent(axis)) / static_cast<double>(round_up(extent(axis), lanes_));
 }
 
-// Of lanes along an inner axis, which after a reduction are combined by halves.
+// The efficiency of lanes along an inner axis. After a reduction, lanes are combined by halves.
 double VectorAxis::lane_use(const Stage& stage, int64_t axis) const {
   if (stage.kind != StageKind::Reduce) return lane_use(axis);
   const int64_t combined = lanes_ * (std::bit_width(static_cast<uint64_t>(lanes_)) - 1);
@@ -207,8 +209,8 @@ double VectorAxis::lane_use(const Stage& stage, int64_t axis) const {
          static_cast<double>(round_up(extent(axis), lanes_) + combined);
 }
 
-// The axis of each stage that would carry the lanes if they run along inner axes; empty if no stage
-// has any.
+// The axis of each stage that would carry the lanes if they are along inner axes. Empty if no stage
+// has inner axes.
 Ints VectorAxis::inner_axes() const {
   Ints result;
   for (size_t s = 0; s < kernel_.stages().size(); ++s) {
@@ -241,7 +243,7 @@ Ints VectorAxis::choose() const {
   }
   const bool has_inner_axes = outer_.size() < kernel_.iter.axes.size();
   for (const int64_t axis : outer_) {
-    // An axis that all phases have is not one phase's to divide.
+    // A phase may not divide an axis that all phases share.
     if (around_ && axis < static_cast<int64_t>(around_->iter.axes.size())) continue;
     if (decides_places(axis)) continue;
     const double unscaled = score(axis, -1);
@@ -254,8 +256,8 @@ Ints VectorAxis::choose() const {
   return best;
 }
 
-// Whether lanes along an axis, which have a distance from each other, are loaded one by one: it is
-// too long for loads of whole vectors, or some of them are not loaded.
+// Whether lanes along an axis are loaded one by one, because their stride is too long for loads of
+// whole vectors or because some of them are not loaded.
 bool VectorAxis::loads_lanes(const MemoryAccess& access, int64_t axis) const {
   if (access.is_store) return false;
   const auto along = access.stride(axis);
@@ -269,7 +271,7 @@ void VectorAxis::fit_lanes(const Ints& axes) {
   for (const int64_t axis : axes) longest = std::max(longest, extent(axis));
   if (!axes.empty())
     lanes_ = std::min(lanes_, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(longest))));
-  // Each lane of a narrow dtype is a load of its own in the code.
+  // In the code, each lane of a narrow dtype is a separate load.
   const bool narrow = std::any_of(accesses_.begin(), accesses_.end(), [&](const MemoryAccess& a) {
     return size_of(graph_[a.value].dtype()) < 4 &&
            std::any_of(

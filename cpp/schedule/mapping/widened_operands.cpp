@@ -51,7 +51,7 @@ class OperandKeeper {
                        [&](Value input) { return widens(input); });
   }
 
-  // Points of an axis that what runs inside the first `depth` loops covers.
+  // The number of points of an axis that the loops inside of the first `depth` ones cover.
   int64_t covered(int64_t axis, int64_t depth) const {
     const IterSpace& iter = kernel_.iter;
     const int64_t extent = iter.extent(axis);
@@ -61,7 +61,7 @@ class OperandKeeper {
                                               : extent;
   }
 
-  // How often the loops inside the first `depth` ones read each element.
+  // How often the loops inside of the first `depth` ones read each element.
   int64_t reads(const Ints& strides, int64_t depth) const {
     int64_t count = 1;
     for (const int64_t axis : outer_)
@@ -70,15 +70,14 @@ class OperandKeeper {
     return count;
   }
 
-  // Whether the points there are vectors, though the operand's elements are the same in all lanes.
+  // Whether the points there are vectors although the operand's element is the same in all lanes.
   bool has_foreign_lanes(const Ints& strides, int64_t depth) const {
     for (int64_t i = 0; i < depth; ++i)
       if (contains(kernel_.iter.mapping.vec, loops_[i]) && strides[loops_[i]] == 0) return true;
     return false;
   }
 
-  // By axis: how far apart, in an array, elements for neighbouring points lie. Nothing if that
-  // differs from point to point.
+  // The strides of an array by axis. Nothing if a stride differs from point to point.
   std::optional<Ints> strides_of(const Index& index, const Shape& shape) const {
     const sym::Expr position = flatten_index(index, shape);
     Ints strides;
@@ -90,7 +89,7 @@ class OperandKeeper {
     return strides;
   }
 
-  // The same of the narrow elements that an operand's are made of, if there is one array of them.
+  // The strides of the narrow array that an operand widens, if there is a single one.
   std::optional<Ints> narrow_strides(const Access& access) const {
     std::optional<Ints> strides;
     bool several = false;
@@ -104,7 +103,7 @@ class OperandKeeper {
     return several ? std::nullopt : strides;
   }
 
-  // The dimensions that each follow one axis, by axis; nothing if some dimension does not.
+  // By axis, the dimension whose index is that axis. Nothing if a dimension's index is no axis.
   std::optional<std::vector<int64_t>> axes_of_dimensions(const Index& index) const {
     std::vector<int64_t> axes;
     for (const sym::Expr& along : index) {
@@ -118,8 +117,8 @@ class OperandKeeper {
     return axes;
   }
 
-  // The memory of the part that is read inside the first `depth` loops: row-major, but with the
-  // dimension of the axis `lanes`, if there is one, innermost.
+  // Scratch memory for the part that is read inside of the first `depth` loops. It is row-major,
+  // but the dimension of the axis `lanes`, if there is one, is innermost.
   Scratch part(Value v, const std::vector<int64_t>& axes, const Ints& reduced, int64_t lanes,
                int64_t depth) const {
     const Ints shape = bounds_of(graph_[v].shape());
@@ -132,7 +131,7 @@ class OperandKeeper {
       inner_first.insert(innermost ? inner_first.begin() : inner_first.end(),
                          static_cast<int64_t>(d));
     }
-    // Rows are a cache line apart, so that they fall into different cache sets.
+    // A cache line between rows makes them fall into different cache sets.
     const int64_t line = kCacheLineBytes / size_of(graph_[v].dtype());
     info.elements = 1;
     for (const int64_t d : inner_first) {
@@ -149,8 +148,8 @@ class OperandKeeper {
     const std::optional<Ints> narrow = narrow_strides(access);
     const std::optional<std::vector<int64_t>> axes = axes_of_dimensions(access.index);
     if (!strides || !narrow || !axes) return false;
-    // What lanes lie along: an outer axis of the operand that has them in the loops, or else a
-    // reduced one. Elements that lie apart would be gathered one by one, as in the loops.
+    // The axis of the lanes: an outer axis of the operand that has them in the loops, or else a
+    // reduced one. Elements that are not adjacent would be gathered one by one, as in the loops.
     int64_t lanes = -1;
     for (const int64_t axis : outer_)
       if ((*strides)[axis] != 0 && contains(kernel_.iter.mapping.vec, axis)) lanes = axis;
@@ -168,7 +167,7 @@ class OperandKeeper {
     return false;
   }
 
-  // A stage that fills the memory, with axes of its own for the reduced ones.
+  // Adds a stage that fills the scratch memory. It has axes of its own for the reduced ones.
   void add_stage(Value v, Ints strides, const Ints& reduced, int64_t lanes, int64_t depth) {
     IterSpace& iter = kernel_.iter;
     Stage stage;
@@ -197,7 +196,7 @@ class OperandKeeper {
   const Capabilities& caps_;
   Kernel& kernel_;
   const Ints outer_;
-  Ints loops_;  // over outer axes, outermost first
+  Ints loops_;  // the outer axes of loops, outermost first
   int64_t first_depth_ = 0;
 };
 

@@ -36,7 +36,7 @@ int64_t lowest_free_offset(const Temporary& wanted, const std::vector<Temporary>
   return offset;
 }
 
-// By decreasing size. Quadratic in their number.
+// Places temporaries in the order of decreasing size. The time is quadratic in their number.
 void place_by_size(std::vector<Temporary>& temporaries) {
   std::stable_sort(temporaries.begin(), temporaries.end(),
                    [](const Temporary& a, const Temporary& b) { return a.bytes > b.bytes; });
@@ -47,7 +47,7 @@ void place_by_size(std::vector<Temporary>& temporaries) {
   }
 }
 
-// The part of an arena that nothing uses now, as blocks that do not touch, and its end.
+// The unused part of an arena, as blocks that are not adjacent, and the arena's end.
 class FreeBlocks {
  public:
   int64_t take(int64_t bytes) {
@@ -97,7 +97,7 @@ class FreeBlocks {
     return offset;
   }
 
-  std::map<int64_t, int64_t> by_offset_;           // bytes
+  std::map<int64_t, int64_t> by_offset_;           // bytes by offset
   std::set<std::pair<int64_t, int64_t>> by_size_;  // (bytes, offset)
   int64_t end_ = 0;
 };

@@ -121,9 +121,9 @@ class Verifier {
       const Launch& launch = *schedule_.items[launches[i]].launch();
       const Launch& expected = again.launches[i];
       if (launch.kernel > expected.kernel)
-        return report("kernel ", launch.kernel, " is kernel ", expected.kernel, " again");
+        return report("kernel ", launch.kernel, " is the same as kernel ", expected.kernel);
       if (launch.kernel < expected.kernel)
-        return report(item_text(launches[i]), ": computes something else than its kernel");
+        return report(item_text(launches[i]), ": does not compute the same as its kernel");
       if (launch.arguments != expected.arguments)
         return report(item_text(launches[i]), ": has the arguments ",
                       text::to_text(launch.arguments), ", but differs from its kernel by ",
@@ -137,7 +137,7 @@ class Verifier {
                "`: differs from the kernel that its launches have in common");
   }
 
-  // Nothing computes arrays without elements, and whoever takes one reads nothing.
+  // Arrays without elements are never computed or read.
   bool is_empty(Value v) const { return max_elements(graph_[v].shape()) == 0; }
 
   // Fills writers_.
@@ -202,7 +202,7 @@ class Verifier {
             if (w != i) needed[{w, i}].insert(v);
           continue;
         }
-        // The last one before the item, or else the first, which is then too late.
+        // The last writer before the item. If there is none, the first one, which is too late.
         int64_t writer = writers->second.front();
         for (const int64_t w : writers->second) writer = w < i ? w : writer;
         if (writer != i) needed[{writer, i}].insert(v);
@@ -210,7 +210,7 @@ class Verifier {
     std::set<std::pair<int64_t, int64_t>> seen;
     for (const Dependency& d : schedule_.dependencies) {
       const std::string name = concat("the dependency of item ", d.to, " on item ", d.from);
-      if (!seen.insert({d.from, d.to}).second) report(name, " is doubled");
+      if (!seen.insert({d.from, d.to}).second) report(name, " is listed twice");
       if (is_for_order(d)) continue;
       const auto it = needed.find({d.from, d.to});
       const std::set<Value> expected = it == needed.end() ? std::set<Value>{} : it->second;
@@ -225,12 +225,13 @@ class Verifier {
              text::to_text(std::vector<Value>(values.begin(), values.end())), ")");
   }
 
-  // Whether one of the items is a synchronization.
+  // Whether one of the two items is a synchronization.
   bool is_for_order(const Dependency& d) const {
     return schedule_.items[d.from].synchronization() || schedule_.items[d.to].synchronization();
   }
 
-  // Items are in an order in which they can run; where they are not, says whether any order exists.
+  // Items must be in an order in which they can run. If they are not, the error says whether any
+  // such order exists.
   void check_order() {
     std::vector<Ints> consumers(num_items());
     std::vector<int64_t> missing(num_items(), 0);
@@ -247,7 +248,8 @@ class Verifier {
       for (const int64_t consumer : consumers[ready[next]])
         if (--missing[consumer] == 0) ready.push_back(consumer);
     for (int64_t i = 0; i < num_items(); ++i)
-      if (missing[i] > 0) report(item_text(i), ": is in, or behind, a cycle of dependencies");
+      if (missing[i] > 0)
+        report(item_text(i), ": is in a cycle of dependencies, or depends on one");
   }
 
   // Memory.
@@ -300,13 +302,13 @@ class Verifier {
     return true;
   }
 
-  // Of a temporary, in the arena.
+  // The end of a temporary in the arena.
   int64_t end_of(const Allocation& allocation) const {
     return *allocation.offset + bytes_of(graph_[allocation.value]);
   }
 
-  // Sweeps over the items; the live temporaries are ordered by offset and disjoint, so that a new
-  // one can only meet its neighbours.
+  // Sweeps over the items. The live temporaries are ordered by offset and disjoint, so a new one
+  // can only overlap the ones before and after it.
   void check_overlaps(std::vector<const Allocation*> temporaries) {
     std::erase_if(temporaries, [&](const Allocation* t) { return end_of(*t) == *t->offset; });
     std::sort(temporaries.begin(), temporaries.end(), [](const Allocation* a, const Allocation* b) {

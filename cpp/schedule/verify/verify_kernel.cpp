@@ -57,7 +57,7 @@ class KernelVerifier : KernelChecks {
     }
   }
 
-  // That all values and axes exist. The other checks rely on it.
+  // Checks that all values and axes exist. The other checks rely on it.
   bool check_references() {
     for (const Value v : kernel_.ops) check_value(v, "op");
     for (const Value v : kernel_.inputs) check_value(v, "input");
@@ -138,7 +138,7 @@ class KernelVerifier : KernelChecks {
       report("workgroups have ", mapping_.threads, " threads, but no axis is mapped to threads");
   }
 
-  // Each team has a point, and exchanges values by shuffles only.
+  // Each team has a point, and its threads exchange values only by shuffles.
   void check_teams() {
     const int64_t teams = *mapping_.teams;
     const auto is_divided = [&](int64_t axis) {
@@ -151,10 +151,10 @@ class KernelVerifier : KernelChecks {
       report("workgroups of ", mapping_.threads, " threads are ", teams,
              " teams, which cannot have a point of the block axes each");
     if (!combination || combination->threads != ThreadCombination::Shuffles || combination->atomic)
-      report("teams of threads combine what they reduce otherwise than by shuffles");
+      report("teams of threads combine their results, but not by shuffles");
   }
 
-  // Two axes, whose pieces a workgroup's threads share evenly, patch by patch.
+  // There are two axes. A workgroup's threads share their pieces evenly, patch by patch.
   void check_squares() {
     int64_t of_group = 1, of_patch = 1, divided = 0;
     bool is_even = !mapping_.points;
@@ -237,12 +237,13 @@ class KernelVerifier : KernelChecks {
     for (const Prefetch& prefetch : kernel_.prefetches) {
       const bool is_output = contains(kernel_.outputs, prefetch.from);
       if (!is_output && !contains(kernel_.inputs, prefetch.from))
-        report("a prefetch is from ", text(prefetch.from), ", which is no input or output");
+        report("a prefetch is from ", text(prefetch.from),
+               ", which is neither an input nor an output");
       if (is_output && prefetch.axis)
         report("a prefetch of stores to ", text(prefetch.from), " has an axis");
       if (prefetch.ahead < 1) report("a prefetch is of elements ", prefetch.ahead, " ahead");
       if (prefetch.axis && contains(outer_, *prefetch.axis))
-        report("a prefetch is along ", axis_text(*prefetch.axis), ", which is no stage's");
+        report("a prefetch is along ", axis_text(*prefetch.axis), ", which is no axis of a stage");
       if (!announced.insert(prefetch.from).second)
         report("there are two prefetches from ", text(prefetch.from));
     }
@@ -291,14 +292,15 @@ class KernelVerifier : KernelChecks {
                        [](const Stage& stage) { return stage.kind == StageKind::Scatter; });
   }
 
-  // Workgroups combine nothing but what they store, in a buffer that has been begun.
+  // Workgroups combine only values that they store, in a buffer with initial elements.
   void check_atomic_reductions() {
     for (const Stage& stage : kernel_.stages())
       for (const StageValue& value : stage.values) {
         const bool begun = contains(kernel_.inputs, value.value);
         if (stage.kind == StageKind::Reduce && (!begun || !contains(kernel_.outputs, value.value)))
           report("workgroups combine ", text(value.value),
-                 ", which is not both an input, that an earlier kernel began, and an output");
+                 ", which is not both an output and an input whose initial elements an earlier "
+                 "kernel stores");
         if (stage.kind == StageKind::Map && !scatters() && !begun)
           report("a kernel whose workgroups combine atomically stores ", text(value.value),
                  ", which it does not reduce");
@@ -324,7 +326,7 @@ class KernelVerifier : KernelChecks {
         unread.erase(v);
         if (!given.count(v) && !stored.count(v))
           report("phase ", p, " reads ", text(v),
-                 ", which is no input and which no phase before it stores");
+                 ", which is not an input and which no earlier phase stores");
       }
       for (const Value v : phase.outputs) {
         stored.insert(v);

@@ -31,7 +31,7 @@ class StageVerifier : KernelChecks {
       if (!stored.count(v)) report("no stage stores the output ", text(v));
   }
 
-  // Every kept value has a scratch buffer of its own and is taken only after it has been kept.
+  // Every kept value has a scratch buffer of its own and is read only after it has been kept.
   void check_scratch() {
     std::set<Value> kept;
     const auto num_loops = std::count_if(mapping_.serial.begin(), mapping_.serial.end(),
@@ -39,7 +39,7 @@ class StageVerifier : KernelChecks {
     for (size_t s = 0; s < kernel_.stages().size(); ++s) {
       const Stage& stage = kernel_.stages()[s];
       if (stage.depth && (stage.kind != StageKind::Map || !stage.values.empty() || !stage.keeps))
-        report("stage ", s, " has a depth, but does more than to keep a value");
+        report("stage ", s, " has a depth, but does more than keep a value");
       if (stage.depth && (*stage.depth < 0 || *stage.depth > num_loops))
         report("stage ", s, " is inside ", *stage.depth, " of ", num_loops, " loops");
       if (stage.takes)
@@ -54,7 +54,7 @@ class StageVerifier : KernelChecks {
     for (const Scratch& buffer : kernel_.scratch) check_scratch_buffer(buffer, kept);
   }
 
-  // Follows every stage down to what it reads.
+  // Checks the accesses of every stage.
   void check_accesses() {
     std::set<uint32_t> inputs, all_reductions, done, computed, read, begun;
     for (const Value v : kernel_.inputs) inputs.insert(v.id);
@@ -75,7 +75,8 @@ class StageVerifier : KernelChecks {
           read.insert(seed.value.id);
           if (!inputs.count(seed.value.id))
             report("stage ", s, " updates ", text(seed.value),
-                   ", which is missing from the inputs, and no stage before it begins it");
+                   ", which is missing from the inputs, and no earlier stage stores its initial "
+                   "elements");
         }
         if (stage.kind == StageKind::Map) begun.insert(seed.value.id);
         if (stage.kind == StageKind::Map && all_reductions.count(seed.value.id)) {
@@ -107,8 +108,8 @@ class StageVerifier : KernelChecks {
     auto operator<=>(const Step&) const = default;
   };
 
-  // Whether sums of strides hit each of 0 .. count-1 once: sorted, each stride must be the number
-  // of positions that the smaller ones reach. Returns "" or what is wrong.
+  // Checks that sums of strides give each of 0 .. count-1 once: when sorted, each stride must equal
+  // the number of positions that the smaller ones reach. Returns "" or a description of the error.
   static std::string coverage(std::vector<Step> steps, int64_t count) {
     std::sort(steps.begin(), steps.end());
     int64_t reached = 1;
@@ -134,7 +135,7 @@ class StageVerifier : KernelChecks {
              text(value.value), " ", wrong);
   }
 
-  // Of a part, positions must be distinct and within the value.
+  // For a part of a value, positions must be distinct and within the value.
   void check_part(size_t s, const StageValue& value, const Ints& axes, int64_t count) {
     std::vector<Step> steps;
     for (const int64_t axis : axes) steps.push_back({value.strides[axis], extent(axis)});
@@ -158,7 +159,7 @@ class StageVerifier : KernelChecks {
     for (int64_t i = 0; i < num_axes(); ++i)
       if (value.strides[i] != 0 && !contains(stage.axes, i) && !contains(outer_, i))
         report("stage ", s, ": ", text(value.value), " has a stride along ", axis_text(i),
-               ", which is another stage's");
+               ", which is an axis of another stage");
     const bool scans = stage.kind == StageKind::Scan, scatters = stage.kind == StageKind::Scatter;
     if (scans != (node.kind() == graph::NodeKind::Scan) ||
         (scatters && node.kind() != graph::NodeKind::Scatter))
@@ -183,7 +184,7 @@ class StageVerifier : KernelChecks {
       return;
     }
     if (!reduces)
-      return report("stage ", s, " reduces ", text(value.value), ", which is no reduction");
+      return report("stage ", s, " reduces ", text(value.value), ", which is not a reduction");
     check_coverage(s, value, outer_, max_elements(node.shape()), "outer ");
     check_coverage(s, value, stage.axes, max_elements(reduced_shape(graph_, value.value)),
                    "inner ");

@@ -313,7 +313,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"noop", "i8[2]", "i8[2]"},
         Case{"noop", "i8[2] i8[2]", "noop: cannot take 2 operands (expected 0 to 1)"},
         Case{"unique id=4", "", "i64[]"}, Case{"device name=\"gpu\"", "", "bool[0] @gpu"},
-        Case{"device name=\"\"", "", "device: cannot be without a name"},
+        Case{"device name=\"\"", "", "device: cannot make a device (its name is empty)"},
         Case{"kernel name=\"k\" local_dims=1 upcasted=0 dont_use_locals=false", "i8[2] f32[3]",
              "i8[2]"},
         Case{"kernel name=\"k\" local_dims=-1 upcasted=0 dont_use_locals=false", "i8[2]",
@@ -334,7 +334,8 @@ INSTANTIATE_TEST_SUITE_P(
             "unroll: cannot unroll the last axis of [2] by 0 (number of dimensions: 1, at least 1; "
             "factor: 0, at least 1)"},
         Case{"custom \"f\" attributes=[]", "i8[2]", "f32[2,3] @declared"},
-        Case{"custom \"\" attributes=[]", "i8[2]", "custom: cannot be without a name"}));
+        Case{"custom \"\" attributes=[]", "i8[2]",
+             "custom: cannot make an operation (its name is empty)"}));
 
 TEST(Builder, MakesNoNodeThatChangesNothing) {
   Builder b;

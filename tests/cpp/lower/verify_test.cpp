@@ -125,7 +125,7 @@ TEST(Verify, TypesOfControl) {
 }
 
 TEST(Verify, TypesOfAccesses) {
-  expect_after_prefix("%4 = load %2 %1 : f32", "%4 = load", "%2 is no memory");
+  expect_after_prefix("%4 = load %2 %1 : f32", "%4 = load", "%2 is not memory");
   expect_after_prefix("%4 = load %0 %1 : f64", "%4 = load", "moves f64 but the memory holds f32");
   expect_after_prefix("%4 = load %0 %2 : f32x4", "%4 = load", "no integer");
   expect_after_prefix("%4 = splat %1 : i64x2\n%5 = load %0 %4 : f32x4", "%5 = load",

@@ -130,13 +130,13 @@ const Case kKernelCases[] = {
      [](Schedule& s) {
        kernel(s, 0).prefetches.push_back({kernel(s, 2).outputs[0], std::nullopt, 2});
      },
-     "which is no input or output"},
+     "which is neither an input nor an output"},
     {"prefetch of stores along an axis",
      [](Schedule& s) { kernel(s, 0).prefetches.push_back({kernel(s, 0).outputs[0], 1, 2}); },
      " has an axis"},
     {"prefetch outside of the stages",
      [](Schedule& s) { kernel(s, 0).prefetches.push_back({kernel(s, 0).inputs[0], 0, 2}); },
-     "a prefetch is along axis 0 (`o0`), which is no stage's"},
+     "a prefetch is along axis 0 (`o0`), which is no axis of a stage"},
     {"prefetched twice",
      [](Schedule& s) {
        const Value input = kernel(s, 0).inputs[0];
@@ -171,7 +171,7 @@ const Case kKernelCases[] = {
      [](Schedule& s) { kernel(s, 0).scratch.push_back({Value{0}, {64}, {1}}); },
      "the scratch buffer %0 has 1 sizes and 1 strides for 2 dimensions"},
     {"depth of a stage that stores", [](Schedule& s) { stages(s, 0).back().depth = 0; },
-     "has a depth, but does more than to keep a value"},
+     "has a depth, but does more than keep a value"},
     {"no stages", [](Schedule& s) { stages(s, 0).clear(); }, "there are no stages"},
     {"empty stage", [](Schedule& s) { stages(s, 0).push_back({StageKind::Map, {}, {}}); },
      "has no values"},
@@ -196,9 +196,9 @@ const Case kKernelCases[] = {
     {"inner strides", [](Schedule& s) { stages(s, 0)[0].values[0].strides[2] = 2; },
      "the inner strides"},
     {"stride of another stage", [](Schedule& s) { stages(s, 0)[1].values[0].strides[2] = 1; },
-     "which is another stage's"},
+     "which is an axis of another stage"},
     {"reduces no reduction", [](Schedule& s) { stages(s, 0)[0].values[0].value = Value{0}; },
-     "which is no reduction"},
+     "which is not a reduction"},
     {"stage value does not exist",
      [](Schedule& s) { stages(s, 0)[0].values[0].value = Value{12345}; },
      "the stage value %12345 does not exist"},
@@ -228,7 +228,7 @@ const Case kKernelCases[] = {
 
 const Case kPhaseCases[] = {
     {"another order", [](Schedule& s) { std::swap(phases_of(s, 0)[0], phases_of(s, 0)[1]); },
-     "which is no input and which no phase before it stores"},
+     "which is not an input and which no earlier phase stores"},
     {"not kept", [](Schedule& s) { kernel(s, 0).scratch.pop_back(); },
      "which must be either an output or in a scratch buffer"},
     {"kept tile too small", [](Schedule& s) { kernel(s, 0).scratch[0].elements = 16; },
@@ -290,7 +290,7 @@ const Case kScheduleCases[] = {
        launch(s, 2) = launch(s, 0);
        launch(s, 2).kernel = 2;
      },
-     "kernel 2 is kernel 0 again"},
+     "kernel 2 is the same as kernel 0"},
     {"arguments", [](Schedule& s) { launch(s, 0).arguments = {1}; }, "but its kernel"},
     {"argument of no launch", [](Schedule& s) { s.kernels[1].shifts = {{Value{0}, 0, 4}}; },
      "uses argument 0, but its launches have 0"},
@@ -314,7 +314,7 @@ const Case kScheduleCases[] = {
     {"dependency missing", [](Schedule& s) { s.dependencies.pop_back(); },
      "the dependency of item 2 on item 1 is missing"},
     {"dependency doubled", [](Schedule& s) { s.dependencies.push_back(s.dependencies[0]); },
-     "is doubled"},
+     "is listed twice"},
     {"dependency on nothing", [](Schedule& s) { s.dependencies[0].to = 9; },
      "but there are 3 items"},
     {"dependency of other values", [](Schedule& s) { s.dependencies[0].values = {Value{0}}; },
@@ -394,7 +394,7 @@ Schedule shared_by_groups() {
 
 const Case kGroupCases[] = {
     {"not begun", [](Schedule& s) { kernel(s, 1).inputs.pop_back(); },
-     "which is not both an input, that an earlier kernel began, and an output"},
+     "which is not both an output and an input whose initial elements an earlier kernel stores"},
     {"groups share, but do not combine", [](Schedule& s) { combine(s, 1)->atomic = false; },
      "is a block axis, but a stage's own"},
     {"no threads share", [](Schedule& s) { kernel(s, 1).iter.mapping.thread.clear(); },
