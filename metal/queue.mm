@@ -67,9 +67,9 @@ struct Queue::Shared {
   std::mutex mutex;
   std::condition_variable changed;
   uint64_t committed = 0;
-  uint64_t completed = 0;                 // this command buffer and all before it are complete
-  std::map<uint64_t, Finished> finished;  // later command buffers that have run
-  bool has_failed = false;                // whether one of the present MTLCommandQueue failed
+  uint64_t completed = 0;                    // this command buffer and all before it are complete
+  std::map<uint64_t, Finished> finished;     // later command buffers that have run
+  bool has_failed = false;                   // whether one of the present MTLCommandQueue failed
   std::shared_ptr<const std::string> error;  // the first since the last synchronize()
 
   uint64_t in_flight() const { return committed - completed; }

@@ -86,15 +86,14 @@ class Verifier {
 
   void close(bool range) {
     operands();
-    const char* opener = range ? "Range or Unroll" : "If";
+    const char* opener = range ? "a Range or Unroll" : "an If";
     if (open_.empty()) {
       sound_ = false;
       return fail("closes nothing");
     }
     const InstrKind kind = kernel_.body[open_.back().opener].kind();
     if ((kind == InstrKind::If) == range)
-      fail("closes `", print_instr(kernel_, Var{open_.back().opener}), "`, which is not a ",
-           opener);
+      fail("closes `", print_instr(kernel_, Var{open_.back().opener}), "`, which is not ", opener);
     open_.pop_back();
   }
 

@@ -44,7 +44,7 @@ struct Dialect {
   // Types of values, empty for dtypes that the language lacks. Bool is held as uint8 in memory.
   PerDType<std::string> types;
   std::string wrap32, wrap64;  // $U of integers up to 32 bits, and of 64 bits
-  // Dtypes that values are only stored, converted and selected in. Arithmetic on them has been
+  // Dtypes whose values are only stored, converted and selected. Arithmetic on them has been
   // widened before.
   std::bitset<kNumDTypes> storage_only;
 

@@ -58,8 +58,8 @@ TEST(Verify, Nesting) {
   expect_after_prefix("if %3", "if %3", "is not closed");
   expect_after_prefix("endrange", "endrange", "closes nothing");
   expect_after_prefix("endif", "endif", "closes nothing");
-  expect_after_prefix("if %3\nendrange", "endrange", "no Range");
-  expect_after_prefix("%4 = unroll iterations=2 : i64\nendif", "endif", "no If");
+  expect_after_prefix("if %3\nendrange", "endrange", "not a Range");
+  expect_after_prefix("%4 = unroll iterations=2 : i64\nendif", "endif", "not an If");
   const auto crossed =
       violations(std::string(kPrefix) + "if %3\n%5 = range %1 : i64\nendif\nendrange");
   EXPECT_EQ(crossed.size(), 2u) << testing::PrintToString(crossed);
