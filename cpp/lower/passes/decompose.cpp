@@ -13,15 +13,16 @@ using decomposition::Emitter;
 template <class Rewrite>
 Kernel rewrite_alu(const Kernel& kernel, const Capabilities& caps, Rewrite rewrite) {
   decomposition::KernelCopy copy(kernel, caps);
-  for (const Instr& instr : kernel.body) {
+  for (uint32_t id = 0; id < kernel.body.size(); ++id) {
+    const Instr& instr = kernel.body[id];
     const Alu* alu = instr.as<Alu>();
     if (!alu) {
-      copy.copy(instr);
+      copy.copy({id});
       continue;
     }
     std::vector<decomposition::Value> operands;
     for (const Var arg : instr.args) operands.push_back(copy.value(arg));
-    copy.replace(rewrite(copy.emitter(), alu->op, operands));
+    copy.replace({id}, rewrite(copy.emitter(), alu->op, operands));
   }
   return copy.take();
 }

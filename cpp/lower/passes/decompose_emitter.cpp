@@ -68,11 +68,12 @@ void Emitter::end_range() {
   builder_.end_range();
 }
 
-void KernelCopy::copy(const Instr& instr) {
+void KernelCopy::copy(Var old) {
+  const Instr& instr = kernel_[old];
   if (closes_scope(instr.kind())) emitter_.leave_scope();
   std::vector<Var> args;
   for (const Var arg : instr.args) args.push_back(values_[arg.id]);
-  values_.push_back(builder_.add(instr.payload, std::move(args), instr.type));
+  values_[old.id] = builder_.add(instr.payload, std::move(args), instr.type);
   if (opens_scope(instr.kind())) emitter_.enter_scope();
 }
 

@@ -95,26 +95,29 @@ class Emitter {
   std::vector<std::map<ConstantKey, Var>> scopes_{1};
 };
 
-// Copies a kernel, instruction by instruction, so that a pass can replace some of them.
+// Copies the instructions of a kernel, so that a pass can replace some of them or change their
+// order.
 class KernelCopy {
  public:
   KernelCopy(const Kernel& kernel, const Capabilities& caps)
-      : builder_({kernel.name, kernel.grid, kernel.local, {}}), emitter_(builder_, caps) {
-    values_.reserve(kernel.body.size());
-  }
+      : kernel_(kernel),
+        builder_({kernel.name, kernel.grid, kernel.local, {}}),
+        emitter_(builder_, caps),
+        values_(kernel.body.size()) {}
   KernelCopy(const KernelCopy&) = delete;  // the emitter refers to the builder
 
   Emitter& emitter() { return emitter_; }
   Builder& builder() { return builder_; }
   // The value of an instruction that has been copied or replaced.
   Value value(Var old) { return emitter_.value(values_[old.id]); }
-  // Copies the next instruction.
-  void copy(const Instr& instr);
-  // Gives the next instruction this value instead of copying it.
-  void replace(Value v) { values_.push_back(v.var); }
+  // Copies an instruction after its operands.
+  void copy(Var old);
+  // Gives an instruction this value instead of copying it.
+  void replace(Var old, Value v) { values_[old.id] = v.var; }
   Kernel take() { return builder_.take(); }
 
  private:
+  const Kernel& kernel_;
   Builder builder_;
   Emitter emitter_;
   std::vector<Var> values_;  // by old instruction

@@ -96,7 +96,7 @@ class Rewriter {
         id = end;
       } else {
         find_reciprocals(id);
-        copy_.copy(kernel_.body[id++]);
+        copy_.copy({id++});
       }
     }
     return copy_.take();
@@ -170,9 +170,10 @@ class Rewriter {
     for (uint32_t id = begin; id < end; ++id)
       quotients.push_back(
           quotient(operand(id, 0), operand(id, 1), reciprocals_.at(divisions_.at(id)), fails));
-    for (Value& q : quotients) {
+    for (uint32_t id = begin; id < end; ++id) {
+      Value& q = quotients[id - begin];
       q = emitter.acc(q);
-      copy_.replace(q);
+      copy_.replace({id}, q);
     }
     emitter.if_(any(*fails));
     for (uint32_t id = begin; id < end; ++id)

@@ -16,6 +16,7 @@ namespace {
 struct Search {
   uint32_t begin = 0, end = 0;
   std::vector<Var> conditions;
+  std::vector<bool> is_asked;  // by instruction: whether it is needed to ask for a match
 };
 
 class SearchFinder {
@@ -50,9 +51,21 @@ class SearchFinder {
     return alu && alu->op == op;
   }
 
+  // Whether the value that the condition compares with is a maximum, or a minimum: a number that is
+  // not less than it, or not greater, is the value itself or NaN. One comparison tells this.
+  std::optional<AluOp> extremum(Var condition) const {
+    const Instr& comparison = comparison_of(condition);
+    if (&comparison == &kernel_[condition]) return std::nullopt;
+    const Instr& splat = kernel_[comparison.args[1]];
+    const Instr& value = splat.as<Splat>() ? kernel_[splat.args[0]] : splat;
+    for (const AluOp op : {AluOp::Max, AluOp::Min})
+      if (is(value, op)) return op;
+    return std::nullopt;
+  }
+
  private:
   std::optional<Search> search_in(uint32_t begin, uint32_t end) const {
-    Search search{begin, end, {}};
+    Search search{begin, end, {}, {}};
     for (uint32_t id = begin; id < end; ++id) {
       const Instr& instr = kernel_.body[id];
       switch (instr.kind()) {
@@ -76,9 +89,32 @@ class SearchFinder {
     const auto has_type = [&](Var v) {
       return kernel_[v].type == kernel_[search.conditions[0]].type;
     };
-    if (search.conditions.empty() || !std::ranges::all_of(search.conditions, has_type))
+    if (search.conditions.empty() || !std::ranges::all_of(search.conditions, has_type) ||
+        !find_asked(search))
       return std::nullopt;
     return search;
+  }
+
+  // Returns false if what is asked depends on an accumulator, which the loop may change.
+  bool find_asked(Search& search) const {
+    search.is_asked.resize(search.end - search.begin);
+    std::vector<Var> open;
+    for (const Var condition : search.conditions) {
+      if (extremum(condition))
+        open.insert(open.end(), comparison_of(condition).args.begin(),
+                    comparison_of(condition).args.end());
+      else
+        open.push_back(condition);
+    }
+    while (!open.empty()) {
+      const Var v = open.back();
+      open.pop_back();
+      if (kernel_[v].as<Acc>()) return false;
+      if (v.id < search.begin || search.is_asked[v.id - search.begin]) continue;
+      search.is_asked[v.id - search.begin] = true;
+      open.insert(open.end(), kernel_[v].args.begin(), kernel_[v].args.end());
+    }
+    return true;
   }
 
   // Of an assignment acc = min(acc, where(condition, position, none)); nothing for another one.
@@ -96,10 +132,8 @@ class SearchFinder {
       return std::nullopt;
     const Var condition = where.args[0];
     const Instr& comparison = comparison_of(condition);
-    // (An accumulator from before the loop may change in it.)
-    const bool is_equality = is(comparison, AluOp::Cmpeq) && condition.id >= begin &&
-                             comparison.args[1].id < begin &&
-                             !kernel_[comparison.args[1]].as<Acc>();
+    const bool is_equality =
+        is(comparison, AluOp::Cmpeq) && condition.id >= begin && comparison.args[1].id < begin;
     return is_equality ? std::optional(condition) : std::nullopt;
   }
 
@@ -115,93 +149,47 @@ class SearchFinder {
 class SearchRewriter {
  public:
   SearchRewriter(const Kernel& kernel, const Capabilities& caps)
-      : kernel_(kernel),
-        finder_(kernel),
-        moved_(kernel.body.size()),
-        builder_({kernel.name, kernel.grid, kernel.local, {}}),
-        emitter_(builder_, caps) {}
+      : kernel_(kernel), finder_(kernel), copy_(kernel, caps) {}
 
   Kernel run() {
     uint32_t id = 0;
     for (const Search& search : finder_.find()) {
-      while (id < search.begin) copy(id++);
+      while (id < search.begin) copy_.copy({id++});
       rewrite(search);
       id = search.end;
     }
-    while (id < kernel_.body.size()) copy(id++);
-    return builder_.take();
+    while (id < kernel_.body.size()) copy_.copy({id++});
+    return copy_.take();
   }
 
  private:
-  void copy(uint32_t id) {
-    const Instr& instr = kernel_.body[id];
-    if (closes_scope(instr.kind())) emitter_.leave_scope();
-    std::vector<Var> args;
-    for (const Var arg : instr.args) args.push_back(moved_[arg.id]);
-    moved_[id] = builder_.add(instr.payload, std::move(args), instr.type);
-    if (opens_scope(instr.kind())) emitter_.enter_scope();
-  }
-
   void rewrite(const Search& search) {
-    // What the question reads comes before it, in the order of the loop.
-    std::vector<bool> is_asked(search.end - search.begin);
-    std::vector<Var> open;
-    for (const Var condition : search.conditions) {
-      const std::vector<Var> operands = asked(condition);
-      open.insert(open.end(), operands.begin(), operands.end());
-    }
-    while (!open.empty()) {
-      const Var v = open.back();
-      open.pop_back();
-      if (v.id < search.begin || is_asked[v.id - search.begin]) continue;
-      is_asked[v.id - search.begin] = true;
-      open.insert(open.end(), kernel_[v].args.begin(), kernel_[v].args.end());
-    }
     for (uint32_t id = search.begin; id < search.end; ++id)
-      if (is_asked[id - search.begin]) copy(id);
+      if (search.is_asked[id - search.begin]) copy_.copy({id});
     std::optional<Value> may_match;
     for (const Var condition : search.conditions) {
       const Value may = may_hold(condition);
       may_match = may_match ? *may_match | may : may;
     }
-    emitter_.if_(any(*may_match));
+    copy_.emitter().if_(any(*may_match));
     for (uint32_t id = search.begin; id < search.end; ++id)
-      if (!is_asked[id - search.begin]) copy(id);
-    emitter_.end_if();
-  }
-
-  // Whether the value that the condition compares with is a maximum, or a minimum: a number that is
-  // not less than it, or not greater, is the value itself or NaN. One comparison tells this.
-  std::optional<AluOp> extremum(Var condition) const {
-    const Instr& comparison = finder_.comparison_of(condition);
-    if (&comparison == &kernel_[condition]) return std::nullopt;
-    const Instr& splat = kernel_[comparison.args[1]];
-    const Instr& value = splat.as<Splat>() ? kernel_[splat.args[0]] : splat;
-    for (const AluOp op : {AluOp::Max, AluOp::Min})
-      if (SearchFinder::is(value, op)) return op;
-    return std::nullopt;
-  }
-
-  // What `may_hold` reads.
-  std::vector<Var> asked(Var condition) const {
-    return extremum(condition) ? finder_.comparison_of(condition).args : std::vector{condition};
+      if (!search.is_asked[id - search.begin]) copy_.copy({id});
+    copy_.emitter().end_if();
   }
 
   // True in all lanes in which the condition holds, and in few others.
   Value may_hold(Var condition) {
-    const std::optional<AluOp> op = extremum(condition);
-    if (!op) return emitter_.value(moved_[condition.id]);
+    const std::optional<AluOp> op = finder_.extremum(condition);
+    if (!op) return copy_.value(condition);
     const Instr& comparison = finder_.comparison_of(condition);
-    const Value x = emitter_.value(moved_[comparison.args[0].id]);
-    const Value value = emitter_.value(moved_[comparison.args[1].id]);
+    const Value x = copy_.value(comparison.args[0]);
+    const Value value = copy_.value(comparison.args[1]);
     return !(*op == AluOp::Max ? less(x, value) : less(value, x));
   }
 
   const Kernel& kernel_;
   const SearchFinder finder_;
-  std::vector<Var> moved_;
-  Builder builder_;
-  Emitter emitter_;
+  KernelCopy copy_;
 };
 
 }  // namespace
