@@ -93,8 +93,9 @@ def test_stateful_programs(device: str, full: bool) -> None:
     assert ways.count("program") > len(ways) / 20 and ways.count("segments") > len(ways) / 4
 
 
-@pytest.mark.parametrize("seed", [9640, 501_323, 16_001_536, 23_001_615, 820_000_665])
+@pytest.mark.parametrize("seed", [9640, 501_323, 16_001_536, 23_001_615, 820_000_665, 950_700_622])
 def test_found(seed: int) -> None:
     """9640: np.errstate(divide="raise") in a function that assigns a global variable. 501323: a
-    loop appends to an attribute and to a list. The others: texts of errors of out= arrays."""
+    loop appends to an attribute and to a list. 950700622: a loop appends a global number where its
+    arrays are numbered. The others: texts of errors of out= arrays."""
     check(seed, "cpu")

@@ -232,3 +232,17 @@ def test_len_is_pythons_own() -> None:
     for x in np.arange(4.0), np.arange(4.0) - 1:
         for kind in len, max:
             assert_same(jitted(x, ["a", "bcd"], kind), f(x, ["a", "bcd"], kind))
+
+
+@pytest.mark.parametrize("divide", ["raise", "warn"])
+def test_errors_of_elements_that_are_not_selected_are_not_reported(divide: Any) -> None:
+    def f(x: Any) -> Any:
+        chosen, known = x[x > 0], np.zeros(4)[np.arange(4) > x[0]]
+        with np.errstate(divide=divide):
+            return 5 / (chosen * 1.0), 5 / (known + x[:1] + 2)
+
+    jitted = rune_jit.jit(f, fallback="silent")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for x in np.arange(4.0), np.zeros(4):
+            assert_same(jitted(x), f(x))

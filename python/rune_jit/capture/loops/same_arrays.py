@@ -128,7 +128,9 @@ def shared_arrays(
             continue
         names.add(name)
         values = aliases.values_of(name)
-        if values is None or (name in given and not is_array(given[name])):
+        if values is None or (not values and name not in given):  # such as a global
+            return None
+        if name in given and not is_array(given[name]):
             return None
         for value in values:
             if isinstance(value, ast.Name):

@@ -109,7 +109,9 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         return self.full  # type: ignore[no-any-return]
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if not any(isinstance(x, Selection) and x.is_settled for x in inputs):
+        # (NumPy reports errors, also those of elements that are not selected.)
+        is_numpys = require_trace().gave_up is not None
+        if not is_numpys and not any(isinstance(x, Selection) and x.is_settled for x in inputs):
             try:
                 return self._traced_ufunc(ufunc, method, *inputs, **kwargs)
             except DataDependentShapeError:
@@ -289,7 +291,9 @@ def selected(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Selection:
             full.append(x)
         else:
             raise first.refusal(ufunc.__name__)
-    return Selection(ufunc(*full), first.where, first.axes)
+    with np.errstate(all="ignore"):  # of elements that are not selected
+        result = ufunc(*full)
+    return Selection(result, first.where, first.axes)
 
 
 def select(trace: Trace, x: Tracer, mask: Any) -> Selection:
