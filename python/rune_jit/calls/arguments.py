@@ -61,8 +61,8 @@ class Call(NamedTuple):
     @property
     def without_constants(self) -> Call:
         """The call without constants: the numbers may have any value."""
-        constants = set(self.constants)
-        static = [i for i in self.static_leaves if i not in constants]
+        numbers = set(self.constants).difference(_core.static_leaves(self.leaves))
+        static = [i for i in self.static_leaves if i not in numbers]
         return self._replace(constants=(), static_leaves=static)
 
 
