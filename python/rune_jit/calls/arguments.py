@@ -60,8 +60,8 @@ class Call(NamedTuple):
 
     @property
     def without_constants(self) -> Call:
-        """The call with its constants as numbers of any value."""
-        constants = set(self.constants)
+        """The call with its constants as numbers of any value. (Functions stay what they are.)"""
+        constants = {i for i in self.constants if not callable(self.leaves[i])}
         static = [i for i in self.static_leaves if i not in constants]
         return self._replace(constants=(), static_leaves=static)
 
