@@ -423,6 +423,12 @@ void bind_dispatch(py::module_& m) {
       py::arg("what"), py::arg("value"),
       "Checks a value that a program computed (Check in compiled_call.h) and raises the error if "
       "it fails.");
+  m.attr("MOST_NUMBERS") = kMostNumbers;
+  m.def(
+      "count_numbers", [](const py::object& value) { return count_numbers(value.ptr()); },
+      py::arg("value"),
+      "About how many of Python's numbers a list, tuple or dict holds, by the first item of each "
+      "container in it. 1 for a number, 0 for other values.");
   m.def("static_leaves", &static_leaves, py::arg("leaves"),
         "Positions of the leaves that are neither arrays nor numbers that a program takes.");
   py::class_<CallKey>(m, "CallKey")

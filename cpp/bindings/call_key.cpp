@@ -87,28 +87,6 @@ bool append_numpy_scalar_key(py::handle leaf, std::string& key) {
   return true;
 }
 
-// Whether a list, tuple or dict holds so many numbers, by its first items, that its call has no key
-// (_check_count in calls/arguments.py).
-bool has_many_numbers(PyObject* value) {
-  constexpr int64_t kMostNumbers = 256;
-  int64_t count = 1;
-  for (int depth = 0; depth < kDeepest; ++depth) {
-    PyObject* first = nullptr;
-    if (PyTuple_CheckExact(value) || PyList_CheckExact(value)) {
-      count *= PySequence_Fast_GET_SIZE(value);
-      if (PySequence_Fast_GET_SIZE(value) > 0) first = PySequence_Fast_GET_ITEM(value, 0);
-    } else if (PyDict_CheckExact(value)) {
-      count *= PyDict_GET_SIZE(value);
-      Py_ssize_t at = 0;
-      PyDict_Next(value, &at, nullptr, &first);
-    }
-    if (!first) break;
-    value = first;
-  }
-  return count > kMostNumbers && (PyFloat_CheckExact(value) || PyLong_CheckExact(value) ||
-                                  PyBool_Check(value) || PyComplex_CheckExact(value));
-}
-
 // Appends None, True, False or a str. Returns false for other values.
 bool append_constant(PyObject* value, std::string& text) {
   if (PyUnicode_CheckExact(value)) return append_text(value, text);
@@ -305,6 +283,26 @@ bool CallKey::operator==(const CallKey& other) const {
                     [](const py::object& a, const py::object& b) { return a.is(b) || a.equal(b); });
 }
 
+int64_t count_numbers(PyObject* value) {
+  int64_t count = 1;
+  for (int depth = 0; depth < kDeepest; ++depth) {
+    PyObject* first = nullptr;
+    if (PyTuple_CheckExact(value) || PyList_CheckExact(value)) {
+      count *= PySequence_Fast_GET_SIZE(value);
+      if (PySequence_Fast_GET_SIZE(value) > 0) first = PySequence_Fast_GET_ITEM(value, 0);
+    } else if (PyDict_CheckExact(value)) {
+      count *= PyDict_GET_SIZE(value);
+      Py_ssize_t at = 0;
+      PyDict_Next(value, &at, nullptr, &first);
+    }
+    if (!first) break;
+    value = first;
+  }
+  const bool is_number = PyFloat_CheckExact(value) || PyLong_CheckExact(value) ||
+                         PyBool_Check(value) || PyComplex_CheckExact(value);
+  return is_number ? count : 0;
+}
+
 Parameters::Parameters(const py::sequence& names, std::vector<bool> is_static,
                        std::vector<std::vector<int64_t>> dynamic, size_t star, size_t star_star,
                        bool has_receiver, py::object describe)
@@ -340,7 +338,8 @@ void Parameters::append(py::handle argument, size_t position, KeyedCall& call) c
 bool Parameters::may_have_key(std::span<PyObject* const> args, PyObject* const* values,
                               PyObject* names) const {
   const auto is_long = [&](PyObject* value, size_t position) {
-    return has_many_numbers(value) && !(position < is_static_.size() && is_static_[position]);
+    return count_numbers(value) > kMostNumbers &&
+           !(position < is_static_.size() && is_static_[position]);
   };
   for (size_t i = 0; i < args.size(); ++i)
     if (is_long(args[i], std::min(i, star_))) return false;

@@ -15,6 +15,14 @@ namespace rune::bindings {
 // nothing for a static value and for an array that lacks a dynamic axis.
 bool append_leaf_key(py::handle leaf, std::string& key, std::span<const int64_t> dynamic = {});
 
+// The most numbers in one argument that a program takes, because each is an argument of the
+// program.
+constexpr int64_t kMostNumbers = 256;
+
+// About how many of Python's numbers a list, tuple or dict holds, also in containers in it. Only
+// the first item of each container is looked at. 1 for a number, 0 for other values.
+int64_t count_numbers(PyObject* value);
+
 // Calls with equal keys have the same structure of arguments. Their leaves are arrays and numbers
 // of the same types, and equal other values. Two functions made by the same definition are equal if
 // they use no variables of outer functions.
@@ -48,8 +56,8 @@ class Parameters {
              std::vector<std::vector<int64_t>> dynamic, size_t star, size_t star_star,
              bool has_receiver, py::object describe);
 
-  // False if an argument that is not static holds too many numbers for a program to take. It takes
-  // long to make a key of them. The parameters are those of key_of.
+  // False if an argument that is not static holds more than kMostNumbers. It takes long to make a
+  // key of them. The parameters are those of key_of.
   bool may_have_key(std::span<PyObject* const> args, PyObject* const* values,
                     PyObject* names) const;
 

@@ -20,6 +20,7 @@ __all__: list[str] = [
     "KnownSegments",
     "LastUse",
     "Lowered",
+    "MOST_NUMBERS",
     "NodeBuilder",
     "Plan",
     "Segment",
@@ -40,6 +41,7 @@ __all__: list[str] = [
     "compile_cuda",
     "compile_kernel",
     "contains_traced",
+    "count_numbers",
     "cpu_figures",
     "current_trace",
     "cut",
@@ -1017,6 +1019,11 @@ def contains_traced(*args, **kwargs):
     Whether x is, or holds in nested lists, tuples, dicts and slices, a tracer or size whose value is not known while tracing.
     """
 
+def count_numbers(value: typing.Any) -> int:
+    """
+    About how many of Python's numbers a list, tuple or dict holds, by the first item of each container in it. 1 for a number, 0 for other values.
+    """
+
 def cpu_figures() -> dict[str, float]:
     """
     The figures of the CPU that the cost model uses.
@@ -1366,4 +1373,5 @@ def write_array(array: typing.Any, memory: typing.Any) -> None:
     Replaces the elements of an Array and of all Arrays that are views of the same array.
     """
 
+MOST_NUMBERS: int = 256
 __version__: str = "0.1.0"

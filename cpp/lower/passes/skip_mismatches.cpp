@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "alu/eval.h"
+#include "lower/constant.h"
 #include "lower/passes/decompose_emitter.h"
 
 namespace rune::lower {
@@ -51,8 +52,8 @@ class SearchFinder {
     return alu && alu->op == op;
   }
 
-  // Whether the value that the condition compares with is a maximum, or a minimum: a number that is
-  // not less than it, or not greater, is the value itself or NaN. One comparison tells this.
+  // Max or Min if the condition compares x with a maximum or minimum of x. Then one comparison
+  // tells whether it may hold: an element that is not less than the maximum is the maximum or NaN.
   std::optional<AluOp> extremum(Var condition) const {
     const Instr& comparison = comparison_of(condition);
     if (&comparison == &kernel_[condition]) return std::nullopt;
@@ -128,19 +129,16 @@ class SearchFinder {
       return std::nullopt;
     const Instr& where = kernel_[least.args[1]];
     if (!is(where, AluOp::Where) || least.args[1].id < begin) return std::nullopt;
-    if (constant_of(where.args[2]) != neutral(is_min ? ReduceOp::Min : ReduceOp::Max, dtype))
-      return std::nullopt;
+    const auto none = constant_lanes(kernel_, where.args[2]);
+    const Scalar extreme = neutral(is_min ? ReduceOp::Min : ReduceOp::Max, dtype);
+    if (!none || std::ranges::count(*none, extreme) != least.type.lanes) return std::nullopt;
     const Var condition = where.args[0];
     const Instr& comparison = comparison_of(condition);
     const bool is_equality =
         is(comparison, AluOp::Cmpeq) && condition.id >= begin && comparison.args[1].id < begin;
-    return is_equality ? std::optional(condition) : std::nullopt;
-  }
-
-  std::optional<Scalar> constant_of(Var v) const {
-    const Instr& instr = kernel_[v];
-    if (const auto* constant = instr.as<Const>()) return constant->value;
-    return instr.as<Splat>() ? constant_of(instr.args[0]) : std::nullopt;
+    // Of bools, about every second one matches.
+    if (!is_equality || is_bool(kernel_[comparison.args[0]].type.dtype)) return std::nullopt;
+    return condition;
   }
 
   const Kernel& kernel_;

@@ -1,4 +1,4 @@
-// Makes loops that search for a value pass over what does not match.
+// Skips the work of a search in iterations without a match.
 #pragma once
 
 #include "lower/instr.h"
@@ -6,15 +6,16 @@
 
 namespace rune::lower {
 
-// A loop searches if it does nothing but take the least or the greatest integer of those for which
-// a condition holds, and the condition compares vectors with a value that is known before the loop:
+// A search is an innermost loop that only assigns accumulators, each like this:
 //
 //   acc = min(acc, where(x == value, position, largest integer))
 //
-// If the condition holds in no lane of an iteration, the iteration changes no accumulator. So the
-// positions, the selections and the minima move into a branch that is taken if it holds in one.
+// `value` is known before the loop. The condition may also be `x == value or isnan(x)`, and max
+// with the smallest integer may stand in place of min. An iteration in which no lane matches
+// changes no accumulator. So the positions, selections and minima move into a branch. An iteration
+// takes the branch only if a lane may match.
 //
-// Changes nothing on a grid.
+// Changes nothing on a grid, and no search among bools, most of whose iterations have a match.
 Kernel skip_mismatches(const Kernel& kernel, const Capabilities& caps);
 
 }  // namespace rune::lower

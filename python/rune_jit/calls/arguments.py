@@ -147,20 +147,11 @@ def _check_count(name: str, arguments: dict[str, Any]) -> None:
     """Raises UnkeyedError for a list, tuple or dict of many numbers, because each number would be
     an argument of the program."""
     for argument, value in arguments.items():
-        count, items = 1, value
-        for _ in range(_MOST_DIMENSIONS):
-            if type(items) not in (list, tuple, dict) or not items:
-                break
-            first = next(iter(items.values() if type(items) is dict else items))
-            count, items = count * len(items), first
-        if count > _MOST_NUMBERS and type(items) in (int, float, bool, complex):
+        if (count := _core.count_numbers(value)) > _core.MOST_NUMBERS:
             raise UnkeyedError(
                 f"{name}: cannot trace about {count:,} numbers as arguments (argument {argument},"
-                f" at most {_MOST_NUMBERS})\nhint: pass numpy.array(...) of them"
+                f" at most {_core.MOST_NUMBERS})\nhint: pass numpy.array(...) of them"
             )
-
-
-_MOST_NUMBERS, _MOST_DIMENSIONS = 256, 64
 
 
 def _refuse_without_hash(name: str, statics: dict[str, Any], leaves: list[Any]) -> None:

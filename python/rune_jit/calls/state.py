@@ -166,8 +166,7 @@ class LastCall(NamedTuple):
         """Runs a call with these arguments, whose leaves are `leaves`. Returns its result, or None
         if the call is not like the earlier one. `bind` binds arguments to the parameters."""
         call = self.call
-        programs = self.program.programs if isinstance(self.program, Paths) else [self.program]
-        if any(isinstance(x, WithState) and x.changes_containers for x in programs):
+        if any(x.changes_containers for x in _with_state(self.program)):
             if call.bound is not None:
                 call = call._replace(bound=bind(args, kwargs))
             if changes_one_twice(self.program, call, args, kwargs):
@@ -270,10 +269,15 @@ def _outside(call: Call, args: Any, kwargs: Any) -> list[Any]:
 def changes_one_twice(program: Any, call: Call, args: Any, kwargs: Any) -> bool:
     """Whether a program may change containers, and a container is in two places of the call. (The
     program would change it in one place only.)"""
-    programs = program.programs if isinstance(program, Paths) else [program]
-    if not any(isinstance(x, WithState) and x.assigned.changes for x in programs):
+    if not any(x.assigned.changes for x in _with_state(program)):
         return False
     return has_one_twice(_outside(call, args, kwargs))
+
+
+def _with_state(program: Any) -> list[WithState]:
+    """The programs with state among the ways of a program."""
+    programs = program.programs if isinstance(program, Paths) else [program]
+    return [x for x in programs if isinstance(x, WithState)]
 
 
 def _change(path: Any, removed: Any, keys: Any, hows: list[Any], values: list[Any]) -> Change:

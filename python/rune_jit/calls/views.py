@@ -18,7 +18,7 @@ from rune_jit.tracing.rows import origin_of, viewed
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.storage import Step, Storage, layout
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import ATOMIC, Tracer
+from rune_jit.tracing.tracer import ATOMIC, Tracer, are_atomic
 
 
 class View(NamedTuple):
@@ -222,7 +222,7 @@ def with_places(trace: Trace, watch: Watch, given: dict[int, Path], x: Any) -> t
     if type(x) not in (list, dict, tuple):
         return x, False
     items = [*x.values()] if type(x) is dict else [*x]
-    if ATOMIC.issuperset(map(type, items)):
+    if are_atomic(items):
         return x, False
     found = [with_places(trace, watch, given, item) for item in items]
     if all(new is old for (new, _), old in zip(found, items, strict=True)):

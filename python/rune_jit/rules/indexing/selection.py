@@ -109,7 +109,8 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         return self.full  # type: ignore[no-any-return]
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        # (NumPy reports errors, also those of elements that are not selected.)
+        # If NumPy computes the rest of the call, it may have to report errors. It must not see the
+        # elements that are not selected.
         is_numpys = require_trace().gave_up is not None
         if not is_numpys and not any(isinstance(x, Selection) and x.is_settled for x in inputs):
             try:
@@ -291,7 +292,7 @@ def selected(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Selection:
             full.append(x)
         else:
             raise first.refusal(ufunc.__name__)
-    with np.errstate(all="ignore"):  # of elements that are not selected
+    with np.errstate(all="ignore"):  # errors of elements that are not selected do not count
         result = ufunc(*full)
     return Selection(result, first.where, first.axes)
 
