@@ -44,6 +44,8 @@ class _Writer:
             lines += [f"    def {name}(self, v, w{rng.choice(('', '=2', '=3'))}):"]
             for _ in range(rng.randint(0, 3)):
                 lines += self._statement(2, "v", "w")
+            if rng.random() < 0.2:
+                lines += ["        r = v * 2 - w", "        r[1:] += self.a[:-1]", "        v = r"]
             if rng.random() < 0.08:
                 lines += ["        if v.sum() > 50:", "            return v"]
             if rng.random() < 0.85:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rune_jit.capture.loops.aliases import NEW_METHODS
@@ -162,28 +162,37 @@ class _Inliner:
             arguments = [*x.args, *(y.value for y in x.keywords)]  # type: ignore[attr-defined]
             if not any(map(self._calls, arguments)):
                 return
-        if self._changes(x.args if _is_append(s, x) else [x], "", None, 0):  # type: ignore[attr-defined]
+        if self._changes(x.args if _is_append(s, x) else [x], (), None, 0):  # type: ignore[attr-defined]
             raise _Refused
 
-    def _changes(self, nodes: list[Any], first: str, held: Any, depth: int) -> bool:
-        """Whether statements or an expression may change more than variables. In the body of a
-        method, `first` is the name of the object, `held`."""
+    def _changes(self, nodes: list[Any], parameters: Sequence[str], held: Any, depth: int) -> bool:
+        """Whether statements or an expression may change more than variables. If they are the body
+        of a method, its first parameter is the object `held`."""
+        own = _own_variables(nodes) - {*parameters}
         for x in (y for s in nodes for y in walk(s)):
-            if isinstance(x, (ast.Attribute, ast.Subscript)) and not isinstance(x.ctx, ast.Load):
+            if isinstance(x, ast.Attribute) and not isinstance(x.ctx, ast.Load):
                 return True
-            if isinstance(x, (ast.AugAssign, ast.Delete, ast.Raise, ast.Assert)):
+            written: ast.AST | None = x.target if isinstance(x, ast.AugAssign) else x
+            if isinstance(written, ast.Subscript) and not isinstance(written.ctx, ast.Load):
+                written = written.value
+            elif written is x:
+                written = None
+            if written is not None and getattr(written, "id", None) not in own:
                 return True
-            if isinstance(x, ast.Call) and self._call_changes(x, first, held, depth):
+            if isinstance(x, (ast.Delete, ast.Raise, ast.Assert)):
+                return True
+            if isinstance(x, ast.Call) and self._call_changes(x, parameters, held, depth):
                 return True
         return False
 
-    def _call_changes(self, x: ast.Call, first: str, held: Any, depth: int) -> bool:
+    def _call_changes(self, x: ast.Call, parameters: Sequence[str], held: Any, depth: int) -> bool:
         if any(y.arg in ("out", None) for y in x.keywords) or depth > _DEEPEST:
             return True
         path = path_of(x.func)
         if not path:
             return not (isinstance(x.func, ast.Attribute) and x.func.attr in _NEW_METHODS)
-        of = held if path[0] == first else self._objects.get(path[0])
+        is_held = held is not None and path[0] == parameters[0]
+        of = held if is_held else self._objects.get(path[0])
         if of is not None and len(path) == 2 and not has_own(of, path[1]):
             function = self._known(class_of(of), path[1])
         elif of is None and path[0] in self._module:
@@ -197,9 +206,10 @@ class _Inliner:
         body = body_of(function)
         if body is None or not self._is_of_module(function):
             return True
-        parameters = function.__code__.co_varnames
-        inner = parameters[0] if of is not None and parameters else ""
-        return self._changes(body, inner, of, depth + 1)
+        code = function.__code__
+        if of is not None and not code.co_argcount:
+            return True
+        return self._changes(body, code.co_varnames[: code.co_argcount], of, depth + 1)
 
     def statements_of(self, call: ast.Call, depth: int) -> tuple[list[ast.stmt], ast.expr]:
         """The statements of the method that a call calls, and the expression that it returns."""
@@ -296,3 +306,21 @@ def _is_append(s: ast.stmt, x: ast.expr) -> bool:
     if not isinstance(s, ast.Expr) or not isinstance(x, ast.Call) or x.keywords:
         return False
     return isinstance(x.func, ast.Attribute) and x.func.attr == "append"
+
+
+def _own_variables(nodes: list[Any]) -> set[str]:
+    """The variables of a function to which it assigns only constants and results of operators, so
+    that they hold numbers and new arrays."""
+    own: set[str] = set()
+    others: set[str] = set()
+    for x in (y for s in nodes for y in walk(s)):
+        if isinstance(x, ast.Assign):
+            is_new = isinstance(x.value, (ast.Constant, ast.BinOp, ast.UnaryOp))
+            for target in x.targets:
+                names = stored([target])
+                (own if is_new and isinstance(target, ast.Name) else others).update(names)
+        elif isinstance(x, (ast.For, ast.AnnAssign)):
+            others |= stored([x.target])
+        elif isinstance(x, ast.withitem) and x.optional_vars is not None:
+            others |= stored([x.optional_vars])
+    return own - others
