@@ -292,6 +292,62 @@ def test_methods_that_become_others(monkeypatch):
     check()
 
 
+FACTOR = 3
+
+
+class Scaled(Walker):
+    def scaled(self):
+        y = self.x * FACTOR
+        y += 1
+        return y
+
+    def move(self, slope):
+        self.x = self.twice()
+        return self.x
+
+    def twice(self):
+        r = self.x
+        r = r * 0.5
+        return r
+
+    def written(self, y):
+        np.copyto(y, 0)
+        return y
+
+
+def test_names_and_results_of_methods():
+    def scaled(walker):
+        FACTOR = 5
+        for _ in range(10):
+            walker.visited.append((walker.scaled().sum(), FACTOR))
+            walker.x = walker.x + 1
+            if walker.x.max() > 8:
+                break
+        return walker.x, walker.visited
+
+    def moved(walker):
+        for _ in range(10):
+            y = walker.move(0)
+            walker.visited.append((y - walker.twice()).sum())
+            if walker.x.max() < 0.1:
+                break
+        return walker.x, walker.visited
+
+    def written(walker):
+        y = walker.x + 1
+        for _ in range(3):
+            walker.visited.append((y + 1).sum() + walker.written(y).sum())
+            y += 2
+            if y.max() > 90:
+                break
+        return walker.visited, y
+
+    for function in (scaled, moved, written):
+        jitted = rune_jit.jit(function)
+        for k in range(3):
+            assert_same(jitted(Scaled(X[k])), function(Scaled(X[k])), ulps=8, scaled=True)
+
+
 def test_draws_keep_their_order():
     class Noisy:
         def __init__(self, seed):

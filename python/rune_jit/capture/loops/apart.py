@@ -68,6 +68,8 @@ _MOST_RESTORED = 2**26
 _NEW, _TRIED = 3, 10
 # How often a loop that has never run apart is examined.
 _MOST_LOOKS = 10
+# How often a loop that assigns attributes may raise.
+_MOST_FAILURES = 10
 _LEAST_ROWS = 256  # the least estimate of a growing list's rows
 
 
@@ -79,7 +81,7 @@ class LoopApart:
         self._functions: dict[Any, Any] = {}  # jitted ones, by the key that `_call` makes
         self._values: dict[str, set[int]] = {}  # of integers, by name
         self._misses: dict[int, int] = {}  # by function: how often it has been traced
-        self._calls = self._looks = 0
+        self._calls = self._looks = self._failures = 0
         loop = loop._replace(results=results_of(loop))
         self.is_refused = loop.original is None or any(x[:1] == "." for x in loop.results)
         self._prints = None if loop.original is None else Prints.of(loop.original)
@@ -137,7 +139,7 @@ class LoopApart:
             self.is_refused = self._looks > _MOST_LOOKS
             if self.is_refused:
                 return None
-            self._find_attributes(held, module, frame.f_code.co_filename)
+            self._find_attributes(held, module, frame.f_code)
         holders: dict[str, Any] = {}
         if self._attributes is not None:
             initial = self._attributes.initial(held)
@@ -216,6 +218,8 @@ class LoopApart:
                 if restore is None:
                     raise
                 restore()  # (Python runs the loop again, and assigns attributes until it raises.)
+                self._failures += 1
+                self.is_refused = self._failures > _MOST_FAILURES
                 return None
             finally:  # (a loop that raises has printed and appended, too)
                 show(printed.values())
@@ -242,12 +246,12 @@ class LoopApart:
             return True
         return any(type(held.get(name)) is not of for name, of in self._dicts.items())
 
-    def _find_attributes(self, held: Any, module: dict[str, Any], filename: str) -> None:
+    def _find_attributes(self, held: Any, module: dict[str, Any], code: types.CodeType) -> None:
         """Finds out which attributes of objects the loop uses, and replaces them by variables."""
         loop = self._original
         assert loop.original is not None
         self._base = loop
-        self._attributes = attributes_of(loop.original, held, module, filename)
+        self._attributes = attributes_of(loop.original, held, module, code)
         if self._attributes is not None:
             made = self._attributes.loop
             results = (*loop.results, *self._attributes.assigned)

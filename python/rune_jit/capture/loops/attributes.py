@@ -76,7 +76,7 @@ class Attributes:
 
 
 def attributes_of(
-    loop: ast.stmt, held: Mapping[str, Any], module: dict[str, Any], filename: str
+    loop: ast.stmt, held: Mapping[str, Any], module: dict[str, Any], code: types.CodeType
 ) -> Attributes | None:
     """The attributes of the objects that names of a loop hold. None if there are none, or if the
     loop uses an object as a whole, assigns its name, or calls a method that cannot be part of the
@@ -90,7 +90,7 @@ def attributes_of(
             break
         if stored([made]) & objects.keys():
             return None
-        expanded = with_methods(made, objects, module, filename)
+        expanded = with_methods(made, objects, module, code)
         if expanded is None:
             return None
         renaming = _Renaming(objects)

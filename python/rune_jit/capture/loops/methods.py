@@ -7,9 +7,11 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from rune_jit.capture.loops.aliases import NEW_METHODS
 from rune_jit.capture.loops.effects import is_pure
-from rune_jit.capture.loops.liveness import stored
+from rune_jit.capture.loops.liveness import loaded, stored
 from rune_jit.capture.loops.members import member
 from rune_jit.capture.loops.nodes import (
     OWN_SCOPES,
@@ -30,23 +32,10 @@ _DEEPEST = 4  # methods that call methods
 _MOST_CALLS = 50
 _REFUSED = (*SCOPES, *OWN_SCOPES, ast.Global, ast.Nonlocal, ast.Try, ast.Import, ast.ImportFrom)
 _NEW_METHODS = frozenset(NEW_METHODS.split())  # methods of arrays that only return new values
-_BUILTINS = frozenset(
-    [
-        "abs",
-        "bool",
-        "float",
-        "int",
-        "len",
-        "max",
-        "min",
-        "pow",
-        "range",
-        "round",
-        "sum",
-        "tuple",
-        "zip",
-    ]
-)
+_BUILTIN_NAMES = "abs bool float int len max min pow range round sum tuple zip"
+_BUILTINS = frozenset(_BUILTIN_NAMES.split())
+# Functions of NumPy that write to an argument.
+_WRITING = frozenset(["copyto", "put", "place", "putmask", "put_along_axis", "fill_diagonal"])
 # Expressions whose parts Python may not evaluate, or evaluates several times.
 _NOT_ONCE = (ast.BoolOp, ast.IfExp, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -66,13 +55,13 @@ def are_as_before(functions: Functions) -> bool:
 
 
 def with_methods(
-    loop: ast.stmt, objects: Mapping[str, Any], module: dict[str, Any], filename: str
+    loop: ast.stmt, objects: Mapping[str, Any], module: dict[str, Any], code: types.CodeType
 ) -> tuple[ast.stmt, Functions] | None:
     """The loop with the statements of the methods of `objects` that it calls, and the functions
     that this depends on. None if a method cannot be part of the loop. The methods must be functions
-    of `module` in this file, and return at their end only. Python must evaluate their calls once,
-    before the statement changes anything."""
-    inliner = _Inliner(objects, module, filename)
+    of `module` in the file of the loop's code, and return at their end only. Python must evaluate
+    their calls once, before the statement changes anything."""
+    inliner = _Inliner(objects, module, code)
     try:
         made = inliner.statement(loop, 0)
     except _Refused:
@@ -97,8 +86,12 @@ def _function(of: Any, name: str) -> Any:
 
 
 class _Inliner:
-    def __init__(self, objects: Mapping[str, Any], module: dict[str, Any], filename: str) -> None:
-        self._objects, self._module, self._filename = objects, module, filename
+    def __init__(
+        self, objects: Mapping[str, Any], module: dict[str, Any], code: types.CodeType
+    ) -> None:
+        self._objects, self._module, self._filename = objects, module, code.co_filename
+        # Variables of the loop's function, which a global name of a method must not become.
+        self._local = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
         self._count = 0
         self.functions: Functions = {}
 
@@ -129,8 +122,8 @@ class _Inliner:
                     value[value.index(x)] = made
                 else:
                     setattr(s, field, made)
-        if isinstance(s, ast.Expr) and isinstance(s.value, (ast.Constant, ast.Name)):
-            return before or [s]
+        if before and isinstance(s, ast.Expr) and isinstance(s.value, (ast.Constant, ast.Name)):
+            return before
         return [*before, s]
 
     def _calls(self, x: ast.AST) -> bool:
@@ -199,10 +192,16 @@ class _Inliner:
             function = self._known(self._module, path[0])
             for name in path[1:]:
                 function = getattr(function, name, None)
+        elif len(path) == 1:
+            return path[0] not in _BUILTINS
         else:
-            return path[-1] not in (_NEW_METHODS if len(path) > 1 else _BUILTINS)
+            for name in path[1:-1] if of is not None else ():
+                of = member(of, name) if hasattr(of, "__dict__") else None
+            return hasattr(of, "__dict__") or path[-1] not in _NEW_METHODS
+        if isinstance(function, np.ufunc) and len(x.args) > function.nin:
+            return True
         if type(function) is not types.FunctionType or is_library(function.__module__):
-            return "random" in path or not is_pure(function)
+            return "random" in path or path[-1] in _WRITING or not is_pure(function)
         body = body_of(function)
         if body is None or not self._is_of_module(function):
             return True
@@ -238,6 +237,8 @@ class _Inliner:
             raise _Refused
         prefix = f"{code.co_name}.{self._count}"
         own = {x: f"{prefix}.{x}" for x in (*parameters[1:], *stored(body))}
+        if not self._local.isdisjoint(loaded(body) - own.keys() - {parameters[0]}):
+            raise _Refused
         names = _Names({**own, parameters[0]: of})
         made = [
             at(call, assign(own[name], value))
@@ -246,9 +247,11 @@ class _Inliner:
         made += self.block([names.visit(s) for s in body[: -1 if last else None]], depth + 1)
         if last is None or last.value is None:
             return made, at(call, ast.Constant(None))
-        returned: list[ast.stmt] = [at(last, ast.Expr(names.visit(last.value)))]
-        *more, value = self.block(returned, depth + 1) or returned
-        return [*made, *more], value.value  # type: ignore[attr-defined]
+        value = names.visit(last.value)
+        if self._calls(value):
+            self._check_place(ast.Expr(value), value)
+            value = _Calls(self, made, depth + 1).visit(value)
+        return made, value
 
     def _is_of_module(self, function: types.FunctionType) -> bool:
         return getattr(function.__globals__, "real", function.__globals__) is self._module
