@@ -383,3 +383,22 @@ def test_a_returning_loop_is_a_program():
     for total in (9.0, 4.0, 99.0, 99.0, 4.0, 0.0):
         assert_same(jitted(X.copy(), total), f(X.copy(), total))
     assert "1 more of loops" in jitted.explain()
+
+
+def cliques(x):
+    near, found = np.unique(np.round(np.abs(x[:40]), 1)), []
+
+    def extend(start, members):
+        if members == 3:
+            found.append(start)
+            return
+        for i in range(start, len(near)):
+            if near[i] > 0.5 + members:
+                extend(i + 1, members + 1)
+
+    extend(0, 0)
+    return found
+
+
+def test_a_function_with_a_loop_that_calls_itself():
+    apart(cliques, lambda: (X.copy(),))
