@@ -72,7 +72,9 @@ def _are_alike(a: Any, b: Any, outer: tuple[tuple[Any, Any], ...] = ()) -> bool:
         return False
     empty, pairs = types.CellType(), zip(a.__closure__ or (), b.__closure__ or (), strict=True)
     return all(
-        x == y if empty in (x, y) else _are_alike(x.cell_contents, y.cell_contents, (*outer, (a, b)))
+        x == y
+        if empty in (x, y)
+        else _are_alike(x.cell_contents, y.cell_contents, (*outer, (a, b)))
         for x, y in pairs
     )
 
