@@ -13,6 +13,8 @@ from compare import assert_same
 
 import rune_jit
 from rune_jit.calls.trial import Trial
+from rune_jit.capture.loops.apart import LoopApart
+from rune_jit.tracing import segments
 
 X = np.random.default_rng(0).normal(size=300)
 WORDS = np.random.default_rng(1).integers(0, 4, (2, 60))
@@ -383,3 +385,40 @@ def test_a_returning_loop_is_a_program():
     for total in (9.0, 4.0, 99.0, 99.0, 4.0, 0.0):
         assert_same(jitted(X.copy(), total), f(X.copy(), total))
     assert "1 more of loops" in jitted.explain()
+
+
+def cliques(x):
+    near, found = np.unique(np.round(np.abs(x[:40]), 1)), []
+
+    def extend(start, members):
+        if members == 3:
+            found.append(start)
+            return
+        for i in range(start, len(near)):
+            if near[i] > 0.5 + members:
+                extend(i + 1, members + 1)
+
+    extend(0, 0)
+    return found
+
+
+def test_a_function_with_a_loop_that_calls_itself():
+    apart(cliques, lambda: (X.copy(),))
+
+
+def test_a_call_whose_short_loops_numpy_runs_goes_on_with_numpy(monkeypatch):
+    def f(x):
+        total, q = int(x.sum()), np.eye(2)
+        for i in range(300):
+            row = q[i % 2]
+            best = [k for k, v in enumerate(row) if v == np.max(row)]
+            if np.random.rand() < 2:
+                total += best[0]
+        return total
+
+    runs, run = [], LoopApart._call
+    monkeypatch.setattr(LoopApart, "_call", lambda *args: runs.append(1) or run(*args))
+    monkeypatch.setattr(Trial, "verdict", lambda self: "it is faster")
+    monkeypatch.setattr(segments, "_SLOW", 0.0)
+    assert rune_jit.jit(f)(np.ones(3)) == f(np.ones(3))
+    assert 100 <= len(runs) < 200, len(runs)

@@ -425,6 +425,8 @@ class LoopApart:
         if is_tried or info.misses != self._misses.get(id(function)):
             trace.programs.loops_made += 1
             self._misses[id(function)] = info.misses
+        if info.fallbacks == info.size:  # (NumPy is faster for the loop alone)
+            trace.note_computed()
         if info.size > _MOST_SIGNATURES:
             self.is_refused = True
 

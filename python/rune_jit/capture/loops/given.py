@@ -43,26 +43,28 @@ def _function(trace: SegmentedTrace, x: types.FunctionType) -> Any:
 
 
 def _cells(x: types.FunctionType) -> list[int]:
-    return [id(cell.cell_contents) for cell in x.__closure__ or ()]
+    return [id(cell.cell_contents) for cell in x.__closure__ or () if cell != types.CellType()]
 
 
-def check(trace: SegmentedTrace, x: Any) -> None:
+def check(trace: SegmentedTrace, x: Any, outer: tuple[types.FunctionType, ...] = ()) -> None:
     """Raises Unsuitable for a value of another kind than a loop's function takes: traced arrays of
-    this trace, NumPy's arrays, numbers, strings, functions, and tuples and lists of these."""
+    this trace, NumPy's arrays, numbers, strings, functions, and tuples and lists of these. `outer`
+    are the functions in whose variables the value has been found."""
     if type(x) is Tracer:
         if x._trace is not trace:
             raise Unsuitable
     elif type(x) is tuple:
         for item in x:
-            check(trace, item)
+            check(trace, item, outer)
     elif type(x) is list:
         if len(x) > _MOST_ITEMS or not all(type(item) in _NUMBERS for item in x):
             raise Unsuitable
     elif type(x) is types.FunctionType:
         if hasattr(x.__globals__, "real"):
             raise Unsuitable
-        for cell in x.__closure__ or ():
-            check(trace, cell.cell_contents)
+        for cell in x.__closure__ or () if x not in outer else ():
+            if cell != types.CellType():
+                check(trace, cell.cell_contents, (*outer, x))
     elif not isinstance(x, _ATOMS) and (type(x) is not np.ndarray or x.dtype.hasobject):
         raise Unsuitable
 

@@ -38,6 +38,8 @@ class Scope:
 
         def find(name: str) -> Any:
             if name in closure:
+                if closure[name] == types.CellType():
+                    raise KeyError(name)
                 return closure[name].cell_contents
             if name in code.co_varnames or name in code.co_cellvars:
                 raise KeyError(name)
@@ -58,16 +60,23 @@ def _found(find: Find, name: str) -> Any:
         return None
 
 
-def _are_alike(a: Any, b: Any) -> bool:
-    """Whether two values are the same function or module, or both are data of one class."""
-    if a is b:
+def _are_alike(a: Any, b: Any, outer: tuple[tuple[Any, Any], ...] = ()) -> bool:
+    """Whether two values are the same function or module, or both are data of one class. `outer`
+    are the pairs of functions in whose variables the values have been found."""
+    if a is b or (a, b) in outer:
         return True
     if not isinstance(a, types.FunctionType) or not isinstance(b, types.FunctionType):
         callables = (types.ModuleType, ModuleView, types.FunctionType)
         return type(a) is type(b) and not callable(a) and not isinstance(a, callables)
-    cells = [[cell.cell_contents for cell in f.__closure__ or ()] for f in (a, b)]
-    is_same = a.__code__ is b.__code__ and a.__globals__ is b.__globals__
-    return is_same and all(map(_are_alike, *cells))
+    if a.__code__ is not b.__code__ or a.__globals__ is not b.__globals__:
+        return False
+    empty, pairs = types.CellType(), zip(a.__closure__ or (), b.__closure__ or (), strict=True)
+    return all(
+        x == y
+        if empty in (x, y)
+        else _are_alike(x.cell_contents, y.cell_contents, (*outer, (a, b)))
+        for x, y in pairs
+    )
 
 
 def body_of(function: types.FunctionType) -> list[Any] | None:
