@@ -21,7 +21,6 @@ from rune_jit.capture.guards import Watch
 from rune_jit.capture.loops.growing import Filled
 from rune_jit.capture.loops.streams import FIRST_WORDS
 from rune_jit.capture.matching import Met
-from rune_jit.capture.objects import PLAIN
 from rune_jit.capture.printed import Prints, Shown
 from rune_jit.capture.rebinder import Rebinder
 from rune_jit.capture.state import Contents, Held, Path, containers, places
@@ -409,7 +408,7 @@ def _finish(
         Tracer(trace, trace.operand(leaf)) if isinstance(leaf, Size) else leaf for leaf in leaves
     ]
     views: list[View] | None = None
-    are_constants = PLAIN.issuperset(map(type, leaves))
+    are_constants = trees.PLAIN.issuperset(map(type, leaves))
     if trace.decides and not are_constants:
         leaves, views = with_bases(trace, leaves, call.leaves)
     outputs: list[tuple[Any, ...]] = []

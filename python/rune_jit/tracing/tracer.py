@@ -20,6 +20,7 @@ from rune_jit.tracing.conditions import decide
 from rune_jit.tracing.context import is_own, user_site
 from rune_jit.tracing.frames import is_of_xarray, is_shuffling, namespace_for
 from rune_jit.tracing.storage import Step, Storage, refuse_write_to_numpy
+from rune_jit.trees import PLAIN
 
 if TYPE_CHECKING:
     from rune_jit.tracing.trace import Trace
@@ -443,8 +444,7 @@ def is_number(x: Any, *kinds: str) -> bool:
 
 
 # Types of objects that hold no other objects. (Lists may have many of them.)
-_SCALARS: set[Any] = {*np.sctypeDict.values()} - {np.object_, np.void}
-ATOMIC: frozenset[Any] = frozenset((bool, int, float, complex, str, bytes, type(None), *_SCALARS))
+ATOMIC: frozenset[Any] = PLAIN | ({*np.sctypeDict.values()} - {np.object_, np.void})
 
 
 def are_atomic(items: Iterable[Any]) -> bool:
