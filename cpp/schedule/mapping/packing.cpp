@@ -182,14 +182,15 @@ class Packer {
       return false;
     const auto [rows, of_rows] = before_permutation(rows_);
     const auto [columns, of_columns] = before_permutation(columns_);
-    const sym::Expr turned = of_rows.substitute([&](uint32_t variable) -> std::optional<sym::Expr> {
-      if (variable != rows_.axis) return std::nullopt;
-      return axis_variables(kernel_.iter)[columns_.axis];
-    });
+    const sym::Expr swapped =
+        of_rows.substitute([&](uint32_t variable) -> std::optional<sym::Expr> {
+          if (variable != rows_.axis) return std::nullopt;
+          return axis_variables(kernel_.iter)[columns_.axis];
+        });
     const StageValue& stored = stages[1].values[0];
     const int64_t size = extent(rows_.axis);
     const bool is_matrix = stored.strides[rows_.axis] == size && stored.strides[columns_.axis] == 1;
-    return rows == columns && turned == of_columns && is_matrix &&
+    return rows == columns && swapped == of_columns && is_matrix &&
            max_elements(graph_[stored.value].shape()) == size * size &&
            follows(stored.value, stages[0].values[0].value);
   }
