@@ -56,7 +56,7 @@ def _copied(function: Callable[..., Any], *arguments: np.ndarray) -> int:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64])
-def test_rows_that_few_columns_use_are_read_where_they_are(dtype: Any) -> None:
+def test_rows_are_read_where_they_are(dtype: Any) -> None:
     for m, k, n in ((2600, 40, 70), (197, 131, 113), (211, 97, 199)):
         a, b = _array(m, k, dtype=dtype), _array(k, n, dtype=dtype)
         for function in (product, lambda a, b: np.maximum(a @ b + a[:, :1], 0)):
@@ -117,7 +117,7 @@ def test_long_sums_of_several_products() -> None:
 
 
 def test_sums_have_the_same_bits_however_they_are_divided() -> None:
-    a, b = _rng.random((200, 20011)), _rng.random((20011, 267))
+    a, b = _rng.random((200, 20480)), _rng.random((20480, 267))
     assert _tiles_of_terms(product, a, b) != _tiles_of_terms(product, a[:28], b)
     compiled = rune_jit.jit(product)
     parts = [compiled(a[i : i + 28], b) for i in range(0, 196, 28)]
@@ -156,6 +156,19 @@ def test_products_with_its_transpose_compute_one_half(dtype: Any) -> None:
         for function in not_symmetric[: 4 if rows < 200 else 2]:
             _check(function, x)
             assert not _is_mirrored(function, x)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_long_sums_of_products_with_its_transpose(dtype: Any) -> None:
+    for rows, terms in ((150, 20011), (1001, 3000), (33, 70001)):
+        x = _array(rows, terms, dtype=dtype)
+        for function in (lambda x: x @ x.T, lambda x: np.maximum(2 * (x @ x.T), 3) - 1):
+            assert _is_mirrored(function, x) and _carries_sums(function, x)
+            _check(function, x)
+        x = x.T.copy()
+        for function in (lambda x: x.T @ x, lambda x: (x - 1).T @ (x - 1)):
+            assert _is_mirrored(function, x) and _carries_sums(function, x)
+            _check(function, x)
 
 
 def test_rows_that_need_several_blocks() -> None:

@@ -87,7 +87,17 @@ class ReduceStage : Lowering {
   // The sum of the earlier tiles.
   Var carried(const StageValue& value, const Point& point) {
     return memory_.load_stored(context_.kernel.outputs.front(),
-                               schedule::value_position(stage_, value, point.axes), point.mask);
+                               schedule::value_position(stage_, value, point.axes),
+                               carried_mask(point));
+  }
+
+  // Whether the output carries the point's sum. In a mirrored result only the points with row >=
+  // column do, because the others are written when their mirror images are complete.
+  Mask carried_mask(const Point& point) const {
+    Mask mask = point.mask;
+    if (const schedule::Mirror* mirror = context_.kernel.mirror())
+      mask.require_nonnegative(point.axes[mirror->rows] - point.axes[mirror->columns]);
+    return mask;
   }
 
   Var negated(Var condition) {
@@ -113,7 +123,7 @@ class ReduceStage : Lowering {
     for (const Accumulation& sum : sums)
       memory_.store(context_.kernel.outputs.front(),
                     {schedule::value_position(stage_, *sum.value, sum.point->axes),
-                     sum.slots.front(), sum.point->mask},
+                     sum.slots.front(), carried_mask(*sum.point)},
                     false);
   }
 

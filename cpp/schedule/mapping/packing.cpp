@@ -31,13 +31,16 @@ constexpr int64_t kLeastKeptTerms = 192;
 constexpr double kLeastWidened = 1 << 15;
 // The cost of copying an operand's element, in multiply-adds.
 constexpr double kCopyMultiplies = 25;
-// Rows whose elements are multiplied less often are not worth a copy.
-constexpr int64_t kFewUses = 200;
+// The most column tiles whose transposition less than two register tiles of rows repay.
+constexpr int64_t kTransposedColumns = 4;
 // Addresses at a multiple of this distance fall into the same set of the first-level cache. A set
 // holds at least kMostInSet of them.
 constexpr int64_t kSetPeriodBytes = 4096, kMostInSet = 4;
-// Copies of columns should fit the second-level cache, unless it holds fewer columns than this.
-constexpr int64_t kLeastMostColumns = 256;
+// The columns of a workgroup, whose copies should fit the second-level cache unless it holds fewer
+// columns than this. Each workgroup copies its rows. An element of the columns' copies is
+// multiplied by a whole block of rows, so reading it from the last-level cache costs less than
+// copying the rows once more.
+constexpr int64_t kLeastMostColumns = 1024;
 // The time that a core may be late, in workgroups, because another thread uses it for a while. If
 // only half of a product is computed, workgroups also differ in work.
 constexpr double kLate = 0.5, kMirroredLate = 1;
@@ -161,6 +164,11 @@ class Packer {
     return {node.inputs[0], flatten_index(index, graph_[node.inputs[0]].shape())};
   }
 
+  // Whether the operand's elements along the axis are adjacent in memory.
+  bool is_adjacent(const Operand& operand, int64_t axis) const {
+    return before_permutation(operand).second.coefficient_of(static_cast<uint32_t>(axis)) == 1;
+  }
+
   // Whether v, at each point, depends only on the contraction's value there and on values that all
   // points share.
   bool follows(Value v, Value contraction) const {
@@ -195,13 +203,14 @@ class Packer {
            follows(stored.value, stages[0].values[0].value);
   }
 
-  // Whether rows are read in place, because they are used so seldom that a copy is not worth it. A
-  // row's elements must be adjacent in memory, and the rows of a tile must fall into different sets
-  // of the first-level cache.
+  // Whether rows are read in place. A row's elements must be adjacent in memory, and the rows of a
+  // tile must fall into different sets of the first-level cache. Each register tile of rows is then
+  // multiplied by all columns, so these must fit the second-level cache.
   bool reads_rows_in_place() const {
     if (around_) return around_->scratch_of(rows_.value) != nullptr;
-    if (mirrored_ || extent(columns_.axis) >= kFewUses || stride(rows_, reduced_) != 1 ||
-        !contains(kernel_.inputs, rows_.value))
+    if (stride(rows_, reduced_) != 1 || !contains(kernel_.inputs, rows_.value)) return false;
+    const int64_t reduced = extent(reduced_);
+    if (!holds_all_columns(can_carry() ? std::min(reduced, kLeastKeptTerms) : reduced))
       return false;
     const int64_t row = std::abs(stride(rows_, rows_.axis).value_or(0)) * bytes(rows_.value);
     std::map<int64_t, int64_t> in_set;
@@ -218,8 +227,8 @@ class Packer {
     column_tile_ = kColumnVectors * lanes_;
     const int64_t rows = extent(rows_.axis), columns = extent(columns_.axis);
     const int64_t reduced = extent(reduced_);
-    if (lanes_ < 2 || reduced < kLeastReduced || rows < 2 * row_tile_ ||
-        columns < (around_ ? 1 : 2) * column_tile_)
+    if (lanes_ < 2 || reduced < kLeastReduced) return false;
+    if (around_ ? rows < 2 * row_tile_ || columns < column_tile_ : is_too_narrow(rows, columns))
       return false;
     double multiplies =
         static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(reduced);
@@ -247,11 +256,28 @@ class Packer {
     return true;
   }
 
+  // Whether the result has too few rows or columns to repay copies. Register tiles along a short
+  // side are partly empty. With fewer than two of them copies only pay if the operand with the
+  // columns does not fit the second-level cache, since it is read once for each register tile of
+  // rows. Few rows do not repay a transposition of many columns.
+  bool is_too_narrow(int64_t rows, int64_t columns) const {
+    if (rows >= 2 * row_tile_ && columns >= 2 * column_tile_) return false;
+    if (rows <= row_tile_ || 2 * columns <= column_tile_) return true;
+    if (columns * extent(reduced_) * bytes(columns_.value) <= caps_.l2_bytes) return true;
+    const bool transposes = is_adjacent(columns_, reduced_);
+    return rows < 2 * row_tile_ && transposes && columns > kTransposedColumns * column_tile_;
+  }
+
   // Whether the second-level cache holds a large enough block of rows. If rows are read in place,
   // it must hold the panels of all columns instead, because these are read for each register tile.
   bool fits_cache(int64_t row_tiles) const {
     if (copies_rows_) return fitting_tiles() >= std::min(row_tiles, kLeastRowTiles);
-    return kept_terms_ * bytes(columns_.value) * extent(columns_.axis) <= caps_.l2_bytes / 2;
+    return holds_all_columns(kept_terms_);
+  }
+
+  // Whether the second-level cache holds the panels of all columns with this many terms.
+  bool holds_all_columns(int64_t terms) const {
+    return terms * bytes(columns_.value) * extent(columns_.axis) <= caps_.l2_bytes / 2;
   }
 
   // The register tiles of a block of rows that stays in the second-level cache together with a
@@ -265,7 +291,7 @@ class Packer {
   // them, to which nothing else is written.
   bool can_carry() const {
     const std::vector<Stage>& stages = kernel_.stages();
-    if (around_ || mirrored_ || stages.size() != 2 || stages[1].values.size() != 1) return false;
+    if (around_ || stages.size() != 2 || stages[1].values.size() != 1) return false;
     const StageValue &sum = stages[0].values[0], &stored = stages[1].values[0];
     if (stored.offset || graph_[stored.value].dtype() != graph_[sum.value].dtype()) return false;
     const auto along_one = [&](const Operand& operand) {
@@ -362,8 +388,8 @@ class Packer {
       mapping.serial.push_back(axis);
     // Copies vectors: for rows, along the reduced axis. If elements are not adjacent along it,
     // squares of them are transposed.
-    keep(columns_, depth, 1, stride(columns_, reduced_) == 1 ? lanes_ : 1);
-    const bool by_vectors = stride(rows_, reduced_) == 1 || stride(rows_, rows_.axis) == 1;
+    keep(columns_, depth, 1, is_adjacent(columns_, reduced_) ? lanes_ : 1);
+    const bool by_vectors = is_adjacent(rows_, reduced_) || is_adjacent(rows_, rows_.axis);
     if (copies_rows_) keep(rows_, depth + 1, by_vectors ? lanes_ : 1, 1);
     for (Stage& stage : kernel_.mutable_stages()) {
       if (stage.kind != StageKind::Reduce) continue;
