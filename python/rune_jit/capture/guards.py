@@ -49,7 +49,7 @@ from rune_jit.tracing.tracer import contains_tracer
 # (kind, holder, name, value), see cpp/bindings/guards.h.
 Guard = tuple[str, Any, Any, Any]
 
-_ATOMS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, range, slice)
+_ATOMS = (*trees.PLAIN, np.generic, np.dtype, range, slice)
 _ABSENT = object()
 # Names of functions whose results depend on the identity of their arguments.
 _OF_IDENTITY = {"id", "hash", "weakref"}

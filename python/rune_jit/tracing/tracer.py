@@ -396,8 +396,9 @@ def is_class_asked(frame: types.FrameType) -> bool:
     return "__class__" in code.co_names and code.co_code[frame.f_lasti] in _LOAD
 
 
-# By weak type.
-_CLASSES = {"bool": bool, "int": int, "float": float, "complex": complex}
+# The types of Python's numbers, and these by weak type.
+NUMBERS: tuple[Any, ...] = (bool, int, float, complex)
+_CLASSES = {kind.__name__: kind for kind in NUMBERS}
 
 _STORE = frozenset(dis.opmap[name] for name in ("STORE_SUBSCR", "STORE_SLICE") if name in dis.opmap)
 
