@@ -325,3 +325,21 @@ def check(found: Any, wanted: Any) -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-12)
     else:
         assert found == wanted
+
+
+def test_attributes_that_share_an_array_after_a_loop_that_may_end_early() -> None:
+    def ended(state: Filter, rows: Any, limit: float) -> None:
+        for z in rows:
+            state.x = state.x + z
+            state.last = state.x
+            if state.x.max() > limit:
+                break
+
+    jitted = rune_jit.jit(ended)
+    for limit in (-9.0, 2.0, 100.0):
+        states = [Filter(), Filter()]
+        for state, function in zip(states, (jitted, ended), strict=True):
+            function(state, ROWS, limit)
+            assert state.last is state.x
+        np.testing.assert_array_equal(states[0].x, states[1].x)
+    assert ROLLED in jitted.explain()

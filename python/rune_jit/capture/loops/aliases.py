@@ -32,7 +32,7 @@ _NUMBERS = frozenset(("int", "float", "bool", "len", "round", "ord"))
 # The names of functions that draw one random number (streams.py adds them).
 NUMBERS_OF_SAMPLERS: set[str] = set()
 _OF_NUMBERS = frozenset(("abs", "min", "max", "sum", "pow", "divmod"))
-_NEW_METHODS = (
+NEW_METHODS = (
     "sum mean max min dot copy argmax argmin std var prod all any astype cumsum cumprod round clip"
     " argsort searchsorted repeat take item"
 )
@@ -43,8 +43,8 @@ _NEW_FUNCTIONS = (
     " roll concatenate stack vstack hstack sort median nansum nanmean hypot square norm isnan"
     " isfinite logical_and logical_or logical_not float32 float64 int32 int64 mod remainder"
 )
-_NEW = frozenset(f"{_NEW_METHODS} {_NEW_FUNCTIONS}".split())
-_METHODS = frozenset(_NEW_METHODS.split())
+_NEW = frozenset(f"{NEW_METHODS} {_NEW_FUNCTIONS}".split())
+_METHODS = frozenset(NEW_METHODS.split())
 # Functions and methods that reduce an array to a number, unless they get an axis.
 _OF_ALL_NAMES = "sum mean max min argmax argmin std var prod all any item median norm"
 _OF_ALL = frozenset(_OF_ALL_NAMES.split())

@@ -10,7 +10,6 @@ function of its own. This function gets the values of the loop's names.
 
 from __future__ import annotations
 
-import ast
 import sys
 import time
 import types
@@ -21,11 +20,13 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.capture.loops.aliases import Aliases, appended_only, assigned_always
-from rune_jit.capture.loops.calls_apart import LEFT, VALUE, results_of
+from rune_jit.capture.loops.attributes import Attributes, attributes_of
+from rune_jit.capture.loops.calls_apart import BROKEN, LEFT, VALUE, results_of
 from rune_jit.capture.loops.dicts import dicts_of, kind, with_calls
 from rune_jit.capture.loops.drawing import Drawing, Drawn, Parts
 from rune_jit.capture.loops.draws import draws_of
 from rune_jit.capture.loops.effects import Effects, Refused, scope_of
+from rune_jit.capture.loops.functions_apart import function_of
 from rune_jit.capture.loops.given import (
     Memory,
     Unsuitable,
@@ -37,16 +38,15 @@ from rune_jit.capture.loops.given import (
     items_of,
     settled,
 )
-from rune_jit.capture.loops.growing import Capacity, Lists, fill, filled, growing, growing_lists
+from rune_jit.capture.loops.growing import Capacity, Lists, fill, growing_lists
 from rune_jit.capture.loops.handlers import is_transparent
-from rune_jit.capture.loops.library import calls_of, functions_of, names_of, replaced
+from rune_jit.capture.loops.library import calls_of, names_of, replaced
 from rune_jit.capture.loops.liveness import loaded, stored
-from rune_jit.capture.loops.mapping import stack_or_dict
-from rune_jit.capture.loops.nodes import assign, at, call, copied, load, walk
+from rune_jit.capture.loops.nodes import walk
 from rune_jit.capture.loops.prints import Printed, Prints, show
 from rune_jit.capture.loops.reports import is_report
 from rune_jit.capture.loops.same_arrays import SharedArrays, shared_arrays
-from rune_jit.capture.loops.source import LOOPS, code_of
+from rune_jit.capture.loops.source import LOOPS
 from rune_jit.capture.loops.stacks import stacks_of
 from rune_jit.capture.loops.streams import Streams, streams_of
 from rune_jit.capture.loops.syntax import Loop, uses_of
@@ -68,10 +68,6 @@ _MOST_RESTORED = 2**26
 _NEW, _TRIED = 3, 10
 # How often a loop that has never run apart is examined.
 _MOST_LOOKS = 10
-
-
-# Names of the parameters of the loop's function that are helpers for growing lists.
-_GROWING, _STACK, _FILLED = "_rune_growing", "_rune_stack", "_rune_filled"
 _LEAST_ROWS = 256  # the least estimate of a growing list's rows
 
 
@@ -90,7 +86,8 @@ class LoopApart:
         if self._prints is not None:
             made = self._prints.loop
             loop = loop._replace(original=made, uses=uses_of([made]))
-        self._original = loop
+        self._original = self._base = loop
+        self._attributes: Attributes | None = None  # of the objects that the loop uses
         self._random: Drawing | Streams | None = None  # where its random numbers come from
         self._has_streams = True
         # Calls that may call functions of Python's library, and the functions that they do call.
@@ -105,7 +102,7 @@ class LoopApart:
         self._loop = loop
         original = [loop.original] if loop.original is not None else []
         self._names = sorted(loaded(original) | stored(original))
-        self._assigned = assigned_always(loop.original) | {VALUE, LEFT}
+        self._assigned = assigned_always(loop.original) | {VALUE, LEFT, BROKEN}
         # Growing lists: first those that the loop only appends to,
         self._appended = appended_only(loop.original) if loop.original is not None else frozenset()
         self._capacities = {name: Capacity() for name in self._appended}
@@ -140,6 +137,15 @@ class LoopApart:
             self.is_refused = self._looks > _MOST_LOOKS
             if self.is_refused:
                 return None
+            self._find_attributes(held, module, frame.f_code.co_filename)
+        holders: dict[str, Any] = {}
+        if self._attributes is not None:
+            initial = self._attributes.initial(held)
+            if initial is None:
+                return None
+            variables, holders = initial
+            held = {**held, **variables}
+        if not self._calls and self._random is None:
             self._find_algorithms(held, module)
             self._find_shared(trace, held, scope_of(frame, module))
             self._find_random(held, module)
@@ -196,12 +202,21 @@ class LoopApart:
             values, code = memory.values, frame.f_code
             for name in self._stacks.keys() & growing.keys():  # (they may hold traced numbers)
                 fill_again(growing[name][0], values[name])
+            restore = None if self._attributes is None else _restoring(values, growing)
+            if self._attributes is not None and restore is None:
+                self.is_refused = True
+                return None
             try:
                 results = (
                     self._call(trace, values, growing, module, code)
                     if self._random is None
                     else self._call_random(trace, methods, values, growing, module, code)
                 )
+            except Exception:
+                if restore is None:
+                    raise
+                restore()  # (Python runs the loop again, and assigns attributes until it raises.)
+                return None
             finally:  # (a loop that raises has printed and appended, too)
                 show(printed.values())
                 if self._shared is not None:
@@ -211,8 +226,14 @@ class LoopApart:
             if results is None:
                 return None
             if self._shared is not None:
-                return self._shared_results(results, objects, memory)
-            return memory.inside(results)
+                found = self._shared_results(results, objects, memory)
+            else:
+                found = memory.inside(results)
+        if self._attributes is not None:
+            count = len(found) - len(self._attributes.assigned)
+            self._attributes.assign(holders, found[count:])
+            found = found[:count]
+        return found
 
     def _are_others(self, held: Any, module: dict[str, Any]) -> bool:
         """Whether the loop has other dicts, or calls other functions of Python's library, than when
@@ -221,10 +242,22 @@ class LoopApart:
             return True
         return any(type(held.get(name)) is not of for name, of in self._dicts.items())
 
+    def _find_attributes(self, held: Any, module: dict[str, Any], filename: str) -> None:
+        """Finds out which attributes of objects the loop uses, and replaces them by variables."""
+        loop = self._original
+        assert loop.original is not None
+        self._base = loop
+        self._attributes = attributes_of(loop.original, held, module, filename)
+        if self._attributes is not None:
+            made = self._attributes.loop
+            results = (*loop.results, *self._attributes.assigned)
+            self._base = loop._replace(original=made, uses=uses_of([made]), results=results)
+            self._of_library = calls_of(made)
+
     def _find_algorithms(self, held: Any, module: dict[str, Any]) -> None:
         """Finds out which functions of Python's library and which dicts the loop uses. Replaces
         their calls by calls that can be compiled."""
-        loop = self._original
+        loop = self._base
         assert loop.original is not None
         self._called = names_of(self._of_library, held, module)
         self._dicts = dicts_of(loop.original, held)
@@ -309,7 +342,7 @@ class LoopApart:
                 if isinstance(error, RuneJitError) and type(self._random) is Streams:
                     self._has_streams, self._random, self._calls = False, None, 0
                     self._functions.clear()
-                    self._use(self._original)  # (it is examined again)
+                    self._use(self._base)  # (it is examined again)
                 return None
             count = len(self._loop.results)
             if drawn.finish([*results[count:]]):
@@ -342,7 +375,7 @@ class LoopApart:
                 if self._prints is not None:
                     fallback = "error"  # (If the program raises, Python runs the loop again.)
             parts.results[:0] = self._loop.results
-            made = _function(parts, [*given], elements, stacks, module, code)
+            made = function_of(parts, [*given], elements, stacks, module, code)
             assert compiler is not None
             function = self._functions[key] = compiler(made, self._device, fallback)
         arguments = [np.array(x) if name in elements else x for name, x in given.items()]
@@ -414,52 +447,6 @@ def _restoring(values: dict[str, Any], lists: Lists) -> Callable[[], None] | Non
             del items[length:]
 
     return restore
-
-
-def _function(
-    parts: Parts,
-    names: list[str],
-    elements: frozenset[str],
-    lists: dict[str, int | None],
-    module: dict[str, Any],
-    code: types.CodeType,
-) -> types.FunctionType:
-    """The loop as a function whose parameters are `names`. `elements` are the integers that come as
-    elements of arrays. `lists` are the growing lists: the size of an item if the loop reads the
-    list, else None."""
-    body = [assign(name, call("int", load(name))) for name in sorted(elements)]
-    returned: ast.expr = ast.Tuple([load(x) for x in parts.results], ast.Load())
-    filling: list[ast.expr] = []
-    for item, size in lists.items():
-        made_by = call(_GROWING, ast.Constant(item))
-        if size is not None:
-            made_by = call(_STACK, ast.Constant(item), load(item), ast.Constant(size))
-        body.append(assign(item, made_by))
-        filling.append(call(_FILLED, ast.Constant(item), load(item)))
-    if lists:
-        returned = ast.Tuple([returned, ast.Tuple(filling, ast.Load())], ast.Load())
-    statements = copied(parts.statements)
-    if LEFT in parts.results:
-        # (The loop is found by its line, so these statements get the line before it.)
-        before = ast.Pass(lineno=max(1, statements[0].lineno - 1), col_offset=0)
-        start = [assign(VALUE, ast.Constant(None)), assign(LEFT, ast.Constant(False))]
-        body += [at(before, s) for s in start]
-    body += [*statements, ast.Return(returned)]
-    of_lists = {_GROWING: growing, _STACK: stack_or_dict, _FILLED: filled} if lists else {}
-    functions = parts.functions | of_lists | functions_of(*parts.statements)
-    own = [ast.arg(name) for name in functions]
-    nothing: list[Any] = [ast.Constant(None)] * len(own)
-    positional = [ast.arg(name) for name in (*names, *parts.parameters)]
-    arguments = ast.arguments([], positional, None, own, nothing, None, [])
-    last = statements[-1]
-    name = f"loop_{last.lineno}"
-    definition = at(last, ast.FunctionDef(name, arguments, body, []))
-    stacks = frozenset(name for name, size in lists.items() if size is not None)
-    definition.stacks = stacks  # type: ignore[attr-defined]
-    made = types.FunctionType(code_of(definition, code, module), module, name)
-    made.__kwdefaults__ = functions or None
-    made.__qualname__ = f"{code.co_name}.<loop>"
-    return made
 
 
 def run_apart(number: int) -> tuple[Any, ...] | None:

@@ -360,15 +360,19 @@ class Attempt(Comparison):
         return values, tuple(values[name] for name in self._loop.results)
 
     def _unite(self, values: dict[str, Any], after: Any) -> None:
-        """Gives names that share an array after the loop one array of the trace."""
-        if not self._runs:
-            return
-        known: dict[tuple[int, int], Any] = {}
+        """Gives names that share an array after the loop one array of the trace. If perhaps no
+        iteration runs, they must have shared one before, too."""
+        known: dict[Any, Any] = {}
         for name in [*self._numbers, *values]:
+            made = None
             if name in values and is_traced_array(values[name]):
                 made = self._made_by(name, after)
-                if made is not None:
-                    values[name] = known.setdefault(made, values[name])
+            if made is not None and self._runs:
+                values[name] = known.setdefault(made, values[name])
+            elif made is not None and made[1] == 0:
+                before = self._structures.part(name, self._before)
+                if is_traced_array(before):
+                    values[name] = known.setdefault((made, id(before)), values[name])
 
     def _last(self) -> Any:
         if (last := self._range.last) is None or not self._runs:

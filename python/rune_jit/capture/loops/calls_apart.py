@@ -13,9 +13,9 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from rune_jit.capture.loops.jumps import RESULT, RETURNED
+from rune_jit.capture.loops.jumps import RESULT, RETURNED, STOP
 from rune_jit.capture.loops.liveness import loaded
-from rune_jit.capture.loops.nodes import assign, at, call, copied, load, walk
+from rune_jit.capture.loops.nodes import assign, at, blocks_of, call, copied, load, walk
 
 APART = ".apart"
 _RAN = ".ran"
@@ -28,8 +28,9 @@ _NOT_IN_LOOPS = (
 # Syntax of the iterables of loops over numbers and arrays.
 _OVER_NUMBERS = (ast.Call, ast.Name, ast.Attribute, ast.Subscript)
 Place = tuple[str, int, int]
-# Variables in the loop's function: the value that the loop returns, and whether it returns.
-VALUE, LEFT = "_rune_value", "_rune_left"
+# Variables in the loop's function: the value that the loop returns, whether it returns, and, if the
+# loop has an `else`, whether a `break` has ended it.
+VALUE, LEFT, BROKEN = "_rune_value", "_rune_left", "_rune_broken"
 
 
 def keep_loops(statements: list[ast.stmt], filename: str) -> None:
@@ -39,13 +40,31 @@ def keep_loops(statements: list[ast.stmt], filename: str) -> None:
     nodes = [x for s in statements for x in walk(s)]
     tried = {y for x in nodes if isinstance(x, ast.Try) for y in walk(x)}
     for x in nodes:
-        if not isinstance(x, (ast.For, ast.While)) or x.orelse or x in tried:
+        if not isinstance(x, (ast.For, ast.While)) or x in tried:
             continue
         is_over_items = isinstance(x, ast.For) and not isinstance(x.iter, _OVER_NUMBERS)
         if not is_over_items and not any(isinstance(y, _NOT_IN_LOOPS) for y in walk(x)):
             made = _Extends().visit(copied(x))
+            if x.orelse:
+                made.orelse, made.body = [], _noting_breaks(made.body)
+                made.has_else = True
             x.original = _without_returns(made)  # type: ignore[union-attr]
             x.original.filename = filename  # type: ignore[union-attr]
+
+
+def _noting_breaks(block: list[ast.stmt]) -> list[ast.stmt]:
+    """A block of a loop, which notes that a `break` ends the loop."""
+    made: list[ast.stmt] = []
+    for s in block:
+        if isinstance(s, ast.Break):
+            made.append(at(s, assign(BROKEN, ast.Constant(True))))
+        elif isinstance(s, (ast.For, ast.While)):
+            s.orelse = _noting_breaks(s.orelse)
+        else:
+            for inner in blocks_of(s):
+                inner[:] = _noting_breaks(inner)
+        made.append(s)
+    return made
 
 
 class _Extends(ast.NodeTransformer):
@@ -135,11 +154,20 @@ class Apart(ast.NodeTransformer):
         after = [assign(results, load(_RAN)) if results else ast.Pass()]
         if returns:
             after.append(ast.If(load(LEFT), [ast.Return(load(VALUE))], []))
+        if node.orelse:
+            after.append(ast.If(load(BROKEN), [ast.Pass()], copied(node.orelse)))
         return [at(node, first), at(node, ast.If(is_none, [node], after))]
 
 
 def results_of(loop: Any) -> tuple[str, ...]:
     """The results of a loop's function: the names that are read after the loop, and the variables
-    for the value that the loop returns."""
-    names = tuple(x for x in loop.results if x not in (RETURNED, RESULT))
-    return (*names, VALUE, LEFT) if RETURNED in loop.results else names
+    for the value that the loop returns and for its `else`."""
+    has_else = hasattr(loop.original, "has_else")
+    names = tuple(
+        x
+        for x in loop.results
+        if x not in (RETURNED, RESULT) and not (has_else and x.startswith(STOP))
+    )
+    if RETURNED in loop.results:
+        names += VALUE, LEFT
+    return (*names, BROKEN) if has_else else names

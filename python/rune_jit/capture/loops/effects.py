@@ -79,7 +79,8 @@ ALLOWED: list[Any] = [trees.flatten, trees.unflatten, trees.leaves_again, OF_CLA
 _RAISING = ("builtins", "numpy")  # packages whose exceptions have no effects
 _OF_ABSTRACT_CLASSES = ("numbers", "collections.abc")
 _MOST_HELD = 10_000  # items of all containers together
-_OF_ANY_NAME = ("__getattr__", "__getattribute__", "__setattr__", "__delattr__")
+# Methods that read, assign or delete attributes of any name.
+OF_ANY_NAME = ("__getattr__", "__getattribute__", "__setattr__", "__delattr__")
 
 
 class Refused(Exception):
@@ -318,7 +319,7 @@ class Effects:
             self._look_at(x.__wrapped__)  # type: ignore[attr-defined]
         elif isinstance(getattr(x, "__self__", x), Outside):
             self.draws = True
-        elif not any(x is known for known in ALLOWED) and not _is_pure(original(x)):
+        elif not any(x is known for known in ALLOWED) and not is_pure(original(x)):
             if not isinstance(x, types.FunctionType) or is_library(x.__module__):
                 name = getattr(x, "__name__", None) or f"a {type(x).__name__}"
                 raise Refused(f"it uses {name}")
@@ -402,7 +403,7 @@ class Effects:
         parameters = getattr(kind, "__dataclass_params__", None)
         for base in classes_of(kind):
             for name, value in vars(base).items():
-                if name in _OF_ANY_NAME and not (parameters and parameters.frozen):
+                if name in OF_ANY_NAME and not (parameters and parameters.frozen):
                     raise Refused(f"it uses a {kind.__name__}, which has a method {name}")
                 value = value.member if isinstance(value, Copied) else value
                 is_called = name[:2] == "__" and name not in NOT_CALLED
@@ -478,7 +479,7 @@ def global_value(names: dict[str, Any], name: str) -> Any:
     return vars(builtins)[name]
 
 
-def _is_pure(x: Any) -> bool:
+def is_pure(x: Any) -> bool:
     """Whether x is a function or class of Python's or NumPy's that has no effects."""
     if isinstance(x, np.ufunc) or x is np.errstate:
         return True

@@ -1,0 +1,354 @@
+"""Attributes of objects, and methods, in loops that run apart (capture/loops/attributes.py)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from compare import assert_same
+
+import rune_jit
+from rune_jit.calls.trial import Trial
+
+_rng = np.random.default_rng(0)
+X = _rng.normal(size=(60, 4))
+Y = X @ np.arange(4.0) + _rng.normal(size=60)
+
+
+@pytest.fixture(autouse=True)
+def never_numpy(monkeypatch):
+    """Calls stay in segments, however long they take."""
+    monkeypatch.setattr(Trial, "verdict", lambda self: None)
+
+
+def _compare(function: Any, *arguments: Any) -> None:
+    jitted = rune_jit.jit(function)
+    for k in range(4):
+        wanted = _outcome(function, k, arguments)
+        assert_same(_outcome(jitted, k, arguments), wanted, ulps=64, scaled=True)
+    assert "of loops" in jitted.explain(), jitted.explain()
+
+
+def _outcome(function: Any, k: int, arguments: tuple[Any, ...]) -> Any:
+    given = [x + k if isinstance(x, np.ndarray) else x for x in arguments]
+    try:
+        return function(*given), given
+    except ArithmeticError as error:
+        return str(error), given
+
+
+def _contents(x: Any) -> dict[str, Any]:
+    return {name: _contents(y) if hasattr(y, "__dict__") else y for name, y in vars(x).items()}
+
+
+def squared(x):
+    return x**2
+
+
+class Rate:
+    def __init__(self, value=0.05):
+        self.value, self.steps = value, 0
+
+    def next(self):
+        self.steps += 1
+        self.value = self.value * 0.99
+
+
+class Model:
+    bias = 0.25
+
+    def __init__(self, steps=80, tolerance=1e-4):
+        self.steps, self.tolerance, self.losses = steps, tolerance, []
+        self.rate = Rate()
+
+    def errors(self, x, y, scale=1.0):
+        return (x @ self.w + self.bias - y) * scale
+
+    def loss(self, x, y):
+        """The mean square."""
+        return squared(self.errors(x, y=y)).mean()
+
+    def step(self, slope, x):
+        self.w -= self.rate.value * slope
+        self.bias = self.bias - self.rate.value * slope.mean()
+        self.seen = len(x)
+
+    def fit(self, x, y):
+        self.w, before = np.zeros(x.shape[1]), np.inf
+        for i in range(self.steps):
+            slope = x.T @ self.errors(x, y) / len(y)
+            self.step(slope, x)
+            self.count = i
+            self.rate.next()
+            self.losses.append(self.loss(x, y))
+            if abs(before - self.losses[-1]) < self.tolerance:
+                break
+            before = self.losses[-1]
+        return self
+
+    def descend(self, x, y):
+        self.w = np.zeros(x.shape[1])
+        while True:
+            e = self.errors(x, y, 0.5)
+            self.w = self.w - self.rate.value * (x.T @ e)
+            self.losses.append((e**2).sum())
+            if np.abs(e).max() < 1 or len(self.losses) >= 40:
+                break
+        return self
+
+
+def fitted(x, y):
+    model = Model().fit(x, y)
+    return model.w, model.bias, model.losses, model.count, model.seen, _contents(model.rate)
+
+
+def descended(x, y):
+    model = Model().descend(x, y)
+    return model.w, model.losses
+
+
+def test_a_model_with_methods():
+    _compare(fitted, X, Y)
+    _compare(descended, X, Y)
+
+
+def test_an_object_from_outside():
+    def train(model, x, y):
+        before = np.inf
+        for _ in range(model.steps):
+            model.step(x.T @ model.errors(x, y) / len(y), x)
+            loss = model.loss(x, y)
+            model.losses.append(loss)
+            if before - loss < model.tolerance:
+                break
+            before = loss
+        return before
+
+    jitted = rune_jit.jit(train)
+    for _ in range(4):
+        models = [Model(), Model()]
+        for model, function in zip(models, (jitted, train), strict=True):
+            model.w = w = np.zeros(4)
+            model.result = function(model, X, Y)
+            assert model.w is w
+        assert_same(_contents(models[0]), _contents(models[1]), ulps=64, scaled=True)
+
+
+class Walker:
+    def __init__(self, x):
+        self.x, self.best, self.visited = x, x, []
+
+    def move(self, slope):
+        self.x = self.x - 0.1 * slope
+
+
+def test_attributes_that_share_arrays():
+    def walked(x):
+        walker = Walker(x.copy())
+        walker.best, least = walker.x, np.inf
+        for _ in range(20):
+            walker.move(2 * walker.x)
+            cost = np.abs(walker.x).sum()
+            walker.visited.append(cost)
+            if cost < least:
+                walker.best, least = walker.x, cost
+            if cost < 0.5:
+                break
+        walker.x += 1
+        return walker.x, walker.best, walker.visited, walker.best is walker.x
+
+    jitted = rune_jit.jit(walked)
+    for _ in range(3):
+        assert_same(jitted(X[0]), walked(X[0]), ulps=8)
+
+
+def test_an_exception_leaves_what_numpy_leaves():
+    def failing(walker, limit):
+        for i in range(30):
+            walker.x = walker.x * 0.5
+            walker.visited.append(i)
+            if walker.x.max() < limit:
+                raise ArithmeticError(f"too small at {i}")
+            if i > 25:
+                break
+        return i
+
+    jitted = rune_jit.jit(failing)
+    for limit in (1e-3, 1e-2, 1e-3, 0.0, 1e-4):
+        walkers = [Walker(np.abs(X[0]) + 1), Walker(np.abs(X[0]) + 1)]
+        found = _outcome(jitted, 0, (walkers[0], limit))[0]
+        assert found == _outcome(failing, 0, (walkers[1], limit))[0]
+        assert_same(_contents(walkers[0]), _contents(walkers[1]), ulps=8)
+
+
+class Computed:
+    def __init__(self, x):
+        self._x = x
+
+    @property
+    def x(self):
+        return self._x * 2
+
+    @x.setter
+    def x(self, value):
+        self._x = value + 1
+
+
+class Slotted:
+    __slots__ = ("x",)
+
+    def __init__(self, x):
+        self.x = x
+
+
+class Noted:
+    def __init__(self, x):
+        self.x = x
+
+    def __setattr__(self, name, value):
+        self.__dict__["sets"] = self.__dict__.get("sets", 0) + 1
+        self.__dict__[name] = value
+
+
+class Early(Walker):
+    def move(self, slope):
+        if slope.max() > 3:
+            return
+        self.x = self.x - 0.1 * slope
+
+
+@pytest.mark.parametrize("kind", [Computed, Slotted, Noted, Early])
+def test_other_objects(kind):
+    def halved(x):
+        held, sums = kind(x), []
+        for _ in range(30):
+            if kind is Early:
+                held.move(held.x)
+            held.x = held.x * 0.7
+            sums.append(held.x.sum())
+            if abs(sums[-1]) < 0.01:
+                break
+        return held.x, sums, getattr(held, "sets", 0)
+
+    jitted = rune_jit.jit(halved)
+    for k in range(3):
+        assert_same(jitted(X[k]), halved(X[k]), ulps=8, scaled=True)
+
+
+def test_two_names_of_an_object():
+    def both(walker, other):
+        for _ in range(20):
+            walker.x = walker.x * 0.9
+            other.x = other.x + 1
+            walker.visited.append(other.x.sum())
+            if walker.x.sum() > 30:
+                break
+        return walker.x, other.x, walker.visited
+
+    jitted = rune_jit.jit(both)
+    for same in (False, True, False, True):
+        found = []
+        for function in (jitted, both):
+            a, b = Walker(X[0]), Walker(X[1])
+            found.append(function(a, a if same else b))
+        assert_same(*found, ulps=8, scaled=True)
+
+
+def test_methods_that_become_others(monkeypatch):
+    def moved(walker):
+        for _ in range(10):
+            walker.move(walker.x)
+            walker.visited.append(walker.x.sum())
+            if abs(walker.x).max() > 1e3:
+                break
+        return walker.x, walker.visited
+
+    jitted = rune_jit.jit(moved)
+
+    def check(change=lambda walker: None):
+        found = []
+        for function in (jitted, moved):
+            walker = Walker(X[0])
+            change(walker)
+            found.append(function(walker))
+        assert_same(*found, ulps=8, scaled=True)
+
+    def further(self, slope):
+        self.x = self.x + slope
+
+    for _ in range(3):
+        check()
+    monkeypatch.setattr(Walker, "move", further)
+    check()
+    check(lambda walker: setattr(walker, "move", lambda slope: setattr(walker, "x", slope * 3)))
+    check()
+
+
+def test_draws_keep_their_order():
+    class Noisy:
+        def __init__(self, seed):
+            self.rng, self.x, self.trace = np.random.default_rng(seed), 0.0, []
+
+        def noise(self, scale):
+            return scale * self.rng.normal()
+
+        def run(self):
+            for _ in range(50):
+                self.x = self.rng.uniform() - self.noise(self.rng.uniform()) + 0.5 * self.x
+                self.trace.append(self.x)
+                if self.x > 2:
+                    break
+            return self.x, self.trace, self.rng.random()
+
+    jitted = rune_jit.jit(lambda seed: Noisy(seed).run())
+    for seed in range(4):
+        assert jitted(seed) == Noisy(seed).run()
+
+
+def test_no_iterations():
+    def counted(walker, n):
+        for i in range(n):
+            walker.last = walker.x * i
+            walker.visited.append(walker.last.sum())
+            if walker.visited[0] > 1e9:
+                break
+        return getattr(walker, "last", None), walker.visited
+
+    jitted = rune_jit.jit(counted)
+    for n in (5, 6, 0, 7, 0):
+        assert_same(jitted(Walker(X[0]), n), counted(Walker(X[0]), n))
+
+
+def test_else():
+    def searched(x, limit):
+        sums, where = [], None
+        for i in range(len(x)):
+            sums.append(x[i].sum())
+            if sums[i] < -9:
+                return -2, i
+            if abs(x[i]).max() > limit:
+                where = i
+                break
+        else:
+            where = len(sums) + 100
+        return where, sums
+
+    def descended(x):
+        steps = []
+        while np.abs(x).max() > 1e-3:
+            x = x * 0.5
+            steps.append(x.sum())
+            if len(steps) == 12:
+                break
+        else:
+            steps.append(-1.0)
+        return steps
+
+    for limit in (1.5, 2.0, 4.0, 40.0):
+        jitted = rune_jit.jit(searched)
+        for k in range(3):
+            assert_same(jitted(X - k, limit), searched(X - k, limit), ulps=8)
+        assert "of loops" in jitted.explain()
+    _compare(descended, X)
+    _compare(descended, X * 1e6)
