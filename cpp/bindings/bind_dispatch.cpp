@@ -448,8 +448,8 @@ void bind_dispatch(py::module_& m) {
                     py::object>(),
            py::arg("program"), py::arg("input_leaves"), py::arg("captured"), py::arg("outputs"),
            py::arg("unflatten"), py::arg("leaf_guards"), py::arg("guards"), py::arg("writes"),
-           py::arg("contiguous"), py::arg("turned"), py::arg("turned_results"), py::arg("checks"),
-           py::arg("device"))
+           py::arg("contiguous"), py::arg("fortran_inputs"), py::arg("fortran_results"),
+           py::arg("checks"), py::arg("device"))
       .def("is_current", &CompiledCall::is_current)
       .def("broken", &CompiledCall::broken,
            "(kind, holder, name, expected) of each guard that does not hold, and (\"array\", "

@@ -123,10 +123,10 @@ ArrayHeader header_of(py::handle array) {
   header.dtype = dtype_of(py::reinterpret_borrow<py::dtype>(proxy->descr));
   constexpr int kContiguous = py::detail::npy_api::NPY_ARRAY_C_CONTIGUOUS_;
   constexpr int kAligned = py::detail::npy_api::NPY_ARRAY_ALIGNED_;
-  constexpr int kTurned = py::detail::npy_api::NPY_ARRAY_F_CONTIGUOUS_;
+  constexpr int kFortran = py::detail::npy_api::NPY_ARRAY_F_CONTIGUOUS_;
   const bool aligned = proxy->flags & kAligned;
   header.contiguous = (proxy->flags & kContiguous) && aligned;
-  header.turned = (proxy->flags & kTurned) && !(proxy->flags & kContiguous) && aligned;
+  header.is_fortran = (proxy->flags & kFortran) && !(proxy->flags & kContiguous) && aligned;
   header.writeable = proxy->flags & py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
   return header;
 }

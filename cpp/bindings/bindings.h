@@ -64,7 +64,7 @@ struct ArrayHeader {
   const ssize_t* strides = nullptr;  // bytes
   std::optional<DType> dtype;
   bool contiguous = false;  // in C order, and aligned to its dtype
-  bool turned = false;      // in Fortran order but not in C order, and aligned to its dtype
+  bool is_fortran = false;  // in Fortran order but not in C order, and aligned to its dtype
   bool writeable = false;
   size_t bytes() const;  // of all elements
 };

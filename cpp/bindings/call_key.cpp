@@ -39,7 +39,7 @@ bool append_array_or_number_key(py::handle leaf, std::string& key,
     if (!header.dtype) return false;
     for (const int64_t axis : dynamic)
       if (axis < -header.rank || axis >= header.rank) return false;
-    key += on_device ? (header.turned ? 'U' : 'D') : header.turned ? 'T' : 'A';
+    key += on_device ? (header.is_fortran ? 'U' : 'D') : header.is_fortran ? 'T' : 'A';
     key += static_cast<char>(*header.dtype);
     key += static_cast<char>(header.rank);
     const size_t shape_at = key.size();

@@ -124,8 +124,8 @@ CompiledCall::CompiledCall(std::shared_ptr<BoundProgram> program, std::vector<in
                            const std::vector<std::pair<int64_t, py::object>>& leaf_guards,
                            const py::sequence& guards,
                            const std::vector<std::pair<int64_t, int64_t>>& writes,
-                           std::vector<int64_t> contiguous, std::vector<int64_t> turned,
-                           std::vector<int64_t> turned_results,
+                           std::vector<int64_t> contiguous, std::vector<int64_t> fortran_inputs,
+                           std::vector<int64_t> fortran_results,
                            const std::vector<py::tuple>& checks, py::object device)
     : program_(std::move(program)),
       input_leaves_(std::move(input_leaves)),
@@ -134,8 +134,8 @@ CompiledCall::CompiledCall(std::shared_ptr<BoundProgram> program, std::vector<in
       device_(std::move(device)),
       guards_(to_guards(guards)),
       contiguous_(std::move(contiguous)),
-      turned_(std::move(turned)),
-      turned_results_(std::move(turned_results)) {
+      fortran_inputs_(std::move(fortran_inputs)),
+      fortran_results_(std::move(fortran_results)) {
   for (const py::tuple& output : outputs) outputs_.push_back(Output::of(output));
   for (const auto& [leaf, dtype] : leaf_guards)
     leaf_guards_.push_back({leaf, dtype.is_none() ? std::nullopt : std::optional(to_dtype(dtype))});
@@ -152,7 +152,7 @@ bool CompiledCall::is_direct(const WriteBack& write) const {
   const auto writes_same = [&](const WriteBack& other) {
     return other.computed == write.computed || other.input == write.input;
   };
-  return program_ && checks_.empty() && turned_.empty() && turned_results_.empty() &&
+  return program_ && checks_.empty() && fortran_inputs_.empty() && fortran_results_.empty() &&
          program_->may_write_to(write.input, write.computed) &&
          std::none_of(outputs_.begin(), outputs_.end(), uses) &&
          std::count_if(writes_.begin(), writes_.end(), writes_same) == 1;
@@ -222,7 +222,7 @@ CompiledCall::Status CompiledCall::call(std::span<const py::handle> leaves, py::
       if (writes_.empty()) throw;
       return Status::Unsuitable;  // as above
     }
-    for (const int64_t i : turned_results_) computed[i] = to_host(computed[i]).attr("T");
+    for (const int64_t i : fortran_results_) computed[i] = to_host(computed[i]).attr("T");
     for (const WriteBack& w : writes_)
       if (direct.empty() || !direct[w.computed]) w.write(arguments[w.input], computed[w.computed]);
   }
@@ -232,10 +232,10 @@ CompiledCall::Status CompiledCall::call(std::span<const py::handle> leaves, py::
 
 std::vector<py::object> CompiledCall::run(const std::vector<py::handle>& arguments,
                                           std::span<void* const> places) const {
-  if (turned_.empty()) return program_->run(arguments, {}, places);
+  if (fortran_inputs_.empty()) return program_->run(arguments, {}, places);
   std::vector<py::handle> taken = arguments;
   std::vector<py::object> transposes;
-  for (const int64_t input : turned_) {
+  for (const int64_t input : fortran_inputs_) {
     const py::handle array = arguments[input];
     transposes.push_back((is_array(array) ? memory_of(array) : array).attr("T"));
     taken[input] = transposes.back();

@@ -136,9 +136,9 @@ std::optional<PyObject*> transpose(const ActiveTrace& active, const Call& call) 
   for (Py_ssize_t i = rank(*a); i-- > 0;) axes.push_back(i);
   note_line();
   PyGraph& g = *active.graph;
-  const PyValue turned = to_value(g, graph::numpy::transpose(g, value.operand(), axes));
-  py::object view = make_view(*a, make_step("transpose", py::tuple(py::cast(axes))), turned.ptr(),
-                              active.line.ptr());
+  const PyValue transposed = to_value(g, graph::numpy::transpose(g, value.operand(), axes));
+  py::object view = make_view(*a, make_step("transpose", py::tuple(py::cast(axes))),
+                              transposed.ptr(), active.line.ptr());
   return look(active) ? view.release().ptr() : nullptr;
 }
 

@@ -655,8 +655,8 @@ class CompiledCall:
             ]
         ],
         contiguous: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
-        turned: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
-        turned_results: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+        fortran_inputs: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+        fortran_results: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
         checks: collections.abc.Sequence[tuple],
         device: typing.Any,
     ) -> None: ...

@@ -36,7 +36,7 @@ PYTHON_CLASS = 1 << 9  # Py_TPFLAGS_HEAPTYPE in __flags__: the class is written 
 OF_GENERATORS = ("random", "numpy.random._generator", "numpy.random.mtrand")
 
 # Types whose values are their own keys.
-_PLAIN = frozenset({int, bool, str, type(None)})
+_KEYS = frozenset({int, bool, str, type(None)})
 
 
 class Keyed:
@@ -63,7 +63,7 @@ def static_key(value: Any) -> Any:
     objects whose attributes may differ. NaN equals itself. Raises TypeError for values that can
     neither be hashed nor guarded."""
     kind: Any = type(value)
-    if kind in _PLAIN:
+    if kind in _KEYS:
         return kind, value
     if isinstance(value, float):
         return kind, value.hex()
@@ -163,7 +163,7 @@ def _is_child(x: Any) -> bool:
     the key."""
     if type(x) in LEAVES:
         return type(x) in _NUMBERS or isinstance(x, (np.ndarray, np.generic))
-    return type(x) is complex or _holds_object(x) or _holds_array(x)
+    return _holds_object(x) or _holds_array(x)
 
 
 def _unflatten_record(structure: _Structure, children: Any) -> Any:
@@ -321,8 +321,10 @@ def _is_made_of_items(kind: type) -> bool:
     return code is not None and not code.co_flags & more and not code.co_kwonlyargcount
 
 
-# Types whose instances are not records.
-LEAVES = frozenset({np.ndarray, np.float64, int, float, bool, str, type(None)})
+# Types of values that refer to no other objects.
+PLAIN: frozenset[Any] = frozenset({int, float, complex, bool, str, bytes, type(None)})
+# Types of usual leaves.
+LEAVES = PLAIN | {np.ndarray, np.float64}
 
 
 def flatten(tree: Any, opaque: Any = None) -> tuple[list[Any], Any]:

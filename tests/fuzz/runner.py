@@ -140,10 +140,10 @@ def _run_cpu_kernels(program: Program) -> list[Any]:
     computed: list[np.ndarray] = []
     if traced.graph is not None:
         leaves = [call.leaves[i] for i in traced.input_leaves] + traced.captured
-        for i in traced.turned:
+        for i in traced.fortran_inputs:
             leaves[i] = leaves[i].T
         computed = interpret_program(_core.lower(traced.graph, "cpu"), leaves)
-    turned = set(traced.turned_results)
+    transposed = set(traced.fortran_results)
     results: list[Any] = []
     for plan in traced.outputs:
         results.append(
@@ -156,7 +156,7 @@ def _run_cpu_kernels(program: Program) -> list[Any]:
     shapes = [np.shape(r) for r in Expectation(program).results]
     return [
         np.reshape(r, s[::-1]).T
-        if plan[0] == "computed" and plan[1] in turned
+        if plan[0] == "computed" and plan[1] in transposed
         else np.reshape(r, s)
         for plan, r, s in zip(traced.outputs, results, shapes, strict=True)
     ]

@@ -29,13 +29,13 @@ def run_reference(function: Callable[..., Any], *args: Any) -> Any:
     call = jitted._take_apart(args, {})
     traced = jitted._known.traced(call)[1]
     inputs = [call.leaves[i] for i in traced.input_leaves] + traced.captured
-    for i in traced.turned:
+    for i in traced.fortran_inputs:
         inputs[i] = inputs[i].T
     computed = []
     if traced.graph is not None:
         assert traced.graph.verify() == []
         computed = evaluate(str(traced.graph), inputs, traced.functions)
-    for i in traced.turned_results:
+    for i in traced.fortran_results:
         computed[i] = computed[i].T
     results = []
     for plan in traced.outputs:

@@ -72,7 +72,7 @@ class Program:
             first, second = (self._run(library, reverse) for reverse in (False, True))
             for a, b in zip(first, second, strict=True):
                 np.testing.assert_array_equal(a, b)
-        for i in self.traced.turned_results:
+        for i in self.traced.fortran_results:
             first[i] = first[i].T
         results = []
         for plan in self.traced.outputs:
@@ -85,7 +85,7 @@ class Program:
 
     def _run(self, library: Msl, reverse: bool) -> list[np.ndarray]:
         leaves = [self.call.leaves[i] for i in self.traced.input_leaves]
-        for i in self.traced.turned:
+        for i in self.traced.fortran_inputs:
             leaves[i] = leaves[i].T
         inputs = [np.ascontiguousarray(x) for x in leaves + list(self.traced.captured)]
         values = {

@@ -17,10 +17,11 @@ from rune_jit import _core
 from rune_jit.errors import DTypeError, InternalError, UnsupportedOpError
 
 ALU_DEF = Path(__file__).resolve().parents[2] / "cpp" / "alu" / "alu.def"
-ROW = re.compile(r'^RUNE_ALU\(\w+,\s*"(\w+)",\s*(\d),\s*"(\w+)",\s*(\w+)', re.MULTILINE)
-OPS = [
-    (op, int(arity), kinds, result) for op, arity, kinds, result in ROW.findall(ALU_DEF.read_text())
-]
+ROW = re.compile(
+    r'^RUNE_ALU\(\w+,\s*"(\w+)",\s*(\d),\s*"(\w+)",\s*(\w+),\s*([\w| ]+)', re.MULTILINE
+)
+ROWS = ROW.findall(ALU_DEF.read_text())
+OPS = [(op, int(arity), kinds, result) for op, arity, kinds, result, _ in ROWS]
 KINDS = {
     **dict.fromkeys(["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"], "i"),
     **dict.fromkeys(["f16", "f32"], "f"),
@@ -29,9 +30,7 @@ KINDS = {
 ALL = [*KINDS, "bf16"]
 # Functions that Metal lacks or computes with more error than the float contract allows, and integer
 # operations that need guards.
-DECOMPOSED = {"idiv", "mod", "pow", "hypot", "ldexp", "cbrt", "erf", "atan2"}
-DECOMPOSED |= {"exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin"}
-DECOMPOSED |= {"acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"}
+DECOMPOSED = {op for op, *_, flags in ROWS if "Elementary" not in flags} - {"div", "shl", "shr"}
 
 
 class Text:

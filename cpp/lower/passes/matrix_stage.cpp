@@ -24,7 +24,7 @@ MatrixOp find_operation(const KernelContext& context) {
 }
 
 Expr in_panel(const schedule::Panel& panel, const Expr& row, const Expr& column) {
-  return panel.turned ? column * panel.stride + row : row * panel.stride + column;
+  return panel.transposed ? column * panel.stride + row : row * panel.stride + column;
 }
 
 // The sum of steps[i] over the bits i that are set in a number. Adjacent bits whose steps double
@@ -326,7 +326,7 @@ void MatrixStage::store_panels(const Copied& copied, const Expr& copy) {
     const Panel& panel = panels_[element.side];
     const Expr at = copy * panel.shape.elements() + element.position;
     Var exists = index_.emit(element.exists);
-    const bool across = panel.by_rows == panel.shape.turned;
+    const bool across = panel.by_rows == panel.shape.transposed;
     const int64_t lanes = across ? panel.neighbours : 1;
     const Var value = builder_.splat(element.value, static_cast<int>(panel.neighbours));
     if (exists.valid() && lanes == 1)
@@ -341,7 +341,7 @@ void MatrixStage::store_panels(const Copied& copied, const Expr& copy) {
 Var MatrixStage::load_fragment(size_t side, const Expr& copy, const Place& tile,
                                const Fragment& held) {
   const schedule::Panel& shape = panels_[side].shape;
-  RUNE_CHECK(held.lanes == 1 || held.in_column == shape.turned,
+  RUNE_CHECK(held.lanes == 1 || held.in_column == shape.transposed,
              "the lanes of a tile are no neighbours in its panel");
   std::vector<Var> pieces;
   for (const auto& [row, column] : held.pieces) {

@@ -297,7 +297,7 @@ class GridMapper {
     if (axes.empty()) return;
     Mapping& mapping = s_.kernel.iter.mapping;
     mapping.threads = group_threads(points);
-    if (tile_turned(points)) return;
+    if (tile_transposed(points)) return;
     if (const int64_t each = points_together(points); each > 1) mapping.points = each;
   }
 
@@ -326,23 +326,24 @@ class GridMapper {
   // access each of the square's rows at once. So operand and result are accessed by whole sectors
   // of memory, and other SIMD-groups soon use the rest of a cache line. Threads with such squares
   // exchange them if the shared memory has room.
-  bool tile_turned(int64_t points) {
+  bool tile_transposed(int64_t points) {
     if (!is_brief()) return false;
     const auto axes = turned_axes();
     if (!axes) return false;
     for (int64_t own = side_of_thread(*axes); own > 1; own /= 2)
       if (points >= kGroupsOfSquares * s_.caps.num_cores * own * own * threads() &&
-          tile_turned(*axes, own * own, own))
+          tile_transposed(*axes, own * own, own))
         return true;
     return points >= s_.caps.points_per_thread * threads() &&
-           tile_turned(*axes, s_.caps.points_per_thread, 1);
+           tile_transposed(*axes, s_.caps.points_per_thread, 1);
   }
 
   int64_t threads() const { return s_.kernel.iter.mapping.threads; }
 
   // Threads have squares with sides of `own` points. Threads that exchange them read rows of the
   // workgroup's square from end to end. Otherwise both sides of a patch are at least a sector long.
-  bool tile_turned(const std::pair<int64_t, int64_t>& axes, int64_t points_of_thread, int64_t own) {
+  bool tile_transposed(const std::pair<int64_t, int64_t>& axes, int64_t points_of_thread,
+                       int64_t own) {
     Mapping& mapping = s_.kernel.iter.mapping;
     const auto [row, column] = axes;
     const int64_t of_group = threads() * points_of_thread;

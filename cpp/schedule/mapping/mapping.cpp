@@ -149,6 +149,18 @@ bool map_stages(MappingState s) {
 
 }  // namespace
 
+bool is_contraction(const Graph& graph, const Kernel& kernel) {
+  const std::vector<Stage>& stages = kernel.stages();
+  if (stages.empty() || stages[0].kind != StageKind::Reduce || stages[0].values.size() != 1 ||
+      stages[0].axes.size() != 1)
+    return false;
+  for (size_t s = 1; s < stages.size(); ++s)
+    if (stages[s].kind != StageKind::Map || !stages[s].axes.empty()) return false;
+  for (const Axis& axis : kernel.iter.axes)
+    if (axis.is_symbolic()) return false;
+  return graph[stages[0].values[0].value].kind() == graph::NodeKind::Contract;
+}
+
 bool computes_squares(const Kernel& kernel) {
   const int64_t lanes = kernel.lanes();
   if (lanes == 1) return false;

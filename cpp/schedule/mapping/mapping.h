@@ -12,6 +12,10 @@ inline constexpr int64_t kCacheLineBytes = 64;  // as most cores have
 // loaded as squares and transposed in registers.
 bool computes_squares(const Kernel& kernel);
 
+// Whether the kernel's first and only reduction is a contraction over one axis, maps store at its
+// points, and the sizes of the axes are known.
+bool is_contraction(const Graph& graph, const Kernel& kernel);
+
 // Maps a kernel whose axes and stages are set. `work_ns` is its time on one core, which decides how
 // many cores share the work.
 void map_axes(const Graph& graph, const Capabilities& caps, double work_ns, Kernel& kernel);

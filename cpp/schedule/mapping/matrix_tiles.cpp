@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/math.h"
+#include "schedule/mapping/mapping.h"
 
 namespace rune::schedule {
 
@@ -52,7 +53,7 @@ class MatrixMapper {
       : graph_(graph), caps_(caps), kernel_(kernel), outer_(outer_axes(kernel)) {}
 
   bool run() {
-    if (!is_contraction()) return false;
+    if (!find_operands()) return false;
     if (choose_operation() && choose_axes()) {
       const bool is_large = plan_.m * plan_.n > 64;
       choose_rectangles(is_large ? kByLargeOperations : kByMatrixOperations, caps_.simd_width);
@@ -68,17 +69,9 @@ class MatrixMapper {
  private:
   int64_t extent(int64_t axis) const { return kernel_.iter.axes[axis].extent(); }
 
-  // Whether the kernel's first and only reduction is over one axis and maps store at its points.
-  bool is_contraction() {
-    const std::vector<Stage>& stages = kernel_.stages();
-    const Stage& first = stages[0];
-    if (first.kind != StageKind::Reduce || first.values.size() != 1 || first.axes.size() != 1)
-      return false;
-    for (size_t s = 1; s < stages.size(); ++s)
-      if (stages[s].kind != StageKind::Map || !stages[s].axes.empty()) return false;
-    for (const Axis& axis : kernel_.iter.axes)
-      if (axis.is_symbolic()) return false;
-    if (graph_[first.values[0].value].kind() != graph::NodeKind::Contract) return false;
+  bool find_operands() {
+    if (!is_contraction(graph_, kernel_)) return false;
+    const Stage& first = kernel_.stages()[0];
     plan_.reduced = first.axes[0];
     const std::vector<Seed> seeds = stage_seeds(graph_, first, axis_variables(kernel_.iter));
     const std::vector<Access> accesses = seed_accesses(graph_, seeds[0]);

@@ -17,16 +17,16 @@ namespace rune::schedule {
 bool map_matrix_contraction(const Graph& graph, const Capabilities& caps, Kernel& kernel);
 
 // The part of an operand that a workgroup has in shared memory: a matrix whose rows (columns if it
-// is `turned`) are `stride` elements apart. The stride is their length plus one tile, at most 8
+// is `transposed`) are `stride` elements apart. The stride is their length plus one tile, at most 8
 // elements along the reduced axis, so that they begin in different memory banks.
 struct Panel {
   int64_t rows = 0, columns = 0, stride = 0;
-  bool turned = false;
-  int64_t elements() const { return (turned ? columns : rows) * stride; }
+  bool transposed = false;
+  int64_t elements() const { return (transposed ? columns : rows) * stride; }
 };
 
 // The panels of a plan with a depth: (block of rows) x depth of one operand, depth x (block of
-// columns) of the other. The first is turned if a thread multiplies neighbours in a column, the
+// columns) of the other. The first is transposed if a thread multiplies neighbours in a column, the
 // second if a thread holds neighbours in a column.
 std::array<Panel, 2> matrix_panels(const MatrixPlan& plan);
 

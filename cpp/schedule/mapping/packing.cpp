@@ -86,22 +86,13 @@ class Packer {
   int64_t extent(int64_t axis) const { return kernel_.iter.axes[axis].extent(); }
   int64_t bytes(Value v) const { return size_of(graph_[v].dtype()); }
 
-  // The contraction must be the kernel's only reduction, and maps must store at its points.
   bool find_operands() {
-    const std::vector<Stage>& stages = kernel_.stages();
-    if (stages.empty() || stages[0].kind != StageKind::Reduce || stages[0].values.size() != 1 ||
-        stages[0].axes.size() != 1)
-      return false;
-    for (size_t s = 1; s < stages.size(); ++s)
-      if (stages[s].kind != StageKind::Map || !stages[s].axes.empty()) return false;
-    for (const Axis& axis : kernel_.iter.axes)
-      if (axis.is_symbolic()) return false;
-    const graph::Node& node = graph_[stages[0].values[0].value];
-    if (node.kind() != graph::NodeKind::Contract) return false;
+    if (!is_contraction(graph_, kernel_)) return false;
+    const Stage& first = kernel_.stages()[0];
     const std::set<DType> dtypes{DType::Float32, DType::Float64, DType::Int32, DType::Int64};
-    if (!dtypes.count(node.dtype())) return false;
-    reduced_ = stages[0].axes[0];
-    const std::vector<Seed> seeds = stage_seeds(graph_, stages[0], axis_variables(kernel_.iter));
+    if (!dtypes.count(graph_[first.values[0].value].dtype())) return false;
+    reduced_ = first.axes[0];
+    const std::vector<Seed> seeds = stage_seeds(graph_, first, axis_variables(kernel_.iter));
     std::vector<Access> accesses = seed_accesses(graph_, seeds[0]);
     for (int i = 0; i < 2; ++i) {
       operands_[i].value = accesses[i].value;
@@ -190,14 +181,15 @@ class Packer {
       return false;
     const auto [rows, of_rows] = before_permutation(rows_);
     const auto [columns, of_columns] = before_permutation(columns_);
-    const sym::Expr turned = of_rows.substitute([&](uint32_t variable) -> std::optional<sym::Expr> {
-      if (variable != rows_.axis) return std::nullopt;
-      return axis_variables(kernel_.iter)[columns_.axis];
-    });
+    const sym::Expr swapped =
+        of_rows.substitute([&](uint32_t variable) -> std::optional<sym::Expr> {
+          if (variable != rows_.axis) return std::nullopt;
+          return axis_variables(kernel_.iter)[columns_.axis];
+        });
     const StageValue& stored = stages[1].values[0];
     const int64_t size = extent(rows_.axis);
     const bool is_matrix = stored.strides[rows_.axis] == size && stored.strides[columns_.axis] == 1;
-    return rows == columns && turned == of_columns && is_matrix &&
+    return rows == columns && swapped == of_columns && is_matrix &&
            max_elements(graph_[stored.value].shape()) == size * size &&
            follows(stored.value, stages[0].values[0].value);
   }

@@ -12,6 +12,7 @@ from rune_jit import _core
 from rune_jit.arrays.array import Array
 from rune_jit.arrays.memory import from_numpy, to_host
 from rune_jit.device import is_dtype
+from rune_jit.trees import LEAVES
 
 
 def to_numpy(x: Any) -> Any:
@@ -34,16 +35,12 @@ def wrap(x: Any, device: str | None) -> Any:
     return optree.tree_map(leaf, x, none_is_leaf=True)
 
 
-# Types of objects that hold no other objects.
-_ATOMIC = frozenset({int, float, complex, bool, str, bytes, type(None), np.ndarray, np.float64})
-
-
 def _is_opaque(x: Any) -> bool:
     """Whether x surely holds no Arrays, for example a list of numbers."""
     kind = type(x)
     if kind is dict:
-        return _ATOMIC.issuperset(map(type, x.values()))
-    return kind in _ATOMIC or (kind in (list, tuple) and _ATOMIC.issuperset(map(type, x)))
+        return LEAVES.issuperset(map(type, x.values()))
+    return kind in LEAVES or (kind in (list, tuple) and LEAVES.issuperset(map(type, x)))
 
 
 def holds_array(args: Any, kwargs: dict[str, Any]) -> bool:

@@ -214,7 +214,7 @@ def _owner(arguments: dict[str, Any], position: int, receiver: Any) -> str:
     raise IndexError(position)
 
 
-def is_turned(leaf: Any) -> bool:
+def is_fortran_ordered(leaf: Any) -> bool:
     """Whether programs read an array in Fortran order. (Its key contains this.)"""
     memory = leaf._memory if isinstance(leaf, Array) else leaf
     return isinstance(memory, np.ndarray) and memory.flags.fnc and memory.flags.aligned

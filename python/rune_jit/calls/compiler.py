@@ -113,8 +113,8 @@ class Compiler:
             traced.guards,
             traced.writes,
             traced.contiguous,
-            traced.turned if executable else [],
-            traced.turned_results,
+            traced.fortran_inputs if executable else [],
+            traced.fortran_results,
             traced.checks,
             device,
         )

@@ -65,7 +65,7 @@ class CallInChunks:
         inputs = []
         for i, leaf in enumerate(self._traced.input_leaves):
             array = _whole(self._leaves[leaf])
-            inputs.append(array.T if i in self._traced.turned else array)
+            inputs.append(array.T if i in self._traced.fortran_inputs else array)
         return inputs + [_whole(array) for array in self._traced.captured]
 
     def lowered(self) -> ChunkedProgram:

@@ -13,9 +13,7 @@ from rune_jit.errors import ConcretizationError, UnsupportedOpError
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
-
-# Types of results that are returned unchanged.
-_PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None)})
+from rune_jit.trees import PLAIN
 
 
 def plan_output(
@@ -24,7 +22,7 @@ def plan_output(
     """Where a leaf of the result comes from at each call. Appends values that the program must
     compute to `computed`. `planned` has the plans by storage, so that an array that is returned
     twice is one array."""
-    if type(leaf) in _PLAIN:
+    if type(leaf) in PLAIN:
         return ("constant", leaf)
     if isinstance(leaf, Selection):
         raise leaf.refusal("getitem")

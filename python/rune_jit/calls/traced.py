@@ -12,7 +12,7 @@ import numpy as np
 
 from rune_jit import trees
 from rune_jit.arrays.array import Array
-from rune_jit.calls.arguments import STATE, Call, is_defined_often, is_turned, may_repeat
+from rune_jit.calls.arguments import STATE, Call, is_defined_often, is_fortran_ordered, may_repeat
 from rune_jit.calls.outputs import plan_output
 from rune_jit.calls.views import View, Views, with_bases, with_places
 from rune_jit.capture import effects, threads
@@ -21,7 +21,6 @@ from rune_jit.capture.guards import Watch
 from rune_jit.capture.loops.growing import Filled
 from rune_jit.capture.loops.streams import FIRST_WORDS
 from rune_jit.capture.matching import Met
-from rune_jit.capture.objects import PLAIN
 from rune_jit.capture.printed import Prints, Shown
 from rune_jit.capture.rebinder import Rebinder
 from rune_jit.capture.state import Contents, Held, Path, containers, places
@@ -55,8 +54,8 @@ class Traced(NamedTuple):
     guards: list[Any]  # on the state outside of the function
     writes: list[tuple[int, int]]  # (input, result of the program)
     contiguous: list[int]  # inputs that must be C-contiguous
-    turned: list[int]  # inputs in Fortran order, whose transposes the graph takes
-    turned_results: list[int]  # results of the graph that are transposes of the function's
+    fortran_inputs: list[int]  # inputs in Fortran order, whose transposes the graph takes
+    fortran_results: list[int]  # results of the graph that are transposes of the function's
     functions: list[tuple[str, Any]]  # host functions
     checks: list[tuple[Any, ...]]  # of the program's last results (bind_dispatch.cpp)
     loops: list[str]  # how loops run, for explain()
@@ -409,14 +408,14 @@ def _finish(
         Tracer(trace, trace.operand(leaf)) if isinstance(leaf, Size) else leaf for leaf in leaves
     ]
     views: list[View] | None = None
-    are_constants = PLAIN.issuperset(map(type, leaves))
+    are_constants = trees.PLAIN.issuperset(map(type, leaves))
     if trace.decides and not are_constants:
         leaves, views = with_bases(trace, leaves, call.leaves)
     outputs: list[tuple[Any, ...]] = []
     computed: list[Any] = []
     planned: dict[int, tuple[Any, ...]] = {}
-    turned_results: list[int] = []
-    orders = Orders(trace.turned)
+    fortran_results: list[int] = []
+    orders = Orders(trace.fortran_leaves)
     if are_constants:
         outputs = [("constant", leaf) for leaf in leaves]
     for leaf in () if are_constants else leaves:
@@ -424,7 +423,7 @@ def _finish(
         outputs.append(plan_output(trace, leaf, computed, planned))
         is_array = len(computed) > number and isinstance(leaf, Tracer) and leaf.ndim > 1
         if is_array and takes_numpys and orders.is_fortran(leaf):
-            turned_results.append(number)
+            fortran_results.append(number)
             computed[number] = _transposed(trace, computed[number])
     writes = []
     contiguous = []
@@ -457,8 +456,8 @@ def _finish(
         guards,
         writes,
         contiguous,
-        [i for i, leaf in enumerate(input_leaves) if leaf in trace.turned],
-        turned_results,
+        [i for i, leaf in enumerate(input_leaves) if leaf in trace.fortran_leaves],
+        fortran_results,
         trace.functions,
         checks,
         trace.loops.plans.lines() if trace.loops is not None else [],
@@ -473,8 +472,8 @@ def _input_tracer(trace: Trace, leaf: Any, position: int, shape: tuple[Any, ...]
     weak = type(leaf).__name__ if type(leaf) in (int, float, complex) else None
     dtype = np.result_type(type(leaf)) if weak else leaf.dtype
     is_array = isinstance(leaf, (np.ndarray, Array))
-    if is_turned(leaf):
-        trace.turned.add(position)
+    if is_fortran_ordered(leaf):
+        trace.fortran_leaves.add(position)
         value = _transposed(trace, trace.builder.input(dtype, list(shape)[::-1], weak))
     else:
         value = trace.builder.input(dtype, list(shape), weak)

@@ -12,11 +12,10 @@ from typing import Any
 
 from rune_jit.capture.foreign import has_stand_in, is_of_compiler
 from rune_jit.capture.loops.callees import refuse_identity
+from rune_jit.capture.loops.code_objects import ONLY_FOR_CALLS
 from rune_jit.capture.loops.members import NOT_CALLED
 from rune_jit.capture.objects import is_library, methods_of, referred_to
 from rune_jit.errors import NumPyOnlyError
-
-_NO_PART = ("PUSH_NULL", "PRECALL", "CACHE", "EXTENDED_ARG")
 
 
 @functools.cache
@@ -25,7 +24,7 @@ def _asks_for_class(code: types.CodeType) -> bool:
     `table.get(type(x))`, `type(x) in table`."""
     if "type" not in code.co_names:
         return False
-    run = [x for x in dis.get_instructions(code) if x.opname not in _NO_PART]
+    run = [x for x in dis.get_instructions(code) if x.opname not in ONLY_FOR_CALLS]
     for i, x in enumerate(run):
         if x.argval != "type" or x.opname != "LOAD_GLOBAL":
             continue

@@ -22,6 +22,7 @@ from rune_jit.rules.known import run_known
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.tracer import Tracer, contains_traced, tracers_in
+from rune_jit.trees import PLAIN
 
 _PACKAGES = ("scipy.fft", "scipy.linalg", "scipy.ndimage", "scipy.signal", "scipy.spatial.distance")
 
@@ -100,7 +101,7 @@ _OF_CYTHON = ("cython_function_or_method", "fused_cython_function")
 _COMPILED = (*_OF_CYTHON, "CPUDispatcher", "StencilFunc")
 _OF_F2PY = "fortran"
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, np.ufunc, type(np.sum), type)
-_DATA = (np.ndarray, np.generic, int, float, complex, str, bytes, Tracer, type(None))
+_DATA = (np.ndarray, np.generic, Tracer, *PLAIN)
 
 
 class Compiled(StandIn):

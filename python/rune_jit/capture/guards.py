@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit import _core
+from rune_jit import _core, trees
 from rune_jit.capture import effects
 from rune_jit.capture.class_tests import refuse_class_test
 from rune_jit.capture.matching import (
@@ -34,7 +34,6 @@ from rune_jit.capture.matching import (
 from rune_jit.capture.names import Names, guards_on_absence, names_in
 from rune_jit.capture.objects import (
     INSTALLED,
-    PLAIN,
     is_foreign_array,
     is_library,
     refuse_stateful,
@@ -50,7 +49,7 @@ from rune_jit.tracing.tracer import contains_tracer
 # (kind, holder, name, value), see cpp/bindings/guards.h.
 Guard = tuple[str, Any, Any, Any]
 
-_ATOMS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, range, slice)
+_ATOMS = (*trees.PLAIN, np.generic, np.dtype, range, slice)
 _ABSENT = object()
 # Names of functions whose results depend on the identity of their arguments.
 _OF_IDENTITY = {"id", "hash", "weakref"}
@@ -252,7 +251,7 @@ class Watch:
                 self.guard_content(x)
             if isinstance(x, (dict, list, deque, tuple)):
                 for item in x.values() if isinstance(x, dict) else x:
-                    if type(item) not in PLAIN:
+                    if type(item) not in trees.PLAIN:
                         self.look(item)
             self.told_apart.note([x])
             self._look_at_instance(x)

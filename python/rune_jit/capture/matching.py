@@ -16,12 +16,12 @@ import numpy as np
 
 from rune_jit import _core, trees
 from rune_jit.capture.grown import Grown
-from rune_jit.capture.objects import PLAIN, is_library, is_replaceable
+from rune_jit.capture.objects import is_library, is_replaceable
 from rune_jit.capture.state import Unbound, bound_members
 from rune_jit.tracing.tracer import Tracer
 
 # Types of values without parts, which programs compare by value and not by identity.
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), np.dtype, range, slice)
+_PLAIN = (*trees.PLAIN, np.dtype, range, slice)
 # Types whose objects match only themselves.
 _UNIQUE = (type, types.ModuleType, types.BuiltinFunctionType, types.CodeType, np.ufunc)
 _BUILT_IN = (object, list, dict, tuple, deque, types.SimpleNamespace)
@@ -282,7 +282,7 @@ def reachable(x: Any) -> Iterator[Any]:
             open_ += (x.func, x.args, x.keywords)
         elif isinstance(x, (dict, list, tuple, set, frozenset, deque)):
             items = (*x, *x.values()) if isinstance(x, dict) else x
-            open_ += [item for item in items if type(item) not in PLAIN]
+            open_ += [item for item in items if type(item) not in trees.PLAIN]
         with contextlib.suppress(AttributeError):  # (not by `getattr`, which may run code)
             open_ += object.__getattribute__(x, "__dict__").values()
 

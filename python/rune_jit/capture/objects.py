@@ -191,14 +191,10 @@ def _is_plain(x: Any) -> bool:
     return x is None or isinstance(x, (int, float, complex, str, bytes, np.ndarray, np.generic))
 
 
-# The types of values that refer to no other objects.
-PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None)})
-
-
 def _held_by(x: Any) -> list[Any]:
     """The contents of x, which can be copied, without numbers and strings."""
     held = x if isinstance(x, (list, tuple)) else (x if type(x) is dict else vars(x)).values()
-    return [item for item in held if type(item) not in PLAIN]
+    return [item for item in held if type(item) not in trees.PLAIN]
 
 
 def has_usual_tests(kind: type) -> bool:

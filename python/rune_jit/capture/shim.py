@@ -145,7 +145,7 @@ def _seeded(real: Any) -> Callable[..., Any]:
     return default_rng
 
 
-_LEVELS = ("debug", "info", "warning", "error", "critical", "exception", "log")
+LOG_LEVELS = ("debug", "info", "warning", "error", "critical", "exception", "log")
 _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time")
 
 
@@ -164,7 +164,7 @@ def _impure() -> Iterator[tuple[Any, Any]]:
         ("time.sleep", time.sleep),
         ("warnings.warn_explicit", warnings.warn_explicit),
     ]
-    logs = [(name, getattr(logging, name)) for name in _LEVELS]
+    logs = [(name, getattr(logging, name)) for name in LOG_LEVELS]
     reports = [
         ("warnings.warn", warnings.warn, warn),
         *((f"logging.{name}", function, _of_caller(function)) for name, function in logs),

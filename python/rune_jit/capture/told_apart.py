@@ -13,7 +13,6 @@ from typing import Any
 
 from rune_jit import trees
 from rune_jit.capture.names import values_in
-from rune_jit.capture.objects import PLAIN
 from rune_jit.capture.state import places
 from rune_jit.errors import UnsupportedOpError
 
@@ -104,14 +103,14 @@ def _keys_within(x: Any) -> Iterator[Any]:
     yield from _keys_of(x)
     if isinstance(x, (list, tuple, dict)):
         items = x.values() if isinstance(x, dict) else x
-        for item in () if PLAIN.issuperset(map(type, items)) else items:
+        for item in () if trees.PLAIN.issuperset(map(type, items)) else items:
             yield from _keys_within(item)
 
 
 def _keys_of(x: Any) -> Iterator[Any]:
     if isinstance(x, (dict, set, frozenset)):
         for key in x:
-            if type(key) not in PLAIN:
+            if type(key) not in trees.PLAIN:
                 yield from _parts(key)
 
 

@@ -10,7 +10,7 @@ import optree
 
 from rune_jit.arrays.array import Array
 from rune_jit.arrays.views import View, note_view
-from rune_jit.rules.table import named
+from rune_jit.rules.table import VIEWS_OF_ANY_LAYOUT
 from rune_jit.tracing.storage import reshaped_view
 
 
@@ -76,18 +76,5 @@ VIEWS_BY_LAYOUT = {
     np.ravel: _ravel,
     np.diag: _diag,
     np.einsum: _einsum,
-    np.lib.stride_tricks.sliding_window_view: np.lib.stride_tricks.sliding_window_view,
-    **{
-        function: function
-        for function in (
-            *named(
-                np,
-                "transpose permute_dims matrix_transpose swapaxes moveaxis rollaxis expand_dims"
-                " squeeze broadcast_to broadcast_arrays atleast_1d atleast_2d atleast_3d"
-                " array_split split hsplit vsplit dsplit unstack flip fliplr flipud rot90"
-                " diagonal real imag",
-            ),
-            *named(np.linalg, "diagonal matrix_transpose"),
-        )
-    },
+    **{function: function for function in VIEWS_OF_ANY_LAYOUT},
 }

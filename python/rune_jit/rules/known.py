@@ -14,11 +14,9 @@ from rune_jit.methods import BINARY
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.storage import is_empty_mask
-from rune_jit.tracing.tracer import Tracer, tracers_in
+from rune_jit.tracing.tracer import ATOMIC, Tracer, tracers_in
 
-_NOTHING_INSIDE = frozenset(
-    {int, float, bool, complex, str, slice, type(None), type(Ellipsis), np.float64, np.int64}
-)
+_NOTHING_INSIDE = ATOMIC | {slice, type(Ellipsis)}
 
 
 def _has_parts(x: Any) -> bool:

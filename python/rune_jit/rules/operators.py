@@ -18,9 +18,8 @@ from rune_jit.rules.python_errors import assume_defined, assume_nonzero, with_se
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer, contains_traced
+from rune_jit.tracing.tracer import NUMBERS, Tracer, contains_traced
 
-_NUMBERS = (bool, int, float, complex)
 # Types of other operands that an operator of a tracer accepts.
 _OPERANDS = (
     *(Tracer, Size, Selection, numbers.Number, np.ndarray, np.generic, _core.ArrayBase),
@@ -76,7 +75,7 @@ def _operator_of_numbers(
     if _is_python_complex(values[0]) and len(values) == 2 and _is_float64(operands[1], values[1]):
         values[1] = trace.builder.python_number(values[1], False)
         operands = operands[0], Tracer(trace, values[1])
-    are_pythons = all(type(v) in _NUMBERS or v.weak or trace.builder.unsure_kind(v) for v in values)
+    are_pythons = all(type(v) in NUMBERS or v.weak or trace.builder.unsure_kind(v) for v in values)
     if ufunc == "power" and not are_pythons and _is_numpy_scalar(operands[0], values[0]):
         return _power_of_scalar(trace, *operands)
     try:
@@ -84,7 +83,7 @@ def _operator_of_numbers(
             return _python_operator(trace, ufunc, operands, values)
         result = Tracer(trace, trace.builder.operator(ufunc, values))
     except UnsupportedOpError as error:
-        numbers = [v for v in values if type(v) not in _NUMBERS]
+        numbers = [v for v in values if type(v) not in NUMBERS]
         if all(v.weak for v in numbers):  # Python's own arithmetic
             trace.need_numbers(numbers)
             raise

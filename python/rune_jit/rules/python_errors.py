@@ -12,7 +12,7 @@ import numpy as np
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.coercions import SAMPLES
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer, tracers_in
+from rune_jit.tracing.tracer import NUMBERS, Tracer, tracers_in
 
 
 def assume_nonzero(trace: Trace, divisor: Any) -> None:
@@ -67,13 +67,12 @@ def fitting(trace: Trace, assigned: Any, dtype: np.dtype[Any]) -> Any:
     array that NumPy makes. Raises what assume_fits and NumPy raise."""
     assume_fits(trace, assigned, dtype)
     is_list = isinstance(assigned, (list, tuple))
-    if type(assigned) in _NUMBERS or (is_list and _OF_LISTS.issuperset(map(type, assigned))):
+    if type(assigned) in NUMBERS or (is_list and _OF_LISTS.issuperset(map(type, assigned))):
         return np.array(assigned, dtype)
     return assigned
 
 
-_NUMBERS = {bool, int, float, complex}
-_OF_LISTS = _NUMBERS | {np.dtype(code).type for code in np.typecodes["AllInteger"] + "efdFD"}
+_OF_LISTS = {*NUMBERS} | {np.dtype(code).type for code in np.typecodes["AllInteger"] + "efdFD"}
 
 
 def _assume_number_fits(

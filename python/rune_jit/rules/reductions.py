@@ -234,7 +234,9 @@ def _arg_by_parts(name: str, a: Any, value: Any, along: int | None) -> Tracer | 
     trace, builder = require_trace(), require_trace().builder
     if trace.in_chunks:
         return None
-    by_columns = value.ndim > 1 and isinstance(a, Tracer) and Orders(trace.turned).is_fortran(a)
+    by_columns = (
+        value.ndim > 1 and isinstance(a, Tracer) and Orders(trace.fortran_leaves).is_fortran(a)
+    )
     if along is None or value.ndim == 1:
         if math.prod(value.shape) < 16 * _ARG_BLOCK or (by_columns and value.ndim > 2):
             return None

@@ -28,17 +28,20 @@ def implements(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., 
     return register
 
 
-# Functions that return views of their arguments, or an argument itself.
-VIEWS = frozenset(
+# Functions that return views of arrays of every layout.
+VIEWS_OF_ANY_LAYOUT = frozenset(
     [
         *named(
             np,
-            "reshape ravel transpose permute_dims matrix_transpose swapaxes moveaxis rollaxis"
-            " expand_dims squeeze broadcast_to broadcast_arrays atleast_1d atleast_2d atleast_3d"
-            " ix_ einsum shape ndim size array_split split hsplit vsplit dsplit unstack flip"
-            " fliplr flipud rot90 diag diagonal real imag real_if_close",
+            "transpose permute_dims matrix_transpose swapaxes moveaxis rollaxis expand_dims squeeze"
+            " broadcast_to broadcast_arrays atleast_1d atleast_2d atleast_3d array_split split"
+            " hsplit vsplit dsplit unstack flip fliplr flipud rot90 diagonal real imag",
         ),
         *named(np.linalg, "diagonal matrix_transpose"),
         np.lib.stride_tricks.sliding_window_view,
     ]
+)
+# Functions that may return views of their arguments, or an argument itself.
+VIEWS = VIEWS_OF_ANY_LAYOUT.union(
+    named(np, "reshape ravel ix_ einsum shape ndim size diag real_if_close")
 )

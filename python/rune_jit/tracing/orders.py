@@ -11,11 +11,11 @@ from rune_jit.tracing.tracer import Tracer
 
 
 class Orders:
-    """The memory orders of a trace's arrays. `turned` are the arguments in Fortran order, by
-    leaf."""
+    """The memory orders of a trace's arrays. `fortran_leaves` are the arguments in Fortran
+    order, by leaf."""
 
-    def __init__(self, turned: set[int]) -> None:
-        self._turned = turned
+    def __init__(self, fortran_leaves: set[int]) -> None:
+        self._fortran_leaves = fortran_leaves
         self._known: dict[Storage, bool] = {}
 
     def is_fortran(self, x: Tracer) -> bool:
@@ -65,20 +65,22 @@ class Orders:
             if last in known:
                 pass
             elif last.leaf is not None or not operands or last.version or last.reshaped:
-                is_turned = last.leaf in self._turned and not last.version and not last.reshaped
-                known[last] = is_turned
+                is_fortran = (
+                    last.leaf in self._fortran_leaves and not last.version and not last.reshaped
+                )
+                known[last] = is_fortran
             else:
-                is_turned = False
+                is_fortran = False
                 unknown = len(open_)
                 for x in operands:
                     behind = x._storage
                     if behind not in known:
                         open_.append(behind)
                     elif x._steps or known[behind]:
-                        is_turned = True
+                        is_fortran = True
                 if len(open_) > unknown:
                     continue
-                known[last] = is_turned and self._follows(last, operands)
+                known[last] = is_fortran and self._follows(last, operands)
             open_.pop()
         return known[storage]
 

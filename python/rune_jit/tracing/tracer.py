@@ -20,6 +20,7 @@ from rune_jit.tracing.conditions import decide
 from rune_jit.tracing.context import is_own, user_site
 from rune_jit.tracing.frames import is_of_xarray, is_shuffling, namespace_for
 from rune_jit.tracing.storage import Step, Storage, refuse_write_to_numpy
+from rune_jit.trees import PLAIN
 
 if TYPE_CHECKING:
     from rune_jit.tracing.trace import Trace
@@ -395,8 +396,9 @@ def is_class_asked(frame: types.FrameType) -> bool:
     return "__class__" in code.co_names and code.co_code[frame.f_lasti] in _LOAD
 
 
-# By weak type.
-_CLASSES = {"bool": bool, "int": int, "float": float, "complex": complex}
+# The types of Python's numbers, and these by weak type.
+NUMBERS: tuple[Any, ...] = (bool, int, float, complex)
+_CLASSES = {kind.__name__: kind for kind in NUMBERS}
 
 _STORE = frozenset(dis.opmap[name] for name in ("STORE_SUBSCR", "STORE_SLICE") if name in dis.opmap)
 
@@ -443,8 +445,7 @@ def is_number(x: Any, *kinds: str) -> bool:
 
 
 # Types of objects that hold no other objects. (Lists may have many of them.)
-_SCALARS: set[Any] = {*np.sctypeDict.values()} - {np.object_, np.void}
-ATOMIC: frozenset[Any] = frozenset((bool, int, float, complex, str, bytes, type(None), *_SCALARS))
+ATOMIC: frozenset[Any] = PLAIN | ({*np.sctypeDict.values()} - {np.object_, np.void})
 
 
 def are_atomic(items: Iterable[Any]) -> bool:

@@ -203,6 +203,25 @@ TEST_P(EachDtype, RepeatedOperationsKeepTheirValue) {
   }
 }
 
+// outer(inner(x), y), outer(x, inner(y)) and outer(inner(x), inner(y)).
+TEST_P(EachDtype, BinaryOperationsOfUnaryOnesKeepTheirValue) {
+  for (const AluInfo& outer : all_alu_ops()) {
+    if (outer.arity != 2 || !outer.accepts(dtype())) continue;
+    for (const AluInfo& inner : all_alu_ops()) {
+      if (inner.arity != 1 || !inner.accepts(dtype())) continue;
+      for (const bool left : {false, true})
+        for (const bool right : {false, true}) {
+          Builder b;
+          const Value x = b.placeholder(dtype(), {}), y = b.placeholder(dtype(), {});
+          const Value u = left ? b.alu(inner.op, {x}) : x, v = right ? b.alu(inner.op, {y}) : y;
+          if (b.dtype(u) != b.dtype(v) || !outer.accepts(b.dtype(u))) continue;
+          b.set_outputs({b.alu(outer.op, {u, v})});
+          expect_same_values(b.graph(), dtype());
+        }
+    }
+  }
+}
+
 TEST_P(EachDtype, ChainsOfConstantsKeepTheirValue) {
   const std::vector<Scalar> constants = special_values(dtype());
   for (const AluOp outer : {AluOp::Add, AluOp::Sub, AluOp::Mul, AluOp::Max, AluOp::And, AluOp::Xor})

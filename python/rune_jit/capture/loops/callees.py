@@ -32,6 +32,7 @@ from rune_jit.capture.objects import is_library
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.tracer import Tracer
+from rune_jit.trees import PLAIN
 
 
 class _Callee:
@@ -211,7 +212,7 @@ def refuse_identity(code: types.CodeType) -> None:
 _OF_OTHERS = ("PUSH_NULL", "CALL_FUNCTION", "CALL_FUNCTION_KW", "LOAD_BUILD_CLASS")
 _AS_THEY_ARE = (
     *(types.ModuleType, types.BuiltinFunctionType, np.ufunc, np.ndarray, np.generic),
-    *(int, float, complex, str, bytes, type(None)),
+    *PLAIN,
 )
 
 

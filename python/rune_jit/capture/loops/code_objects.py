@@ -103,7 +103,7 @@ def _instructions(code: types.CodeType) -> list[tuple[str, Any]]:
     position: dict[int, int] = {}
     for x in dis.get_instructions(code):
         position[x.offset] = len(kept)
-        if x.opname not in _ONLY_FOR_CALLS:
+        if x.opname not in ONLY_FOR_CALLS:
             kept.append(x)
     result = []
     for x in kept:
@@ -118,5 +118,5 @@ def _instructions(code: types.CodeType) -> list[tuple[str, Any]]:
     return result
 
 
-_ONLY_FOR_CALLS = ("PUSH_NULL", "PRECALL", "CACHE", "EXTENDED_ARG")
+ONLY_FOR_CALLS = ("PUSH_NULL", "PRECALL", "CACHE", "EXTENDED_ARG")
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))

@@ -14,12 +14,12 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from rune_jit.capture.loops.nodes import assign, at, call, copied, load, walk
+from rune_jit.capture.loops.nodes import OWN_SCOPES, assign, at, call, copied, load, walk
 from rune_jit.capture.loops.unfold import ON_LISTS
 
 _CLASSES = (dict, set, Counter, defaultdict)
 _ON_DICTS = ON_LISTS + "dict_"
-_NOT_IN_KEYS = (ast.NamedExpr, ast.Lambda, ast.Await, ast.Yield, ast.YieldFrom, ast.Slice)
+_NOT_IN_KEYS = (*OWN_SCOPES, ast.Slice)
 
 
 def is_dict(x: Any) -> bool:

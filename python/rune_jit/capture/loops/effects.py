@@ -48,8 +48,8 @@ class StandIn:
 
 
 _ATOMS = (
-    *(bool, int, float, complex, str, bytes, type(None), type(...), slice, range, np.dtype),
-    *(StandIn, np.generic, np.ndarray, Tracer, Size, _core.ArrayBase, trees.Structure, enum.Enum),
+    *(*trees.PLAIN, type(...), slice, range, np.dtype, np.generic, np.ndarray),
+    *(StandIn, Tracer, Size, _core.ArrayBase, trees.Structure, enum.Enum),
 )
 # Python's functions that depend only on their arguments, and not on the arguments' classes.
 _BUILTIN_NAMES = (

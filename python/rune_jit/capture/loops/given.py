@@ -14,10 +14,9 @@ from rune_jit.capture.loops.dicts import is_dict
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.storage import as_number
-from rune_jit.tracing.tracer import Tracer
+from rune_jit.tracing.tracer import NUMBERS, Tracer
 
-_NUMBERS = (bool, int, float, complex)
-_ATOMS = (*_NUMBERS, str, type(None), np.generic)
+_ATOMS = (*NUMBERS, str, type(None), np.generic)
 _MOST_ITEMS = 2500  # items of a list
 _MOST_INITIAL = 64  # items of a stack before the loop
 _MOST_INITIAL_OF_DICTS = 4  # items of a dict or set before the loop: the trace looks up each
@@ -57,7 +56,7 @@ def check(trace: SegmentedTrace, x: Any, outer: tuple[types.FunctionType, ...] =
         for item in x:
             check(trace, item, outer)
     elif type(x) is list:
-        if len(x) > _MOST_ITEMS or not all(type(item) in _NUMBERS for item in x):
+        if len(x) > _MOST_ITEMS or not all(type(item) in NUMBERS for item in x):
             raise Unsuitable
     elif type(x) is types.FunctionType:
         if hasattr(x.__globals__, "real"):
@@ -79,11 +78,7 @@ def check_stack(trace: SegmentedTrace, x: Any, size: int) -> None:
             raise Unsuitable
         for number in value if size else (value,):
             is_traced = type(number) is Tracer and number._storage.scalar
-            if (
-                not is_traced
-                and type(number) not in _NUMBERS
-                and not isinstance(number, np.generic)
-            ):
+            if not is_traced and type(number) not in NUMBERS and not isinstance(number, np.generic):
                 raise Unsuitable
             check(trace, number)
 

@@ -348,11 +348,11 @@ class Growing:
             return self._items
         count = self._part(self._count, ())
         self._trace.raise_if(builder.ufunc("greater", [count, self._room])[0])
-        rows = iter(
-            Rows(kind_of_rows(leaf), array, pythons)
-            for leaf, array, pythons in zip(plan.leaves, self._arrays, self._pythons, strict=True)
-        )
-        return Filled(self._count, put_together(plan.structure, rows))
+        return Filled(self._count, put_together(plan.structure, self._rows(plan.leaves)))
+
+    def _rows(self, leaves: list[Leaf]) -> Iterator[Rows]:
+        parts = zip(leaves, self._arrays, self._pythons, strict=True)
+        return (Rows(_kind_of_rows(leaf), *arrays) for leaf, *arrays in parts)
 
 
 def taken_apart(value: Any, leaves: list[Any]) -> Any:
@@ -384,7 +384,7 @@ def _is_unsure(leaf: Leaf) -> bool:
     return leaf.kinds is not None and are_unsure(leaf.kinds)
 
 
-def kind_of_rows(leaf: Leaf) -> str:
+def _kind_of_rows(leaf: Leaf) -> str:
     """The kind of the Rows for a leaf."""
     if leaf.kinds is None:
         return "array"

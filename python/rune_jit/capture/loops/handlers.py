@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit.capture.loops.nodes import at, call, walk
+from rune_jit.capture.loops.nodes import SCOPES, at, call, walk
 from rune_jit.errors import RuneJitError, UnsupportedOpError
 from rune_jit.tracing.context import ValuesNeeded, current_trace, is_library_file, is_own_file
 from rune_jit.tracing.loop_plans import LoopRefused
@@ -31,7 +31,7 @@ from rune_jit.tracing.tracer import contains_tracer
 # The functions that the rewritten statements call: the first handler of a `try`, and `with`.
 PASSED_ON, ENTERED = ".passed_on", ".entered"
 _JUMPS = (ast.Break, ast.Continue)
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_SCOPES = (*SCOPES, ast.Lambda)
 
 
 def passed_on(is_named: bool) -> tuple[type[BaseException], ...]:

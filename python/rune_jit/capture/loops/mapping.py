@@ -16,9 +16,7 @@ from rune_jit.capture.loops.growing import (
     Growing,
     Leaf,
     Plan,
-    Rows,
     in_place_of,
-    kind_of_rows,
     put_together,
     running,
 )
@@ -224,12 +222,7 @@ class Mapping(Stack):
         if is_there:
             holds = self._of("greater_equal", self._row_in(at), 0)
             row = self._at(row._value_in(self._trace), holds)
-        numbers: list[Any] = []
-        columns = zip(self._leaves, self._arrays, self._pythons, strict=True)
-        for leaf, array, pythons in list(columns)[self._num :]:
-            flag = None if pythons is None else self._part(pythons, (row,))
-            numbers.append(self._number(leaf, self._part(array, (row,)), flag))
-        return put_together(self._plan.structure[1], iter(numbers))
+        return put_together(self._plan.structure[1], self._numbers(row, self._num))
 
     def filled(self) -> Filled:
         self._require()
@@ -238,8 +231,7 @@ class Mapping(Stack):
         if plan.leaves is None:
             return Filled(0, ())
         self._trace.raise_if(self._now(self._failed))
-        parts = zip(self._leaves, self._arrays, self._pythons, strict=True)
-        rows = iter([Rows(kind_of_rows(leaf), *arrays) for leaf, *arrays in parts])
+        rows = self._rows(plan.leaves)
         key = put_together(plan.structure[0], rows)
         if self._is_set:
             return Filled(self._count, key)

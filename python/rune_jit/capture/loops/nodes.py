@@ -107,10 +107,17 @@ def at(place: ast.AST, made: _Node) -> _Node:
 def assigned(s: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr]]:
     """The pairs of a target and its value in an assignment, as far as the source tells them."""
     for target in s.targets:
-        if isinstance(target, ast.Tuple) and isinstance(s.value, ast.Tuple):
-            yield from zip(target.elts, s.value.elts, strict=False)
-        else:
-            yield target, s.value
+        yield from _pairs(target, s.value)
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    displays = (ast.Tuple, ast.List)
+    are_displays = isinstance(target, displays) and isinstance(value, displays)
+    if are_displays and len(target.elts) == len(value.elts):  # type: ignore[attr-defined]
+        for x, y in zip(target.elts, value.elts, strict=True):  # type: ignore[attr-defined]
+            yield from _pairs(x, y)
+    else:
+        yield target, value
 
 
 # Expressions with a scope or an effect of their own.

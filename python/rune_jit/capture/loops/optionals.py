@@ -20,15 +20,15 @@ from typing import Any
 
 from rune_jit.capture.loops.jumps import UNSET
 from rune_jit.capture.loops.liveness import stored
-from rune_jit.capture.loops.nodes import assign, assigned, at, call, load, walk
+from rune_jit.capture.loops.nodes import SCOPES, assign, assigned, at, call, load, walk
 
 HIT, LAST = ".hit ", ".last "
 CHOSEN = ".chosen"  # the name of the function
 _Loop = (ast.For, ast.While)
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_SCOPES = (*SCOPES, ast.Lambda)
 _OTHERS = (
     *(ast.AugAssign, ast.AnnAssign, ast.NamedExpr, ast.Try, ast.With, ast.Match, ast.Import),
-    *(ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef),
+    *(ast.ImportFrom, *SCOPES),
 )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import heapq
+import itertools
 from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,9 +18,7 @@ from rune_jit.capture.loops.growing import (
     Growing,
     Leaf,
     Plan,
-    Rows,
     in_place_of,
-    kind_of_rows,
     put_together,
     taken_apart,
 )
@@ -218,11 +218,14 @@ class Stack(Growing):
         return self._at(self._of("add", at, self._now(self._first)), holds)
 
     def _read(self, row: Tracer) -> Any:
-        numbers: list[Any] = []
-        for leaf, array, pythons in zip(self._leaves, self._arrays, self._pythons, strict=True):
-            flag = None if pythons is None else self._part(pythons, row)  # type: ignore[arg-type]
-            numbers.append(self._number(leaf, self._part(array, row), flag))  # type: ignore[arg-type]
-        return put_together(self._structure, iter(numbers))
+        return put_together(self._structure, self._numbers(row))
+
+    def _numbers(self, row: Tracer, first: int = 0) -> Iterator[Any]:
+        """The leaves of an item, beginning with this one."""
+        columns = zip(self._leaves, self._arrays, self._pythons, strict=True)
+        for leaf, array, pythons in itertools.islice(columns, first, None):
+            flag = None if pythons is None else self._part(pythons, (row,))
+            yield self._number(leaf, self._part(array, (row,)), flag)
 
     def _number(self, leaf: Leaf, value: Any, is_python: Any) -> Tracer:
         builder, kinds = self._trace.builder, leaf.kinds
@@ -243,9 +246,8 @@ class Stack(Growing):
     def filled(self) -> Filled:
         self._require()
         self._trace.raise_if(self._now(self._failed))
-        parts = zip(self._leaves, self._arrays, self._pythons, strict=True)
-        rows = [Rows(kind_of_rows(leaf), *arrays) for leaf, *arrays in parts]
-        return Filled(self._count, put_together(self._structure, iter(rows)), self._first)
+        items = put_together(self._structure, self._rows(self._leaves))
+        return Filled(self._count, items, self._first)
 
 
 def stack_of(items: Any) -> Any:

@@ -17,13 +17,12 @@ from typing import Any
 
 from rune_jit.capture.loops.nodes import at, call, path_of
 from rune_jit.capture.loops.prints import later
-from rune_jit.capture.shim import original
+from rune_jit.capture.shim import LOG_LEVELS, original
 
 REPORTS = ".reports"  # the function that is called with the path of the reporting function
 PRINTS = (
     ".prints"  # the function that tells whether the trace prints after the program (printed.py)
 )
-_LEVELS = ("debug", "info", "warning", "error", "critical", "exception", "log")
 _LOGS = ("log", "logger", "logging")  # how the names of loggers end
 _FUNCTIONS = print, warnings.warn  # (traces replace these functions in their modules)
 _LEAVES = (ast.Break, ast.Return)
@@ -78,7 +77,7 @@ def _path_of(s: ast.stmt) -> str | None:
     if not isinstance(s, ast.Expr) or not isinstance(s.value, ast.Call):
         return None
     path = path_of(s.value.func)
-    is_log = len(path) > 1 and path[-1] in _LEVELS and path[-2].lower().endswith(_LOGS)
+    is_log = len(path) > 1 and path[-1] in LOG_LEVELS and path[-2].lower().endswith(_LOGS)
     if path in (("print",), ("warn",), ("warnings", "warn")) or is_log:
         return ".".join(path)
     return None
@@ -96,6 +95,6 @@ def is_report(path: str, frame: Any) -> bool:
     logging = sys.modules.get("logging")  # (not imported here, since it adds an exit handler)
     if logging is None:
         return False
-    if any(found is original(getattr(logging, name)) for name in _LEVELS):
+    if any(found is original(getattr(logging, name)) for name in LOG_LEVELS):
         return True
     return type(getattr(found, "__self__", None)) is logging.Logger

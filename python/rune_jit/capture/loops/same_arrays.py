@@ -17,11 +17,21 @@ from __future__ import annotations
 
 import ast
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from rune_jit.capture.loops.aliases import Aliases, Kind
-from rune_jit.capture.loops.nodes import assign, at, call, copied, load, path_of, store, walk
+from rune_jit.capture.loops.nodes import (
+    assign,
+    assigned,
+    at,
+    call,
+    copied,
+    load,
+    path_of,
+    store,
+    walk,
+)
 from rune_jit.capture.loops.scopes import DEEPEST, Find, Reads, Scope, are_as_read, body_of
 from rune_jit.capture.loops.unfold import is_append
 from rune_jit.capture.shim import ModuleView, original
@@ -176,9 +186,7 @@ class _Numbers(ast.NodeTransformer):
     def visit_Assign(self, node: ast.Assign) -> Any:
         made: dict[int, int] = {}  # by id of an expression: how many arrays are made before it
         numbers: list[tuple[str, ast.expr]] = []
-        for x, value in (
-            pair for target in node.targets for pair in _assignments(target, node.value)
-        ):
+        for x, value in assigned(node):
             if isinstance(x, ast.Name) and x.id in self._names:
                 number = (
                     load(self._variables.of(value.id))
@@ -228,7 +236,7 @@ def _may_write(
         for x in everything:
             pairs: list[tuple[ast.expr, Any]] = []
             if isinstance(x, ast.Assign):
-                pairs = [pair for target in x.targets for pair in _assignments(target, x.value)]
+                pairs = [*assigned(x)]
             elif isinstance(x, (ast.AnnAssign, ast.NamedExpr)):
                 pairs = [(x.target, x.value)]
             elif isinstance(x, (ast.For, ast.comprehension)):
@@ -237,17 +245,6 @@ def _may_write(
                 if value is not None and not _is_new(value) and mentions(value):
                     names |= {y.id for y in walk(target) if isinstance(y, ast.Name)}
     return any(_writes(x, names, mentions, lists, scope) for x in everything)
-
-
-def _assignments(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """The pairs of a target and its value in an assignment, as far as the source tells them."""
-    displays = (ast.Tuple, ast.List)
-    are_displays = isinstance(target, displays) and isinstance(value, displays)
-    if are_displays and len(target.elts) == len(value.elts):  # type: ignore[attr-defined]
-        for x, y in zip(target.elts, value.elts, strict=True):  # type: ignore[attr-defined]
-            yield from _assignments(x, y)
-    else:
-        yield target, value
 
 
 def _is_new(x: ast.expr) -> bool:
