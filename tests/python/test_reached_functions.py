@@ -16,7 +16,6 @@ from compare import assert_same
 from numpy import zeros
 
 import rune_jit
-from rune_jit.capture.rebinder import Rebinder
 
 
 def f(x: Any) -> Any:
@@ -232,47 +231,3 @@ def test_they_stay_the_functions_that_they_are(in_segments: bool) -> None:
         assert_same(jitted(x), call(x))
     if not in_segments:
         assert jitted.explain() == "call: as one program"
-
-
-class Layers:
-    """A class with methods that a function does not use."""
-
-    def __init__(self):
-        self.w = np.arange(6.0).reshape(2, 3)
-
-    def forward(self, x, name):
-        return getattr(self, name)(x) if name else self.last(x)
-
-    def last(self, x):
-        out = np.zeros(2)
-        for i in range(2):
-            out[i] = (self.w[i] * x).sum()
-        return out
-
-    def first(self, x):
-        return x[:2] * self.w[0, 1]
-
-
-def run_last(layers, x):
-    return layers.last(x)
-
-
-def run_by_name(layers, x):
-    return layers.forward(x, "first"), layers.forward(x, "")
-
-
-@pytest.mark.parametrize(
-    ("function", "copied"), [(run_last, {"last"}), (run_by_name, {"forward", "last", "first"})]
-)
-def test_only_methods_that_code_may_call_are_copied(monkeypatch, function, copied):
-    codes, code_of = set(), Rebinder._code_of
-
-    def noted(self, f):
-        codes.add(f.__name__)
-        return code_of(self, f)
-
-    monkeypatch.setattr(Rebinder, "_code_of", noted)
-    jitted = rune_jit.jit(function, fallback="error")
-    for x in (np.ones(3), np.arange(3.0)):
-        assert_same(jitted(Layers(), x), function(Layers(), x))
-    assert codes == {function.__name__, *copied}

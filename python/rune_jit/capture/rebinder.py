@@ -20,7 +20,6 @@ from rune_jit import _core
 from rune_jit.capture.callees import Callees
 from rune_jit.capture.class_tests import refuse_identity_in_methods
 from rune_jit.capture.copied_globals import Globals
-from rune_jit.capture.copied_methods import CopiedMethods
 from rune_jit.capture.creation import as_it_is, refuse_reports
 from rune_jit.capture.foreign import Compiled, OnHost, is_compiled, public_name
 from rune_jit.capture.grown import Grown
@@ -86,7 +85,6 @@ class Rebinder:
         self._globals: dict[int, Globals] = {}  # by id of the module's own
         self._made_objects = MadeObjects()
         self._function_attributes: list[FunctionAttributes] = []
-        self._methods = CopiedMethods(watch)
         self.told_apart = watch.told_apart
 
     def hold(self, slots: Sequence[Slot], values: Sequence[Any]) -> None:
@@ -194,7 +192,6 @@ class Rebinder:
         copy.__dict__ = attributes.inside  # (`hand_on` assigns them to the function, too)
         if self._watch.is_foreign(function.__module__):
             self._watch.is_strict = True
-            self._methods.learn(function.__code__)
         else:
             self._watch.learn(function.__code__)
             self._watch.guard_function(function)
@@ -382,9 +379,16 @@ class Rebinder:
         now.update({name: x for name, x in (held | slots).items() if x is not ABSENT})
         held = {name: x for name, x in held.items() if name not in slots}
         refuse_identity_in_methods(type(holder), held.values())
+        for base in type(copy).__mro__[:-1]:
+            for name, raw in vars(base).items():
+                function = raw.__func__ if isinstance(raw, staticmethod) else raw
+                if not isinstance(function, types.FunctionType) or name[:2] == "__":
+                    continue
+                if name not in now and getattr(type(copy), name, None) is function:
+                    method = self(function)
+                    now[name] = method if function is not raw else types.MethodType(method, copy)
         before = dict(now)
         self._watch.keep_copy(copy, now, before, live)
-        self._methods.give(copy, now, before, self)
 
         def read(name: str) -> None:
             self._watch.guard("item", live, name, held[name])
