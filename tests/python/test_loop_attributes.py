@@ -189,6 +189,30 @@ def test_an_exception_leaves_what_numpy_leaves():
         assert_same(_contents(walkers[0]), _contents(walkers[1]), ulps=8)
 
 
+def test_an_exception_leaves_the_items_of_a_queue():
+    class Search:
+        def __init__(self, start):
+            self.open, self.seen = [start], []
+
+    def searched(search, limit):
+        while search.open:
+            k = search.open.pop()
+            search.seen.append(k)
+            if k > limit:
+                raise ArithmeticError(f"{k} is too large")
+            if k < 40:
+                search.open.append(2 * k + 1)
+                search.open.append(k + 7)
+        return len(search.seen)
+
+    jitted = rune_jit.jit(searched)
+    for limit in (200, 200, 200, 50, 200, 44):
+        searches = [Search(3), Search(3)]
+        found = _outcome(jitted, 0, (searches[0], limit))[0]
+        assert found == _outcome(searched, 0, (searches[1], limit))[0]
+        assert _contents(searches[0]) == _contents(searches[1])
+
+
 class Computed:
     def __init__(self, x):
         self._x = x

@@ -437,20 +437,24 @@ def _finding(given: dict[str, Any], scope: Callable[[str], Any]) -> Callable[[st
 
 
 def _restoring(values: dict[str, Any], lists: Lists) -> Callable[[], None] | None:
-    """Returns a function that gives the arrays and lists the contents that they have now. None if
-    the arrays are too large to be copied at each call."""
+    """Returns a function that gives the arrays and containers the contents that they have now.
+    None if the arrays are too large to be copied at each call."""
     parts = [y for x in values.values() for y in (x if type(x) is tuple else (x,))]
     arrays = [x for x in parts if isinstance(x, np.ndarray) and x.flags.writeable]
     if sum(x.nbytes for x in arrays) > _MOST_RESTORED:
         return None
     kept = [(x, x.copy()) for x in arrays]
-    lengths = [(items, len(items)) for items, _ in lists.values()]
+    contents = [(items, items_of(items)) for items, _ in lists.values()]
 
     def restore() -> None:
         for array, before in kept:
             array[...] = before
-        for items, length in lengths:
-            del items[length:]
+        for items, content in contents:
+            items.clear()
+            if isinstance(items, (dict, set)):
+                items.update(content)
+            else:
+                items.extend(content)
 
     return restore
 
