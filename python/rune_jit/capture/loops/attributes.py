@@ -1,12 +1,13 @@
-"""Attributes of objects in loops that run apart (apart.py). They become variables of the loop's
-function, and methods that the loop calls become part of the loop:
+"""Attributes of objects in loops that run apart (apart.py). Each attribute becomes a variable of
+the loop's function. The statements of a method replace its calls (methods.py):
 
-    for i in range(self.steps):         for i in range(`self.steps`):
-        self.w -= self.slope(x)             x.1 = x
-        self.norms.append(...)              `self.w` -= x.1 @ `self.w`
-                                            `self.norms`.append(...)
+    for i in range(self.steps):         for i in range(self_steps):
+        self.w -= self.slope(x)             slope_x = x
+        self.norms.append(...)              self_w -= slope_x @ self_w
+                                            self_norms.append(...)
 
-After the loop, the attributes that it assigns get the values of their variables."""
+(The variables have names with a dot, such as "self.w", which no source can contain.) After the
+loop, each attribute that the loop assigns gets the value of its variable."""
 
 from __future__ import annotations
 
