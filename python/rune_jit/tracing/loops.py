@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from rune_jit.errors import StateChangedError
 from rune_jit.tracing.context import ValuesNeeded
 from rune_jit.tracing.identities import Identities
-from rune_jit.tracing.loop_plans import LoopPeeled, LoopPlans, LoopRefused
+from rune_jit.tracing.loop_plans import BetterApart, LoopPeeled, LoopPlans, LoopRefused
 from rune_jit.tracing.storage import Step, Storage, next_serial
 
 if TYPE_CHECKING:
@@ -426,8 +426,8 @@ class Loops:
         plans = self.plans
         if isinstance(error, LoopRefused):
             pass  # who raised it has noted what to do
-        elif isinstance(error, ValuesNeeded) or getattr(error, "slots", None):
-            return False  # their remedies are arguments, not loops
+        elif isinstance(error, (ValuesNeeded, BetterApart)) or getattr(error, "slots", None):
+            return False  # their remedies are arguments and segments, not loops
         elif self.within:
             loop, why = self.within[-1], str(error) or type(error).__name__
             if plans.refusal(loop) is None and not self._peel_more(why):

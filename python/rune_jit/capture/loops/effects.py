@@ -36,7 +36,7 @@ from rune_jit.capture.loops.source import source_of
 from rune_jit.capture.loops.structures import class_of, is_named_tuple
 from rune_jit.capture.loops.syntax import Path, Uses
 from rune_jit.capture.objects import can_be_copied, is_bar, is_library
-from rune_jit.capture.random_methods import METHODS, Outside
+from rune_jit.capture.random_methods import METHODS, Recorded, generator_of
 from rune_jit.capture.shim import original
 from rune_jit.capture.stand_ins import OF_CLASSES
 from rune_jit.tracing.sizes import Size
@@ -72,7 +72,10 @@ class Refused(Exception):
 class Effects:
     """The objects that some code can reach and change. They are compared after it has run."""
 
-    def __init__(self) -> None:
+    def __init__(self, may_draw: bool = False) -> None:
+        """`may_draw`: whether the code may draw from random generators."""
+        self._may_draw = may_draw
+        self.generators: list[Any] = []  # from which it may draw
         self._containers: list[tuple[Any, str]] = []  # with their names for reports
         self._objects: list[Any] = []  # and the classes whose objects the code may make
         self._replaces = False  # whether the code calls dataclasses.replace
@@ -248,6 +251,10 @@ class Effects:
         found = (*self._arrays, *self._objects, *(x for x, _ in self._containers))
         return any(id(x) not in ids for x in found)
 
+    def names_any_of(self, attributes: Iterable[str]) -> bool:
+        """Whether the code names one of these attributes."""
+        return not self._attributes.isdisjoint(attributes)
+
     def forget_read(self) -> None:
         """Removes from `appended` the lists that the code may also read."""
         for key in self.appended.keys() & self._seen.keys():
@@ -299,8 +306,10 @@ class Effects:
                 self._look_at(part)
         elif isinstance(x, _core.Dispatcher):
             self._look_at(x.__wrapped__)  # type: ignore[attr-defined]
-        elif isinstance(getattr(x, "__self__", x), Outside):
+        elif isinstance(getattr(x, "__self__", x), Recorded):
             self.draws = True
+        elif self._may_draw and (of := generator_of(x)) is not None:
+            self.generators.append(of)
         elif not any(x is known for known in ALLOWED) and not is_pure(original(x)):
             if not isinstance(x, types.FunctionType) or is_library(x.__module__):
                 name = getattr(x, "__name__", None) or f"a {type(x).__name__}"
