@@ -282,11 +282,6 @@ class Loops:
         is_captured = storage.captured is not None
         return [c for c, last in self._conditions if storage.serial <= last or is_captured]
 
-    @property
-    def minds_writes(self) -> bool:
-        """Whether writes need a call of `before_write`."""
-        return bool(self.open or self._conditions or self._may_share)
-
     def before_write(
         self, trace: Trace, storage: Storage, steps: tuple[Step, ...], part: Any
     ) -> Any:
