@@ -207,6 +207,25 @@ def test_more_items_than_there_is_room_for(monkeypatch, ran):
         assert_same(jitted(x), f(x))
 
 
+def test_a_loop_within_a_loop_that_cannot_be_a_program(ran):
+    def f(x):
+        """Dijkstra's algorithm. Its list of names makes the outer loop run in segments."""
+        weight = abs(x[:144].reshape(12, 12)) + 0.1
+        distance = np.full(12, np.inf)
+        distance[0] = 0
+        heap, previous = [(0.0, 0)], ["none"] * 12
+        while heap:
+            d, u = heapq.heappop(heap)
+            previous[u] += f" {u}"
+            for v in range(12):
+                if d + weight[u, v] < distance[v]:
+                    distance[v] = d + weight[u, v]
+                    heapq.heappush(heap, (distance[v], v))
+        return distance, previous
+
+    compared(f)
+
+
 def test_functions_of_these_names_that_are_others(ran):
     def of_its_own(x):
         def heappush(items, value):

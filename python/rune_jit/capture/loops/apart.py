@@ -46,6 +46,7 @@ from rune_jit.capture.loops.same_arrays import SharedArrays, shared_arrays
 from rune_jit.capture.loops.source import LOOPS
 from rune_jit.capture.loops.stacks import stacks_of
 from rune_jit.capture.loops.syntax import Loop, uses_of
+from rune_jit.capture.loops.unfold import ON_LISTS
 from rune_jit.capture.random_methods import generator_of
 from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.segments import SegmentedTrace
@@ -99,7 +100,9 @@ class LoopApart:
         """Makes `loop` the one that runs: the original, or what one of the finders made of it."""
         self._loop = loop
         original = [loop.original] if loop.original is not None else []
-        self._names = sorted(loaded(original) | stored(original))
+        # A loop within a loop that runs apart calls replacements already. function_of adds them.
+        names = loaded(original) | stored(original)
+        self._names = sorted(x for x in names if not x.startswith(ON_LISTS))
         self._assigned = assigned_always(loop.original) | {VALUE, LEFT, BROKEN}
         # Growing lists: first those that the loop only appends to,
         self._appended = appended_only(loop.original) if loop.original is not None else frozenset()
