@@ -161,17 +161,10 @@ class LoopApart:
         given = {name: settled(trace, held[name]) for name in self._names if name in held}
         if any(x not in given and x not in self._assigned for x in self._loop.results):
             return None
+        lists = {n: x for n, x in given.items() if n in self._appended and type(x) is list}
+        lists |= {n: x for n, x in given.items() if n in self._stacks}
         try:
-            lists = {n: x for n, x in given.items() if n in self._appended and type(x) is list}
-            lists |= {n: x for n, x in given.items() if n in self._stacks}
-            check_lists(lists, given)
-            for name, value in given.items():
-                if name in self._dicts:
-                    check_dict(trace, value)
-                elif name in self._stacks:
-                    check_stack(trace, value, self._stacks[name])
-                elif name not in lists and generator_of(value) is None:
-                    check(trace, value)
+            self._check(trace, given, lists)
             find = _finding({**held, **given}, scope_of(frame, module))
             if self._aliases is None or self._aliases.are_possible(given, find):
                 return None
@@ -226,6 +219,18 @@ class LoopApart:
             self._attributes.assign(holders, found[count:])
             found = found[:count]
         return found
+
+    def _check(self, trace: SegmentedTrace, given: dict[str, Any], lists: dict[str, Any]) -> None:
+        """Raises Unsuitable if the loop's function cannot take one of the values. `lists` are those
+        to which the loop appends."""
+        check_lists(lists, given)
+        for name, value in given.items():
+            if name in self._dicts:
+                check_dict(trace, value)
+            elif name in self._stacks:
+                check_stack(trace, value, self._stacks[name])
+            elif name not in lists and generator_of(value) is None:
+                check(trace, value)
 
     def _are_others(self, held: Any, module: dict[str, Any]) -> bool:
         """Whether the loop has other dicts, or calls other functions of Python's library, than when
