@@ -14,7 +14,6 @@
 
 namespace rune::bindings {
 
-using graph::numpy::IndexItems;
 using graph::numpy::Operand;
 
 namespace {
@@ -110,52 +109,6 @@ std::optional<PyObject*> attempt_getitem(const ShortcutObject&, Arguments args) 
                                  : make_view(*x, step, part.ptr(), line);
   if (!look(*active)) return nullptr;
   return result.release().ptr();
-}
-
-// `old` with the elements of its view through these steps replaced by `part`. The steps are of the
-// kind "index".
-Operand put(PyGraph& g, const Operand& old, Arguments steps, const Operand& part) {
-  const IndexItems items =
-      to_index(g, py::reinterpret_borrow<py::sequence>(items_of_step(steps[0])));
-  if (steps.size() == 1) return graph::numpy::put(g, old, items, part);
-  const Operand inner = graph::numpy::index(g, old, items);
-  return graph::numpy::put(g, old, items, put(g, inner, steps.subspan(1), part));
-}
-
-// The trace's Loops if they must be told of writes, otherwise null.
-py::object loops_minding_writes(const ActiveTrace& active) {
-  static PyObject* const of_trace = PyUnicode_InternFromString("loops");
-  static PyObject* const minds = PyUnicode_InternFromString("minds_writes");
-  py::object loops = py::getattr(active.trace, of_trace);
-  if (loops.is_none() || py::getattr(loops, minds).is(py::bool_(false))) return {};
-  return loops;
-}
-
-// Storage.write(trace, steps, part)
-std::optional<PyObject*> attempt_write(const ShortcutObject&, Arguments args) {
-  using enum StorageField;
-  const ActiveTrace* active = active_trace();
-  if (!active || args.size() != 4 || args[1] != active->trace.ptr()) return {};
-  StorageObject* storage = as_storage(args[0]);
-  if (!storage || !storage->has(Value) || storage->is(IsExposed)) return {};
-  if (active->is_segmented && storage->has(Captured)) return {};  // Trace.before_write
-  if (PyTuple_GET_SIZE((*storage)[Reshaped]) > 0 || !PyValue::is_value(args[3])) return {};
-  const Arguments steps = items_of(args[2]);
-  for (PyObject* step : steps)
-    if (!items_of_step(step)) return {};
-  auto part = py::reinterpret_borrow<PyValue>(args[3]);
-  if (const py::object loops = loops_minding_writes(*active)) {
-    static PyObject* const name = PyUnicode_InternFromString("before_write");
-    part = call_method(loops.ptr(), name, args[1], args[0], args[2], args[3]);
-    if (!storage->has(Value)) return {};
-  }
-  PyGraph& g = *active->graph;
-  if (!steps.empty()) {
-    const auto old = py::reinterpret_borrow<PyValue>((*storage)[Value]);
-    part = to_value(g, put(g, old.operand(), steps, part.operand()));
-  }
-  begin_version(*storage, part.ptr());
-  return py::none().release().ptr();
 }
 
 void write(const ActiveTrace& active, const TracerObject& x, PyObject* steps, const PyValue& part) {
@@ -291,7 +244,6 @@ void bind_index_shortcuts(py::module_& m) {
   };
   define("shorten_getitem", &attempt_getitem, "Tracer.__getitem__");
   define("shorten_setitem", &attempt_setitem, "Tracer.__setitem__");
-  define("shorten_write", &attempt_write, "Storage.write");
   m.def(
       "shorten_in_place",
       [](const py::object& rule, const py::str& ufunc) {

@@ -309,17 +309,6 @@ py::tuple with_step(const TracerObject& x, const py::object& step) {
   return result;
 }
 
-StorageObject* as_storage(PyObject* object) {
-  return Py_TYPE(object) == storage_type ? as<StorageObject>(object) : nullptr;
-}
-
-void begin_version(StorageObject& storage, PyObject* value) {
-  using enum StorageField;
-  storage.set(Value, value);
-  storage.set(Array, Py_None);
-  storage.set(Version, py::int_(PyLong_AsLongLong(storage[Version]) + 1).ptr());
-}
-
 void bind_tracers(py::module_& m) {
   static PyMethodDef methods[] = {
       {"_init", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&init_view)), METH_FASTCALL,

@@ -80,9 +80,4 @@ PyObject* items_of_step(PyObject* step);
 // The steps of x followed by `step`: those of a view of the view x.
 py::tuple with_step(const TracerObject& x, const py::object& step);
 
-// The object if it is a Storage, or null.
-StorageObject* as_storage(PyObject* object);
-// Makes this value the storage's next version.
-void begin_version(StorageObject& storage, PyObject* value);
-
 }  // namespace rune::bindings

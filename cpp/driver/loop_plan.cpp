@@ -12,6 +12,7 @@
 #include "graph/builder.h"
 #include "graph/loops.h"
 #include "graph/passes/rewrite.h"
+#include "graph/search.h"
 
 namespace rune::driver {
 
@@ -108,16 +109,12 @@ class Planner {
 
   // Whether computing `v` reads `from`, which is in a cell.
   bool reads(Value v, Value from) const {
-    std::set<Value> seen;
-    std::vector<Value> open{v};
-    while (!open.empty()) {
-      const Value next = open.back();
-      open.pop_back();
-      if (next == from) return true;
-      if (!seen.insert(next).second || cell_of(next)) continue;
-      open.insert(open.end(), graph_[next].inputs.begin(), graph_[next].inputs.end());
-    }
-    return false;
+    bool found = false;
+    graph::search(graph_, {v}, [&](Value next) {
+      found |= next == from;
+      return !found && !cell_of(next);
+    });
+    return found;
   }
 
   // Whether the axis of an element can be identified: no symbolic size may be bounded by 1.
@@ -188,13 +185,10 @@ class Planner {
   // A graph that computes the values from the present cells.
   Graph graph_of(const std::vector<Value>& wanted, std::vector<size_t>& inputs) const {
     Nodes needed;
-    std::vector<Value> open = wanted;
-    while (!open.empty()) {
-      const Value v = open.back();
-      open.pop_back();
-      if (!needed.insert(v.id).second || cell_of(v)) continue;
-      open.insert(open.end(), graph_[v].inputs.begin(), graph_[v].inputs.end());
-    }
+    graph::search(graph_, wanted, [&](Value v) {
+      needed.insert(v.id);
+      return !cell_of(v);
+    });
     graph::Builder builder;
     std::map<std::string, Value> variables;
     for (const auto* known : {&variables_, &counters_, &bound_})

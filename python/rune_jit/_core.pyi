@@ -98,7 +98,6 @@ __all__: list[str] = [
     "shorten_setitem",
     "shorten_ufuncs",
     "shorten_value_in",
-    "shorten_write",
     "static_leaves",
     "stream_of",
     "stream_of_device",
@@ -1300,11 +1299,6 @@ def shorten_ufuncs(rule: typing.Any, names: dict) -> typing.Any:
 def shorten_value_in(rule: typing.Any) -> typing.Any:
     """
     Tracer._value_in
-    """
-
-def shorten_write(rule: typing.Any) -> typing.Any:
-    """
-    Storage.write
     """
 
 def static_leaves(leaves: collections.abc.Sequence) -> list[int]:

@@ -1,4 +1,5 @@
-"""Random numbers in loops that are programs of their own (capture/loops/draws.py)."""
+"""Random numbers in loops: of a program, and of programs of their own (capture/draws.py,
+capture/loops/lent.py)."""
 
 from __future__ import annotations
 
@@ -11,26 +12,41 @@ from compare import assert_same
 
 import rune_jit
 from rune_jit.calls.trial import Trial
-from rune_jit.capture.loops import drawing
+from rune_jit.capture.loops.apart import LoopApart
+from rune_jit.capture.random_methods import NUM_PARAMETERS
 
 POINTS = np.random.default_rng(1).random((40, 3))
 WEIGHTS = np.array([0.1, 0.2, 0.3, 0.4])
+RNG = np.random.default_rng(3)
+
+
+COMPILED = []  # for each run of a loop apart: whether a program ran it
 
 
 @pytest.fixture(autouse=True)
 def never_numpy(monkeypatch):
     """Calls stay in segments, however long they take."""
     monkeypatch.setattr(Trial, "verdict", lambda self: None)
+    note = LoopApart._note
+
+    def noting(self, trace, function):
+        note(self, trace, function)
+        info = function.cache_info()
+        COMPILED.append(info.fallbacks == info.segmented == 0)
+
+    monkeypatch.setattr(LoopApart, "_note", noting)
 
 
 def states(generator):
     mine = repr(generator.bit_generator.state) if generator is not None else None
-    return mine, repr(np.random.get_state(legacy=False)), random.getstate()
+    others = repr(np.random.get_state(legacy=False)), random.getstate()
+    return mine, repr(RNG.bit_generator.state), *others
 
 
 def start(seed, generator):
     np.random.seed(seed)
     random.seed(seed)
+    RNG.bit_generator.state = np.random.PCG64(seed + 1).state
     if generator is not None:
         generator.bit_generator.state = np.random.PCG64(seed).state
 
@@ -50,13 +66,14 @@ def check(function, *call, generator=None, drawn=True):
     """Compares calls with NumPy's: results, arguments, and the states of all generators. `drawn`:
     whether the loop that draws is compiled."""
     jitted = rune_jit.jit(function)
+    COMPILED.clear()
     for seed in range(4):
         wanted = run(function, call, generator, seed)
         found = run(jitted, call, generator, seed)
         assert_same(found[:2], wanted[:2], ulps=8, scaled=True)
         assert found[2] == wanted[2]
     explained = jitted.explain()
-    is_compiled = "more of loops" in explained or "is a loop of the program" in explained
+    is_compiled = any(COMPILED) or "is a loop of the program" in explained
     assert is_compiled == drawn, explained
 
 
@@ -268,15 +285,108 @@ def test_other_objects_with_such_methods():
     assert_same(jitted(np.zeros(150), 150), chosen(np.zeros(150), 150))
 
 
+def first_of(x):
+    """A number that Python must know, so that the function runs in segments."""
+    return next(iter(range(int(x.sum() * 0) + 2)))
+
+
+def of_itself_and_a_function(x, n, rng):
+    s = float(first_of(x))
+    for _ in range(n):
+        s += RNG.random() - helper() + rng.random()
+    return s
+
+
+def with_a_stack(x, n, rng):
+    todo, s, k = [first_of(x)], 0.0, 0
+    while todo and k < n:
+        j, k = todo.pop(), k + 1
+        if rng.random() < 0.8:
+            todo.append(j + 1)
+        if rng.random() < 0.6:
+            todo.append(j + 2)
+        s += j * rng.random()
+    return s, k, todo
+
+
+def handled(x, n, rng):
+    s = float(first_of(x))
+    for i in range(n):
+        try:
+            s += rng.normal(0, x[i % 40, 0] - 0.02)
+        except ValueError:
+            s += 1000
+    return s
+
+
+def shuffled(x, n, rng):
+    y = x[first_of(x) :].copy()
+    for _ in range(n):
+        rng.shuffle(y)
+        y[0] += y[rng.permutation(len(y))[0]] * 0.1
+    return y
+
+
+def rows(x, n, rng):
+    first, chosen = first_of(x), []
+    for _ in range(n):
+        chosen.append(rng.choice(x) + first)
+    return chosen
+
+
+def helper():
+    return RNG.random()
+
+
+@pytest.mark.parametrize(
+    "function", [of_itself_and_a_function, with_a_stack, handled, shuffled, rows]
+)
+def test_loops_that_run_apart(function, rng):
+    check(function, POINTS, 150, generator=rng)
+    assert any(COMPILED)
+
+
+def test_one_generator_in_two_places():
+    check(of_itself_and_a_function, POINTS, 150, generator=RNG)
+
+
+def test_what_a_loop_does_to_a_generator_besides_drawing(rng):
+    def spawning(x, n, rng):
+        s = float(first_of(x))
+        for _ in range(n):
+            s += rng.spawn(1)[0].random() + rng.bit_generator.random_raw() % 7
+        return s
+
+    jitted = rune_jit.jit(spawning)
+    for _ in range(4):
+        other = copy.deepcopy(rng)
+        assert jitted(POINTS, 120, rng) == spawning(POINTS, 120, other)
+        assert rng.random() == other.random()
+
+
+def test_new_generators_need_no_new_programs():
+    def f(x, seed):
+        s, rng = float(first_of(x)), np.random.default_rng(seed)
+        for _ in range(200):
+            s = 0.5 * s + rng.random()
+        return s
+
+    jitted = rune_jit.jit(f)
+    COMPILED.clear()
+    for seed in range(12):
+        assert jitted(POINTS, np.int64(seed)) == pytest.approx(f(POINTS, seed), rel=1e-14)
+    assert len(COMPILED) > 5 and all(COMPILED)
+
+
 SOME = {"triangular": (0.0, 1.0, 3.0), "binomial": (10, 0.3), "geometric": (0.3,), "beta": (1, 2)}
 
 
 @pytest.mark.parametrize("kind", [np.random.Generator, np.random.RandomState])
-@pytest.mark.parametrize("name", sorted(drawing.AT_ONCE))
+@pytest.mark.parametrize("name", sorted(NUM_PARAMETERS))
 def test_one_call_draws_what_many_calls_draw(kind, name):
     if not hasattr(kind, name):
         return
-    count = drawing.AT_ONCE[name]
+    count = NUM_PARAMETERS[name]
     args = SOME.get(name, (2,) if count == 1 else (1, 5)[:count])
     for size in ((), (3,)):
         one, other = kind(np.random.PCG64(3)), kind(np.random.PCG64(3))

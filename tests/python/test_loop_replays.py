@@ -1,5 +1,5 @@
 """Loops that draw from generators which the function makes from known seeds: loops of the program
-that has the numbers (capture/loops/replays.py)."""
+that has the numbers (capture/draws.py)."""
 
 from __future__ import annotations
 
@@ -81,6 +81,17 @@ def test_kinds_of_numbers() -> None:
 
     both(f, 40)
     rolled(backwards, 30)
+
+
+def test_shuffled_arrays() -> None:
+    def f(x: Any, n: int) -> Any:
+        rng = np.random.default_rng(5)
+        for _ in range(n):
+            rng.shuffle(x)
+            x[0] += rng.choice(x) * rng.permutation(3)
+        return x, rng.random()
+
+    rolled(f, X, 30, ulps=64)
 
 
 def test_several_generators_and_attributes() -> None:

@@ -76,7 +76,8 @@ def choosing(data, n, rng):
 def summing(n, rng):
     total = 0.0
     for _ in range(n):
-        total += rng.random()
+        if total >= 0:
+            total += rng.random()
     return total
 
 

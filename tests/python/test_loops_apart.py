@@ -409,11 +409,12 @@ def test_a_function_with_a_loop_that_calls_itself():
 def test_a_call_whose_short_loops_numpy_runs_goes_on_with_numpy(monkeypatch):
     def f(x):
         total, q = int(x.sum()), np.eye(2)
+        weights = {"one": 1}  # (so the outer loop does not run apart)
         for i in range(300):
             row = q[i % 2]
             best = [k for k, v in enumerate(row) if v == np.max(row)]
             if np.random.rand() < 2:
-                total += best[0]
+                total += weights["one"] * best[0]
         return total
 
     runs, run = [], LoopApart._call

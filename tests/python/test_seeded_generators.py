@@ -39,7 +39,14 @@ def of_all_kinds(x: Any) -> Any:
     return x[order] * numbers, rng.random(), rng.random(dtype=np.float32), rng.exponential(2.0)
 
 
-@pytest.mark.parametrize("function", [in_place, in_a_loop, of_all_kinds])
+def of_traced_arrays(x: Any) -> Any:
+    rng = np.random.default_rng(2)
+    y = 2 * x
+    rng.shuffle(y)
+    return y, rng.permutation(y), rng.choice(y, 2), rng.choice(x), rng.random()
+
+
+@pytest.mark.parametrize("function", [in_place, in_a_loop, of_all_kinds, of_traced_arrays])
 def test_arrays_of_seeded_generators(function: Any) -> None:
     x = np.arange(1.0, 4.0)
     jitted = rune_jit.jit(function)

@@ -9,6 +9,7 @@
 #include "graph/attribute_dims.h"
 #include "graph/numpy/integer_ranges.h"
 #include "graph/numpy/ufuncs.h"
+#include "graph/search.h"
 
 namespace rune::graph::numpy {
 
@@ -121,13 +122,10 @@ std::optional<std::vector<bool>> holds_at(const TracedGraph& t, const Dim& count
   if (x.literal) return std::nullopt;
   const Value declared = declaration(t, counter);
   std::set<Value> needed;  // in the order of the graph
-  std::vector<Value> open{x.value};
-  while (!open.empty()) {
-    const Value v = open.back();
-    open.pop_back();
-    if (!needed.insert(v).second || v == declared) continue;
-    open.insert(open.end(), t[v].inputs.begin(), t[v].inputs.end());
-  }
+  search(t, {x.value}, [&](Value v) {
+    needed.insert(v);
+    return v != declared;
+  });
   std::vector<bool> result;
   std::map<Value, Scalar> values;
   for (int64_t k = 0; k < std::max<int64_t>(count, 1); ++k) {
@@ -258,20 +256,16 @@ namespace {
 
 // Whether a value in the loop with this counter is certainly the same in all iterations.
 bool is_invariant(const TracedGraph& t, Value value, Value counter) {
-  std::set<uint32_t> seen;
-  std::vector<Value> open{value};
-  while (!open.empty()) {
-    const Value v = open.back();
-    open.pop_back();
-    if (v.id < counter.id || !seen.insert(v.id).second) continue;
+  bool varies = false;
+  search(t, {value}, [&](Value v) {
+    if (varies || v.id < counter.id) return false;
     const Node& node = t[v];
-    bool varies = node.as<Loop_Counter>() || node.as<Carry>() || node.as<Loop_Size>() ||
-                  node.as<Loop_Result>() || node.as<End_Loop>();
+    varies = node.as<Loop_Counter>() || node.as<Carry>() || node.as<Loop_Size>() ||
+             node.as<Loop_Result>() || node.as<End_Loop>();
     for_each_dim(node, [&](const Dim& size) { varies |= !size.is_constant(); });
-    if (varies) return false;
-    open.insert(open.end(), node.inputs.begin(), node.inputs.end());
-  }
-  return true;
+    return !varies;
+  });
+  return !varies;
 }
 
 }  // namespace

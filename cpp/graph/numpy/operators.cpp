@@ -1,9 +1,9 @@
 // Python's operators on arrays and on numbers that are arguments.
-#include <unordered_set>
 
 #include "graph/numpy/integer_ranges.h"
 #include "graph/numpy/loops.h"
 #include "graph/numpy/ufuncs.h"
+#include "graph/search.h"
 
 namespace rune::graph::numpy {
 
@@ -13,20 +13,15 @@ namespace {
 // bits. The program then gets guards for that, and calls with other arguments run on NumPy.
 bool keeps_within_64_bits(TracedGraph& t, Value result) {
   if (integer_range(t, result)) return true;
-  std::vector<Value> open{result};
-  std::unordered_set<uint32_t> seen;
   bool is_narrower = false;
-  while (!open.empty()) {
-    const Value v = open.back();
-    open.pop_back();
-    if (!seen.insert(v.id).second) continue;
-    for (const Value input : t[v].inputs) open.push_back(input);
+  search(t, {result}, [&](Value v) {
     const auto* argument = t[v].as<Placeholder>();
-    if (!argument || t.dtype(v) != DType::Int64 || !t.shape(v).empty()) continue;
+    if (!argument || t.dtype(v) != DType::Int64 || !t.shape(v).empty()) return true;
     const ScalarGuard guard{ScalarGuard::Check::FitsDtype, argument->index, DType::Int32};
     if (!contains(t.guards, guard)) t.guards.push_back(guard);
     is_narrower |= t.ranges.try_emplace(v, INT32_MIN, INT32_MAX).second;
-  }
+    return true;
+  });
   if (!is_narrower) return false;
   t.integer_ranges.clear();  // they may belong to values computed from these arguments
   return integer_range(t, result).has_value();

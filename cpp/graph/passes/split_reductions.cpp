@@ -6,6 +6,7 @@
 
 #include "graph/parallel_work.h"
 #include "graph/passes/rewrite.h"
+#include "graph/search.h"
 
 namespace rune::graph {
 
@@ -204,39 +205,30 @@ class ReductionSplitter {
   // Whether a value that is computed element by element reads memory in the order of its elements.
   // Operands that all rows along the axis share may have another order.
   bool lies_by_rows(Value value, int64_t axis) const {
-    std::set<Value> seen;
-    std::vector<Value> open{value};
-    while (!open.empty()) {
-      const Value v = open.back();
-      open.pop_back();
+    bool is_in_order = true;
+    search(graph_, {value}, [&](Value v) {
       const Node& node = graph_[v];
-      if (!seen.insert(v).second) continue;
       const bool computes =
           node.as<Unary>() || node.as<Binop>() || node.as<Ternary>() || node.as<Cast>();
       const bool is_shared = node.as<Expand>() &&
                              static_cast<size_t>(axis) < graph_[node.inputs[0]].shape().size() &&
                              graph_[node.inputs[0]].shape()[axis] == Dim(1);
       if (is_movement(node.kind()) && !is_shared && !node.as<Reshape>() && !node.as<Shrink>())
-        return false;
-      if (computes) open.insert(open.end(), node.inputs.begin(), node.inputs.end());
-    }
-    return true;
+        is_in_order = false;
+      return computes;
+    });
+    return is_in_order;
   }
 
   // Whether an element of the value takes many operations that would fuse with its reduction.
   bool computes_much(Value value) const {
     size_t operations = 0;
-    std::set<Value> seen;
-    std::vector<Value> open{value};
-    while (!open.empty() && operations < kOperationsOfRows) {
-      const Value v = open.back();
-      open.pop_back();
+    search(graph_, {value}, [&](Value v) {
       const Node& node = graph_[v];
       const bool computes = node.as<Unary>() || node.as<Binop>() || node.as<Ternary>();
-      if (!seen.insert(v).second || !(computes || is_movement(node.kind()))) continue;
       operations += computes;
-      open.insert(open.end(), node.inputs.begin(), node.inputs.end());
-    }
+      return operations < kOperationsOfRows && (computes || is_movement(node.kind()));
+    });
     return operations >= kOperationsOfRows;
   }
 

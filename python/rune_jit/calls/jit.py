@@ -116,8 +116,8 @@ def jit(
     return wrap if fn is None else wrap(fn)
 
 
-def _compile_apart(function: Any, device: str, fallback: Any) -> Any:
-    return jit(function, device=device, fallback=fallback)
+def _compile_apart(function: Any, device: str) -> Any:
+    return jit(function, device=device, fallback="silent")
 
 
 apart.compiler = _compile_apart

@@ -16,7 +16,8 @@ from rune_jit.calls.arguments import STATE, Call, is_defined_often, is_fortran_o
 from rune_jit.calls.outputs import plan_output
 from rune_jit.calls.views import View, Views, with_bases, with_places
 from rune_jit.capture import effects, threads
-from rune_jit.capture.drawn import Draws, Numbers
+from rune_jit.capture.drawn import Numbers
+from rune_jit.capture.draws import Draws
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.loops.growing import Filled
 from rune_jit.capture.loops.streams import FIRST_WORDS

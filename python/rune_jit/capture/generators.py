@@ -8,11 +8,11 @@ import copy
 import functools
 import pickle
 import random
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from rune_jit.capture.random_methods import METHODS, Outside
+from rune_jit.capture.random_methods import METHODS, Outside, Recorded
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.known import known
 from rune_jit.tracing.context import current_trace
@@ -27,9 +27,7 @@ def state_of(source: Any) -> Any:
     if isinstance(source, np.random.Generator):
         return pickle.dumps(source.bit_generator.state)
     if source is None or isinstance(source, np.random.RandomState):
-        state: Any = (np.random if source is None else source).get_state()
-        kind, keys, *rest = state
-        return (kind, keys.tobytes(), *rest)
+        return pickle.dumps((np.random if source is None else source).get_state(legacy=False))
     return source.getstate()
 
 
@@ -38,18 +36,29 @@ def set_state(source: Any, state: Any) -> None:
     if isinstance(source, np.random.Generator):
         source.bit_generator.state = pickle.loads(state)
     elif source is None or isinstance(source, np.random.RandomState):
-        kind, keys, *rest = state
-        target = np.random if source is None else source
-        target.set_state((kind, np.frombuffer(keys, np.uint32), *rest))
+        (np.random if source is None else source).set_state(pickle.loads(state))
     else:
         source.setstate(state)
 
 
-class SeededGenerator(np.random.Generator):
+class SeededGenerator(Recorded, np.random.Generator):
     """A generator that a trace has made from a known seed. The trace may write to its arrays."""
 
-    # Gives the numbers of an iteration of a loop of the program (loops/replays.py).
-    replay: Any = None
+    @property
+    def bit_generator(self) -> Any:
+        if (draws := _draws()) is not None and draws.is_in_loop:
+            _refuse("bit_generator")
+        return self.bits
+
+    @property
+    def bits(self) -> Any:
+        return np.random.Generator.bit_generator.__get__(self)
+
+
+def _draws() -> Any:
+    """The Draws of the trace, or None."""
+    trace = current_trace()
+    return None if trace is None else trace.draws
 
 
 def _sampling(name: str) -> Any:
@@ -57,8 +66,9 @@ def _sampling(name: str) -> Any:
 
     @functools.wraps(method)
     def sample(self: SeededGenerator, *args: Any, **kwargs: Any) -> Any:
-        if self.replay is not None and current_trace() is not None:
-            return self.replay.take()
+        draws = _draws()
+        if draws is not None and (draws.is_in_loop or draws.selects(name, args)):
+            return draws.draw(self, name, args, kwargs)
         result = method(self, *args, **kwargs)
         is_new = type(result) is np.ndarray and all(result is not x for x in kwargs.values())
         return known(result) if is_new and current_trace() is not None else result
@@ -67,12 +77,12 @@ def _sampling(name: str) -> Any:
 
 
 for _name in vars(np.random.Generator):
-    if not _name.startswith("_") and _name not in ("bit_generator", "shuffle", "spawn"):
+    if not _name.startswith("_") and _name != "bit_generator":
         setattr(SeededGenerator, _name, _sampling(_name))
 
 
 def _assign(self: Any, name: str, value: Any) -> None:
-    if name not in Outside.__annotations__:
+    if name not in (*Recorded.__annotations__, *Outside.__annotations__):
         raise UnsupportedOpError(
             f"{name}: cannot trace the assignment of an attribute of a random generator\n"
             "hint: keep the value elsewhere"
@@ -118,17 +128,38 @@ def _functions() -> dict[int, str]:
     return {id(getattr(np.random, x)): name for x, name in named}
 
 
+def kind_of(source: Any) -> Any:
+    """The classes that decide which states a generator can have."""
+    bits = getattr(source, _BITS[type(source)], None)
+    return type(source), type(bits)
+
+
+def copy_of(source: Any) -> Any:
+    """A new generator with the same state."""
+    if type(source) is random.Random:
+        made = random.Random()
+        made.setstate(source.getstate())
+        return made
+    copied = type(source)(copy.deepcopy(getattr(source, _BITS[type(source)])))
+    if type(source) is np.random.RandomState:
+        copied.set_state(source.get_state(legacy=False))
+    return copied
+
+
+_BITS = {
+    np.random.Generator: "bit_generator",
+    np.random.RandomState: "_bit_generator",
+    random.Random: "",
+}
+
+
 def stand_in_of(source: Any) -> Any:
     """A new stand-in for a generator from outside. It has a private copy of the generator."""
+    private = copy_of(source)
     if type(source) is random.Random:
-        made, private = _Random.__new__(_Random), random.Random()
-        private.setstate(source.getstate())
+        made = _Random.__new__(_Random)
     else:
-        bits = "bit_generator" if type(source) is np.random.Generator else "_bit_generator"
-        private = type(source)(copy.deepcopy(getattr(source, bits)))
-        if type(source) is np.random.RandomState:
-            private.set_state(source.get_state(legacy=False))
-        made = _CLASSES[type(source)](getattr(private, bits))
+        made = _CLASSES[type(source)](getattr(private, _BITS[type(source)]))
     made.private = private
     return made
 
@@ -140,14 +171,15 @@ def _drawing(name: str) -> Any:
     return draw
 
 
-def _refusing(name: str) -> Any:
-    def refuse(self: Any) -> Any:
-        raise UnsupportedOpError(
-            f"{name}: cannot trace this attribute of a random generator\n"
-            "hint: use it outside, and pass its result as an argument"
-        )
+def _refuse(name: str) -> NoReturn:
+    raise UnsupportedOpError(
+        f"{name}: cannot trace this attribute of a random generator\n"
+        "hint: use it outside, and pass its result as an argument"
+    )
 
-    return property(refuse)
+
+def _refusing(name: str) -> Any:
+    return property(lambda self: _refuse(name))
 
 
 for _base, _class in _CLASSES.items():

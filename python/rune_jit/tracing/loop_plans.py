@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from rune_jit.errors import ConcretizationError
+
 
 class LoopRefused(BaseException):
     """Ends a trace inside of a loop. The trace begins again, and unrolls this loop or uses what it
     has found out about it. (This is no Exception, because the traced function must not handle
     it.)"""
+
+
+class BetterApart(ConcretizationError):
+    """The function had better run in segments, where a loop is a program of its own."""
 
 
 class LoopPeeled(LoopRefused):

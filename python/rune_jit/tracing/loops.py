@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from rune_jit.errors import StateChangedError
 from rune_jit.tracing.context import ValuesNeeded
 from rune_jit.tracing.identities import Identities
-from rune_jit.tracing.loop_plans import LoopPeeled, LoopPlans, LoopRefused
+from rune_jit.tracing.loop_plans import BetterApart, LoopPeeled, LoopPlans, LoopRefused
 from rune_jit.tracing.storage import Step, Storage, next_serial
 
 if TYPE_CHECKING:
@@ -282,11 +282,6 @@ class Loops:
         is_captured = storage.captured is not None
         return [c for c, last in self._conditions if storage.serial <= last or is_captured]
 
-    @property
-    def minds_writes(self) -> bool:
-        """Whether writes need a call of `before_write`."""
-        return bool(self.open or self._conditions or self._may_share)
-
     def before_write(
         self, trace: Trace, storage: Storage, steps: tuple[Step, ...], part: Any
     ) -> Any:
@@ -426,8 +421,8 @@ class Loops:
         plans = self.plans
         if isinstance(error, LoopRefused):
             pass  # who raised it has noted what to do
-        elif isinstance(error, ValuesNeeded) or getattr(error, "slots", None):
-            return False  # their remedies are arguments, not loops
+        elif isinstance(error, (ValuesNeeded, BetterApart)) or getattr(error, "slots", None):
+            return False  # their remedies are arguments and segments, not loops
         elif self.within:
             loop, why = self.within[-1], str(error) or type(error).__name__
             if plans.refusal(loop) is None and not self._peel_more(why):

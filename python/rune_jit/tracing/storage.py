@@ -270,7 +270,6 @@ class Storage(_core.StorageBase):
         if self.array is not None:
             self.value = None
 
-    @_core.shorten_write
     def write(self, trace: Trace, steps: tuple[Step, ...], part: Any) -> None:
         """Makes a new version, in which the view through `steps` is `part`."""
         if trace.loops is not None:

@@ -79,7 +79,7 @@ class Trace:
         self._iotas: dict[Any, Any] = {}  # by size and dtype
         self.functions: list[tuple[str, Any]] = []  # host functions: (name, callable)
         self.rebind: Any = None  # copies functions: capture.rebinder
-        self.draws: Any = None  # from outside generators: capture.drawn. None in segments
+        self.draws: Any = None  # random numbers: capture.draws. None in segments
         self.room = 0  # the most items of a list whose length data decide
         self.prints: Any = None  # capture.printed; None if it may not print
         self.callees: dict[int, tuple[Any, Any]] = {}  # by id: a callee, and its replacement

@@ -12,9 +12,16 @@ from typing import Any
 import numpy as np
 
 from rune_jit.capture.loops.liveness import stored
-from rune_jit.capture.loops.nodes import SCOPES, walk
+from rune_jit.capture.loops.nodes import SCOPES, path_of, walk
 from rune_jit.capture.loops.scopes import DEEPEST, Find, Reads, Scope, are_as_read, body_of
 from rune_jit.capture.loops.unfold import ON_LISTS, is_append
+from rune_jit.capture.random_methods import (
+    METHODS,
+    NUM_PARAMETERS,
+    generator_of,
+    is_of_python,
+    method_of,
+)
 from rune_jit.capture.shim import original
 from rune_jit.tracing.tracer import is_array
 
@@ -29,8 +36,6 @@ class Kind(enum.IntEnum):
 
 
 _NUMBERS = frozenset(("int", "float", "bool", "len", "round", "ord"))
-# The names of functions that draw one random number (streams.py adds them).
-NUMBERS_OF_SAMPLERS: set[str] = set()
 _OF_NUMBERS = frozenset(("abs", "min", "max", "sum", "pow", "divmod"))
 NEW_METHODS = (
     "sum mean max min dot copy argmax argmin std var prod all any astype cumsum cumprod round clip"
@@ -280,8 +285,10 @@ class _Kinds:
         return Kind.OTHER
 
     def _of_call(self, x: ast.Call) -> Kind:
+        if (method := self._draw(x)) is not None:
+            return self._of_draw(x, method)
         if isinstance(x.func, ast.Name):
-            if x.func.id in _NUMBERS or x.func.id in NUMBERS_OF_SAMPLERS:
+            if x.func.id in _NUMBERS:
                 return Kind.NUMBER
             given = [self.of(y) for y in x.args]
             if x.func.id in _OF_NUMBERS:
@@ -300,6 +307,39 @@ class _Kinds:
         given = [self.of(y) for y in x.args]
         are_numbers = is_module and given and all(kind == Kind.NUMBER for kind in given)
         return Kind.NUMBER if are_numbers and not x.keywords else Kind.NEW
+
+    def _draw(self, x: ast.Call) -> Any:
+        """The method of a random generator that a call calls, else None."""
+        path = path_of(x.func)
+        if not path or path[0] in self._values:
+            return None
+        if path[0] in self._given:  # (what the scope finds is kept, and must not be an array)
+            may_draw = generator_of(self._given[path[0]]) is not None
+        else:
+            may_draw = path[-1] in METHODS
+        return method_of(path, self._scope) if may_draw else None
+
+    def _of_draw(self, x: ast.Call, method: Any) -> Kind:
+        name, named = method.__name__, {y.arg for y in x.keywords}
+        if is_of_python(method.__self__):
+            return Kind.OTHER if name in ("choice", "choices", "sample") else Kind.NUMBER
+        if named & {"out", None}:
+            return Kind.OTHER
+        if name == "choice":
+            is_number = len(x.args) == 1 and self._is_flat(x.args[0]) and "size" not in named
+        else:
+            given = (*x.args, *(y.value for y in x.keywords))
+            is_number = len(x.args) <= NUM_PARAMETERS.get(name, -1) and "size" not in named
+            is_number = is_number and all(self.of(y) == Kind.NUMBER for y in given)
+        return Kind.NUMBER if is_number else Kind.NEW
+
+    def _is_flat(self, x: ast.expr) -> bool:
+        """Whether an expression surely is a number, or a sequence of numbers."""
+        if isinstance(x, (ast.Tuple, ast.List)):
+            return all(self.of(y) == Kind.NUMBER for y in x.elts)
+        is_given = isinstance(x, ast.Name) and x.id not in self._values
+        given = self._given.get(x.id) if is_given else None  # type: ignore[attr-defined]
+        return self.of(x) == Kind.NUMBER or (is_array(given) and given.ndim == 1)  # type: ignore[union-attr]
 
 
 _NUMBER, _SOME_ARRAY = 0.0, np.empty((0,) * 20)

@@ -23,8 +23,6 @@ from rune_jit.capture.loops.aliases import Aliases, appended_only, assigned_alwa
 from rune_jit.capture.loops.attributes import Attributes, attributes_of
 from rune_jit.capture.loops.calls_apart import BROKEN, LEFT, VALUE, results_of
 from rune_jit.capture.loops.dicts import dicts_of, kind, with_calls
-from rune_jit.capture.loops.drawing import Drawing, Drawn, Parts
-from rune_jit.capture.loops.draws import draws_of
 from rune_jit.capture.loops.effects import Effects, Refused, scope_of
 from rune_jit.capture.loops.functions_apart import function_of
 from rune_jit.capture.loops.given import (
@@ -39,31 +37,29 @@ from rune_jit.capture.loops.given import (
     settled,
 )
 from rune_jit.capture.loops.growing import Capacity, Lists, fill, growing_lists
-from rune_jit.capture.loops.handlers import is_transparent
+from rune_jit.capture.loops.lent import NOT_OF_STATE, Lent
 from rune_jit.capture.loops.library import calls_of, names_of, replaced
 from rune_jit.capture.loops.liveness import loaded, stored
-from rune_jit.capture.loops.nodes import walk
 from rune_jit.capture.loops.prints import Printed, Prints, show
 from rune_jit.capture.loops.reports import is_report
 from rune_jit.capture.loops.same_arrays import SharedArrays, shared_arrays
 from rune_jit.capture.loops.source import LOOPS
 from rune_jit.capture.loops.stacks import stacks_of
-from rune_jit.capture.loops.streams import Streams, streams_of
 from rune_jit.capture.loops.syntax import Loop, uses_of
 from rune_jit.capture.loops.unfold import ON_LISTS
-from rune_jit.errors import RuneJitError
+from rune_jit.capture.random_methods import generator_of
 from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.tracer import is_array
 
-# Makes a jitted function of a function, a device and a fallback. calls/jit.py sets it.
-compiler: Callable[[types.FunctionType, str, str], Any] | None = None
+# Makes a jitted function of a function and a device. calls/jit.py sets it.
+compiler: Callable[[types.FunctionType, str], Any] | None = None
 
 # An integer that has had more than this many values becomes an element of an array. Otherwise each
 # value would need a program of its own.
 _MANY = 3
 _MOST_SIGNATURES = 8
-# How many bytes of arrays may be copied at each call of a loop that draws random numbers.
+# How many bytes of arrays may be copied at each call of a loop that assigns attributes.
 _MOST_RESTORED = 2**26
 # How many of a loop's first calls may trace and compile: if they run as one program, in segments.
 _NEW, _TRIED = 3, 10
@@ -91,8 +87,8 @@ class LoopApart:
             loop = loop._replace(original=made, uses=uses_of([made]))
         self._original = self._base = loop
         self._attributes: Attributes | None = None  # of the objects that the loop uses
-        self._random: Drawing | Streams | None = None  # where its random numbers come from
-        self._has_streams = True
+        self._lent = Lent()
+        self._lends = True  # whether the loop's function gets other generators
         # Calls that may call functions of Python's library, and the functions that they do call.
         self._of_library = calls_of(loop.original) if loop.original is not None else []
         self._called: tuple[str | None, ...] = ()
@@ -137,7 +133,7 @@ class LoopApart:
         module = getattr(frame.f_globals, "real", frame.f_globals)
         if module is not frame.f_globals and frame.f_globals.assigned():
             return None
-        if not self._calls and self._random is None:
+        if not self._calls:
             self._looks += 1
             self.is_refused = self._looks > _MOST_LOOKS
             if self.is_refused:
@@ -150,12 +146,9 @@ class LoopApart:
                 return None
             variables, holders = initial
             held = {**held, **variables}
-        if not self._calls and self._random is None:
+        if not self._calls:
             self._find_algorithms(held, module)
             self._find_shared(trace, held, scope_of(frame, module))
-            self._find_random(held, module)
-            if self.is_refused:
-                return None
         elif self._are_others(held, module):
             return None
         printed: dict[str, Printed] = {}
@@ -165,24 +158,13 @@ class LoopApart:
             printed, held = self._prints.lists(), {**held, **self._prints.names()}
         if self._shared is not None:
             held = {**held, **self._shared.initial(held)}
-        names = {*self._names, *(self._random.names if self._random is not None else ())}
-        given = {name: settled(trace, held[name]) for name in sorted(names) if name in held}
+        given = {name: settled(trace, held[name]) for name in self._names if name in held}
         if any(x not in given and x not in self._assigned for x in self._loop.results):
             return None
-        methods = [] if self._random is None else self._random.methods(held, module)
-        if methods is None:
-            return None
+        lists = {n: x for n, x in given.items() if n in self._appended and type(x) is list}
+        lists |= {n: x for n, x in given.items() if n in self._stacks}
         try:
-            lists = {n: x for n, x in given.items() if n in self._appended and type(x) is list}
-            lists |= {n: x for n, x in given.items() if n in self._stacks}
-            check_lists(lists, given)
-            for name, value in given.items():
-                if name in self._dicts:
-                    check_dict(trace, value)
-                elif name in self._stacks:
-                    check_stack(trace, value, self._stacks[name])
-                elif name not in lists:
-                    check(trace, value)
+            self._check(trace, given, lists)
             find = _finding({**held, **given}, scope_of(frame, module))
             if self._aliases is None or self._aliases.are_possible(given, find):
                 return None
@@ -212,11 +194,9 @@ class LoopApart:
                 self.is_refused = True
                 return None
             try:
-                results = (
-                    self._call(trace, values, growing, module, code)
-                    if self._random is None
-                    else self._call_random(trace, methods, values, growing, module, code)
-                )
+                with self._lent.in_place_of(values if self._lends else {}) as lent:
+                    values |= lent
+                    results = self._call(trace, values, growing, module, code)
             except Exception:
                 if restore is None:
                     raise
@@ -230,8 +210,6 @@ class LoopApart:
                     objects = self._shared.objects(given)
                     for name, pairs in paired.items():
                         lists[name] += [objects.setdefault(int(of), x) for x, of in pairs]
-            if results is None:
-                return None
             if self._shared is not None:
                 found = self._shared_results(results, objects, memory)
             else:
@@ -241,6 +219,18 @@ class LoopApart:
             self._attributes.assign(holders, found[count:])
             found = found[:count]
         return found
+
+    def _check(self, trace: SegmentedTrace, given: dict[str, Any], lists: dict[str, Any]) -> None:
+        """Raises Unsuitable if the loop's function cannot take one of the values. `lists` are those
+        to which the loop appends."""
+        check_lists(lists, given)
+        for name, value in given.items():
+            if name in self._dicts:
+                check_dict(trace, value)
+            elif name in self._stacks:
+                check_stack(trace, value, self._stacks[name])
+            elif name not in lists and generator_of(value) is None:
+                check(trace, value)
 
     def _are_others(self, held: Any, module: dict[str, Any]) -> bool:
         """Whether the loop has other dicts, or calls other functions of Python's library, than when
@@ -304,58 +294,6 @@ class LoopApart:
                 found[i] = objects.setdefault(int(number_of[name]), found[i])
         return tuple(found)
 
-    def _find_random(self, held: Any, module: dict[str, Any]) -> None:
-        """Finds out whether the loop draws random numbers, and where they come from."""
-        loop = self._loop.original
-        found: Drawing | Streams | None = None
-        if self._has_streams:
-            found = streams_of(loop, held, module)
-        if found is None and (draws := draws_of(loop, held, module)) is not None:
-            found = Drawing(draws)
-        self._random = found
-        if found is not None:
-            # (An exception may occur between draws, and its handler would go on.)
-            is_guarded = loop is not None and any(map(is_transparent, walk(loop)))
-            self.is_refused |= is_guarded or bool(self._stacks)
-            self._use(self._loop._replace(original=found.loop, uses=uses_of([found.loop])))
-
-    def _call_random(
-        self,
-        trace: SegmentedTrace,
-        methods: list[Any],
-        values: dict[str, Any],
-        lists: Lists,
-        module: dict[str, Any],
-        code: types.CodeType,
-    ) -> tuple[Any, ...] | None:
-        """Draws random numbers and runs the loop. None if Python has to run the loop; the arrays,
-        lists and generators are then as before the call."""
-        assert self._random is not None
-        restore = _restoring(values, lists)
-        given = {name: x for name, x in values.items() if name in self._names}
-        while True:
-            drawn = self._random.draw(methods, values, module) if restore is not None else None
-            if drawn is None or restore is None:
-                self.is_refused = True
-                return None
-            try:
-                results = self._call(trace, given, lists, module, code, drawn)
-            except BaseException as error:
-                restore()
-                drawn.restore()
-                if not isinstance(error, Exception):
-                    raise
-                # (If the loop itself raised, it raises again when Python runs it.)
-                if isinstance(error, RuneJitError) and type(self._random) is Streams:
-                    self._has_streams, self._random, self._calls = False, None, 0
-                    self._functions.clear()
-                    self._use(self._base)  # (it is examined again)
-                return None
-            count = len(self._loop.results)
-            if drawn.finish([*results[count:]]):
-                return results[:count]
-            restore()
-
     def _call(
         self,
         trace: SegmentedTrace,
@@ -363,7 +301,6 @@ class LoopApart:
         lists: Lists,
         module: dict[str, Any],
         code: types.CodeType,
-        drawn: Drawn | None = None,
     ) -> tuple[Any, ...]:
         """Runs the loop with these values."""
         elements = frozenset(name for name, x in given.items() if self._varies(name, x))
@@ -371,26 +308,20 @@ class LoopApart:
             sizes = [x.size for x in given.values() if is_array(x) and type(x.size) is int]
             capacity.likely = max([_LEAST_ROWS, *(2 * size for size in sizes)])
         learned = tuple([(n, capacity.learned, kind(x)) for n, (x, capacity) in lists.items()])
-        key = (*given, elements, learned, None if drawn is None else drawn.key)
+        key = (*given, elements, learned)
         function = self._functions.get(key)
         if function is None:
             stacks = {name: self._stacks.get(name) for name in lists}
-            original: list[Any] = [self._loop.original]
-            parts, fallback = Parts(original, [], [], {}), "silent"
-            if self._random is not None and drawn is not None:
-                parts, fallback = self._random.parts(drawn.key), self._random.fallback
-                if self._prints is not None:
-                    fallback = "error"  # (If the program raises, Python runs the loop again.)
-            parts.results[:0] = self._loop.results
-            made = function_of(parts, [*given], elements, stacks, module, code)
-            assert compiler is not None
-            function = self._functions[key] = compiler(made, self._device, fallback)
+            assert compiler is not None and self._loop.original is not None
+            loop, results = self._loop.original, self._loop.results
+            made = function_of(loop, results, [*given], elements, stacks, module, code)
+            function = self._functions[key] = compiler(made, self._device)
         arguments = [np.array(x) if name in elements else x for name, x in given.items()]
         began = time.thread_time()
         _core.suspend_traces()
         try:
             with growing_lists(lists):
-                results = function(*arguments, *(() if drawn is None else drawn.arguments))
+                results = function(*arguments)
         finally:
             _core.resume_traces()
             trace.note_apart(time.thread_time() - began)
@@ -405,8 +336,11 @@ class LoopApart:
     ) -> None:
         """Raises Refused if the loop reaches more than its arguments, numbers, modules and
         functions. Other objects may hold traced values, or arrays with writes that are pending."""
-        effects = Effects()
-        effects.look(self._uses, given, scope, module)
+        effects = Effects(may_draw=True)
+        others = {name: x for name, x in given.items() if generator_of(x) is None}
+        effects.look(self._uses, others, scope, module)
+        # (The generators among the arguments may be the same objects as others that it reaches.)
+        self._lends = not effects.generators and not effects.names_any_of(NOT_OF_STATE)
         if effects.reaches_others_than(given.values()):
             raise Refused("it uses objects")
 
@@ -440,16 +374,24 @@ def _finding(given: dict[str, Any], scope: Callable[[str], Any]) -> Callable[[st
 
 
 def _restoring(values: dict[str, Any], lists: Lists) -> Callable[[], None] | None:
-    """Returns a function that gives the arrays and containers the contents that they have now.
-    None if the arrays are too large to be copied at each call."""
+    """Returns a function that gives the arrays, containers and random generators the contents that
+    they have now. None if the arrays are too large to be copied at each call."""
     parts = [y for x in values.values() for y in (x if type(x) is tuple else (x,))]
     arrays = [x for x in parts if isinstance(x, np.ndarray) and x.flags.writeable]
     if sum(x.nbytes for x in arrays) > _MOST_RESTORED:
         return None
     kept = [(x, x.copy()) for x in arrays]
     contents = [(items, items_of(items)) for items, _ in lists.values()]
+    sources = [of for x in parts if (of := generator_of(x)) is not None]
+    if sources:
+        # (Not imported before, since it loads numpy.random.)
+        from rune_jit.capture.generators import set_state, state_of
+
+        states = [(of, state_of(of)) for of in sources]
 
     def restore() -> None:
+        for of, state in states if sources else ():
+            set_state(of, state)
         for array, before in kept:
             array[...] = before
         for items, content in contents:

@@ -310,33 +310,7 @@ class Attempt(Comparison):
             memory = results[self._numbers[name]]
             results[self._numbers[name]] = shape.part(builder, memory, self._range.count)
         for name, index in (self._numbers | others).items():
-            made = values[name] = Tracer(
-                trace, results[index], scalar=not is_traced_array(after[name])
-            )
-            if name in self._pythons:
-                kind = (
-                    self._unsure[name][0]
-                    if name in self._unsure
-                    else kind_of(trace, after[name])[1]
-                )
-                builder.mark_unsure(results[index], kind, results[self._pythons[name]])
-            if is_traced_array(after[name]):
-                lay_out_as(made, after[name])
-                # A condition may select the array, perhaps the one from before the loop.
-                shared = self._sharing_after(name, after)
-                if shared:
-                    self._loops.share(made._storage, *shared)
-                is_as_before = bool(shared) or not self._runs or self._goes_on is not None
-                if (
-                    is_as_before
-                    and name in self._results
-                    and is_traced_array(self._before.get(name))
-                ):
-                    self._loops.share(made._storage, self._before[name]._storage)
-                if is_result(name) and self._body.is_older(after[name]._storage):
-                    self._loops.share(made._storage, after[name]._storage)
-            elif is_flag(name):
-                made._storage.flag_of = self._loop.number
+            values[name] = self._made(name, results, index, after)
         self._unite(values, after)
         for name, other in self._same_memory:
             if name in values and other in values:
@@ -358,6 +332,30 @@ class Attempt(Comparison):
         if same:
             identities.note(self._loop.number, same)
         return values, tuple(values[name] for name in self._loop.results)
+
+    def _made(self, name: str, results: list[Any], index: int, after: Any) -> Tracer:
+        """The value of a name after the loop: result number `index` of the loop."""
+        trace, value = self._trace, after[name]
+        made = Tracer(trace, results[index], scalar=not is_traced_array(value))
+        if name in self._pythons:
+            is_unsure = name in self._unsure
+            kind = self._unsure[name][0] if is_unsure else kind_of(trace, value)[1]
+            trace.builder.mark_unsure(results[index], kind, results[self._pythons[name]])
+        if is_traced_array(value):
+            lay_out_as(made, value)
+            # A condition may select the array, perhaps the one from before the loop.
+            shared = self._sharing_after(name, after)
+            if shared:
+                self._loops.share(made._storage, *shared)
+            is_as_before = bool(shared) or not self._runs or self._goes_on is not None
+            before: Any = self._before.get(name)
+            if is_as_before and name in self._results and is_traced_array(before):
+                self._loops.share(made._storage, before._storage)
+            if is_result(name) and self._body.is_older(value._storage):
+                self._loops.share(made._storage, value._storage)
+        elif is_flag(name):
+            made._storage.flag_of = self._loop.number
+        return made
 
     def _unite(self, values: dict[str, Any], after: Any) -> None:
         """Gives names that share an array after the loop one array of the trace. If perhaps no

@@ -4,7 +4,6 @@ of containers and attributes of objects, and nothing else."""
 
 from __future__ import annotations
 
-import bisect
 import builtins
 import collections
 import contextlib
@@ -32,12 +31,13 @@ from rune_jit.capture.loops.members import (
     what_makes,
 )
 from rune_jit.capture.loops.places import Global, Held, Variable
+from rune_jit.capture.loops.pure import READING_METHODS, is_pure
 from rune_jit.capture.loops.source import source_of
 from rune_jit.capture.loops.structures import class_of, is_named_tuple
 from rune_jit.capture.loops.syntax import Path, Uses
 from rune_jit.capture.objects import can_be_copied, is_bar, is_library
-from rune_jit.capture.random_methods import METHODS, Outside
-from rune_jit.capture.shim import ModuleView, original
+from rune_jit.capture.random_methods import METHODS, Recorded, generator_of
+from rune_jit.capture.shim import original
 from rune_jit.capture.stand_ins import OF_CLASSES
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.tracer import Tracer
@@ -51,33 +51,15 @@ _ATOMS = (
     *(*trees.PLAIN, type(...), slice, range, np.dtype, np.generic, np.ndarray),
     *(StandIn, Tracer, Size, _core.ArrayBase, trees.Structure, enum.Enum),
 )
-# Python's functions that depend only on their arguments, and not on the arguments' classes.
-_BUILTIN_NAMES = (
-    "abs all any bool complex divmod dict enumerate float frozenset int len list max min pow range"
-    " reversed round set slice sorted sum tuple zip"
-)
-_BUILTINS = frozenset(_BUILTIN_NAMES.split())
-# Functions of NumPy that have effects, or depend on more than their arguments.
-_EXCEPT = (
-    "save savez savez_compressed savetxt load loadtxt genfromtxt fromfile memmap open_memmap seterr"
-    " seterrcall setbufsize set_printoptions printoptions info show_config test vectorize"
-    " frompyfunc fromfunction fromiter nditer apply_along_axis apply_over_axes piecewise"
-    " array2string array_repr array_str fromregex DataSource"
-)
-_NOT_OF_NUMPY = frozenset(_EXCEPT.split())
 _METHOD_NAMES = (
-    "all any argmax argmin argsort astype choose clip compress conj conjugate copy cumprod cumsum"
-    " diagonal dot fill flatten max mean min nonzero prod ptp put ravel repeat reshape round"
-    " searchsorted sort squeeze std sum swapaxes take trace transpose var view"
-    " at accumulate outer reduce reduceat items keys values get _replace _asdict"
+    "choose compress fill ptp put sort view at accumulate outer reduce reduceat"
+    " items keys values get _replace _asdict"
     # Methods that change lists and queues. Their items are compared after the run.
     " append appendleft extend insert pop popleft remove reverse rotate"
 )
-_METHODS = frozenset(_METHOD_NAMES.split())
+_METHODS = READING_METHODS | {*_METHOD_NAMES.split()}
 # Further functions without effects, such as replacements for Python's own. Modules add theirs.
 ALLOWED: list[Any] = [trees.flatten, trees.unflatten, trees.leaves_again, OF_CLASSES["isinstance"]]
-_RAISING = ("builtins", "numpy")  # packages whose exceptions have no effects
-_OF_ABSTRACT_CLASSES = ("numbers", "collections.abc")
 _MOST_HELD = 10_000  # items of all containers together
 # Methods that read, assign or delete attributes of any name.
 OF_ANY_NAME = ("__getattr__", "__getattribute__", "__setattr__", "__delattr__")
@@ -90,7 +72,10 @@ class Refused(Exception):
 class Effects:
     """The objects that some code can reach and change. They are compared after it has run."""
 
-    def __init__(self) -> None:
+    def __init__(self, may_draw: bool = False) -> None:
+        """`may_draw`: whether the code may draw from random generators."""
+        self._may_draw = may_draw
+        self.generators: list[Any] = []  # from which it may draw
         self._containers: list[tuple[Any, str]] = []  # with their names for reports
         self._objects: list[Any] = []  # and the classes whose objects the code may make
         self._replaces = False  # whether the code calls dataclasses.replace
@@ -266,6 +251,10 @@ class Effects:
         found = (*self._arrays, *self._objects, *(x for x, _ in self._containers))
         return any(id(x) not in ids for x in found)
 
+    def names_any_of(self, attributes: Iterable[str]) -> bool:
+        """Whether the code names one of these attributes."""
+        return not self._attributes.isdisjoint(attributes)
+
     def forget_read(self) -> None:
         """Removes from `appended` the lists that the code may also read."""
         for key in self.appended.keys() & self._seen.keys():
@@ -317,8 +306,10 @@ class Effects:
                 self._look_at(part)
         elif isinstance(x, _core.Dispatcher):
             self._look_at(x.__wrapped__)  # type: ignore[attr-defined]
-        elif isinstance(getattr(x, "__self__", x), Outside):
+        elif isinstance(getattr(x, "__self__", x), Recorded):
             self.draws = True
+        elif self._may_draw and (of := generator_of(x)) is not None:
+            self.generators.append(of)
         elif not any(x is known for known in ALLOWED) and not is_pure(original(x)):
             if not isinstance(x, types.FunctionType) or is_library(x.__module__):
                 name = getattr(x, "__name__", None) or f"a {type(x).__name__}"
@@ -477,23 +468,3 @@ def global_value(names: dict[str, Any], name: str) -> Any:
     if name in names:
         return names[name]
     return vars(builtins)[name]
-
-
-def is_pure(x: Any) -> bool:
-    """Whether x is a function or class of Python's or NumPy's that has no effects."""
-    if isinstance(x, np.ufunc) or x is np.errstate:
-        return True
-    module, name = getattr(x, "__module__", None), getattr(x, "__name__", None)
-    if isinstance(x, type):
-        is_exception = issubclass(x, BaseException) and str(module).split(".")[0] in _RAISING
-        is_known = issubclass(x, (np.generic, np.dtype)) or x is np.ndarray or is_exception
-        is_known |= module in _OF_ABSTRACT_CLASSES
-        return is_known or (module == "builtins" and name in _BUILTINS)
-    if isinstance(x, (types.ModuleType, ModuleView)) or not callable(x):
-        return False
-    if module == "builtins":
-        return name in _BUILTINS and getattr(builtins, name, None) is x
-    if module in ("math", "cmath") or x in (bisect.bisect_left, bisect.bisect_right):
-        return True
-    in_numpy = isinstance(module, str) and module.split(".")[0] == "numpy"
-    return in_numpy and "random" not in str(module) and name not in _NOT_OF_NUMPY

@@ -14,7 +14,6 @@ import types
 from typing import Any
 
 from rune_jit.capture.loops.calls_apart import BROKEN, LEFT, VALUE
-from rune_jit.capture.loops.drawing import Parts
 from rune_jit.capture.loops.growing import filled, growing
 from rune_jit.capture.loops.library import functions_of
 from rune_jit.capture.loops.mapping import stack_or_dict
@@ -26,18 +25,19 @@ _GROWING, _STACK, _FILLED = "_rune_growing", "_rune_stack", "_rune_filled"
 
 
 def function_of(
-    parts: Parts,
+    loop: ast.stmt,
+    results: tuple[str, ...],
     names: list[str],
     elements: frozenset[str],
     lists: dict[str, int | None],
     module: dict[str, Any],
     code: types.CodeType,
 ) -> types.FunctionType:
-    """The loop as a function whose parameters are `names`. `elements` are the integers that come as
-    elements of arrays. `lists` are the growing lists: the size of an item if the loop reads the
-    list, else None."""
+    """The loop as a function that takes `names` and returns `results`. `elements` are the integers
+    that come as elements of arrays. `lists` are the growing lists: the size of an item if the loop
+    reads the list, else None."""
     body = [assign(name, call("int", load(name))) for name in sorted(elements)]
-    returned: ast.expr = ast.Tuple([load(x) for x in parts.results], ast.Load())
+    returned: ast.expr = ast.Tuple([load(x) for x in results], ast.Load())
     filling: list[ast.expr] = []
     for item, size in lists.items():
         made_by = call(_GROWING, ast.Constant(item))
@@ -47,23 +47,21 @@ def function_of(
         filling.append(call(_FILLED, ast.Constant(item), load(item)))
     if lists:
         returned = ast.Tuple([returned, ast.Tuple(filling, ast.Load())], ast.Load())
-    statements = copied(parts.statements)
     initial = {VALUE: None, LEFT: False, BROKEN: False}
-    if initial.keys() & parts.results:
+    if initial.keys() & results:
         # (The loop is found by its line, so these statements get the line before it.)
-        before = ast.Pass(lineno=max(1, statements[0].lineno - 1), col_offset=0)
+        before = ast.Pass(lineno=max(1, loop.lineno - 1), col_offset=0)
         start = [assign(name, ast.Constant(x)) for name, x in initial.items()]
         body += [at(before, s) for s in start]
-    body += [*statements, ast.Return(returned)]
+    body += [copied(loop), ast.Return(returned)]
     of_lists = {_GROWING: growing, _STACK: stack_or_dict, _FILLED: filled} if lists else {}
-    functions = parts.functions | of_lists | functions_of(*parts.statements)
+    functions = of_lists | functions_of(loop)
     own = [ast.arg(name) for name in functions]
     nothing: list[Any] = [ast.Constant(None)] * len(own)
-    positional = [ast.arg(name) for name in (*names, *parts.parameters)]
+    positional = [ast.arg(name) for name in names]
     arguments = ast.arguments([], positional, None, own, nothing, None, [])
-    last = statements[-1]
-    name = f"loop_{last.lineno}"
-    definition = at(last, ast.FunctionDef(name, arguments, body, []))
+    name = f"loop_{loop.lineno}"
+    definition = at(loop, ast.FunctionDef(name, arguments, body, []))
     stacks = frozenset(name for name, size in lists.items() if size is not None)
     definition.stacks = stacks  # type: ignore[attr-defined]
     made = types.FunctionType(code_of(definition, code, module), module, name)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from rune_jit.capture.loops.aliases import NEW_METHODS
-from rune_jit.capture.loops.effects import is_pure
 from rune_jit.capture.loops.liveness import loaded, stored
 from rune_jit.capture.loops.members import member
 from rune_jit.capture.loops.nodes import (
@@ -23,6 +22,7 @@ from rune_jit.capture.loops.nodes import (
     path_of,
     walk,
 )
+from rune_jit.capture.loops.pure import BUILTINS, WRITING_FUNCTIONS, is_pure
 from rune_jit.capture.loops.scopes import body_of
 from rune_jit.capture.loops.structures import class_of
 from rune_jit.capture.objects import is_library
@@ -32,10 +32,6 @@ _DEEPEST = 4  # methods that call methods
 _MOST_CALLS = 50
 _REFUSED = (*SCOPES, *OWN_SCOPES, ast.Global, ast.Nonlocal, ast.Try, ast.Import, ast.ImportFrom)
 _NEW_METHODS = frozenset(NEW_METHODS.split())  # methods of arrays that only return new values
-_BUILTIN_NAMES = "abs bool float int len max min pow range round sum tuple zip"
-_BUILTINS = frozenset(_BUILTIN_NAMES.split())
-# Functions of NumPy that write to an argument.
-_WRITING = frozenset(["copyto", "put", "place", "putmask", "put_along_axis", "fill_diagonal"])
 # Expressions whose parts Python may not evaluate, or evaluates several times.
 _NOT_ONCE = (ast.BoolOp, ast.IfExp, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -193,7 +189,7 @@ class _Inliner:
             for name in path[1:]:
                 function = getattr(function, name, None)
         elif len(path) == 1:
-            return path[0] not in _BUILTINS
+            return path[0] not in BUILTINS
         else:
             for name in path[1:-1] if of is not None else ():
                 of = member(of, name) if hasattr(of, "__dict__") else None
@@ -201,7 +197,8 @@ class _Inliner:
         if isinstance(function, np.ufunc) and len(x.args) > function.nin:
             return True
         if type(function) is not types.FunctionType or is_library(function.__module__):
-            return "random" in path or path[-1] in _WRITING or not is_pure(function)
+            writes = "random" in path or path[-1] in WRITING_FUNCTIONS
+            return writes or not is_pure(function)
         body = body_of(function)
         if body is None or not self._is_of_module(function):
             return True

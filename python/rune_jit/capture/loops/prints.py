@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from rune_jit.capture.loops.nodes import SCOPES, at, call, copied, load, path_of, walk
+from rune_jit.capture.loops.pure import BUILTINS, READING_METHODS
 
 # The function that is called in the place of a statement that prints, with the statement's number
 # and the values. After the call, STATEMENTS[number] prints the values.
@@ -88,19 +89,13 @@ _PLAIN = (
     *(ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Slice, ast.BinOp, ast.UnaryOp),
     *(ast.Tuple, ast.List, ast.Call, ast.operator, ast.unaryop, ast.expr_context),
 )
-_FUNCTIONS = frozenset(("abs", "float", "int", "len", "max", "min", "sum"))
-_METHOD_NAMES = (
-    "all any argmax argmin astype conj copy dot max mean min prod ravel reshape round std sum trace"
-    " transpose var"
-)
-_METHODS = frozenset(_METHOD_NAMES.split())
 
 
 def _is_plain_call(x: ast.Call) -> bool:
     path = path_of(x.func)
     if len(path) == 1:
-        return path[0] in _FUNCTIONS
-    is_method = isinstance(x.func, ast.Attribute) and x.func.attr in _METHODS
+        return path[0] in BUILTINS
+    is_method = isinstance(x.func, ast.Attribute) and x.func.attr in READING_METHODS
     return is_method or path[:1] in (("np",), ("numpy",), ("math",))
 
 

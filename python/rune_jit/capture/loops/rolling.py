@@ -18,7 +18,6 @@ import numpy as np
 from rune_jit.capture.algorithms import FILES
 from rune_jit.capture.loops.bodies import Attempt
 from rune_jit.capture.loops.branches import is_traced
-from rune_jit.capture.loops.draws import draws_of
 from rune_jit.capture.loops.effects import Effects, Refused
 from rune_jit.capture.loops.iterables import (
     Counted,
@@ -34,11 +33,8 @@ from rune_jit.capture.loops.places import Changed, Filled, Held, Place, assigned
 from rune_jit.capture.loops.plain import Plain
 from rune_jit.capture.loops.progress import Bar, refuse_bar
 from rune_jit.capture.loops.ranges import Range
-from rune_jit.capture.loops.replays import Replay
 from rune_jit.capture.loops.source import LOOPS
-from rune_jit.capture.loops.streams import streams_of
 from rune_jit.capture.loops.syntax import Loop
-from rune_jit.errors import ConcretizationError
 from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.loop_plans import LoopRefused
 from rune_jit.tracing.trace import Trace
@@ -51,8 +47,6 @@ _FEW_ITEMS = 16
 _MOST_PASSES = 12
 # How many items and attributes a loop carries at most.
 _MOST_PLACES = 200
-# A loop with at least this many iterations is not unrolled if it draws random numbers.
-_MANY = 100
 # How many iterations are peeled at most until a queue is full.
 _MOST_FILLED = 16
 
@@ -108,8 +102,6 @@ class Rolling:
         self._is_peeled = False  # whether it is a peeled one
         self._lists: list[Any] = []  # lists that arrays represent in a peeled iteration
         self._num_peeled = 0  # number of peeled iterations before the loop
-        self._replay: Replay | None = None  # replays the loop's random numbers
-        self._is_looked_at = False  # whether a replay has been looked for
         self._flag: Any = False  # whether this iteration ends the loop
         self._first: Any = True  # whether iterations follow the peeled ones
 
@@ -181,7 +173,7 @@ class Rolling:
                 self._refuse("its first iterations must be peeled, but the loop may have ended")
             self._flag, self._is_peeled = False, True
             self._begin_lists()
-            with self._loops.part_of(self._loop.number), self._draws_of(number):
+            with self._loops.part_of(self._loop.number):
                 yield number
             self._end_lists()
             self._is_peeled = False
@@ -204,7 +196,7 @@ class Rolling:
         all iterations."""
         self._loops.plans.refuse(self._loop.number, why)
         self._report(f"is unrolled: {why}")
-        if self._first is not True or self._replay is not None:
+        if self._first is not True:
             raise LoopRefused
         self._rebind(self._before)
         yield from self._iterations(rest, why)
@@ -250,7 +242,7 @@ class Rolling:
         low, high = rest.bounds
         if low >= high:
             raise GivenUp("it runs once or not at all")
-        effects, held = self._effects(self._before, high - low)
+        effects, held = self._effects(self._before)
         places: list[Place] = []
         replaced: set[str] = set()
         self._zeros: dict[str, Any] = {}  # see Comparison
@@ -261,7 +253,6 @@ class Rolling:
             self._flag, self._is_symbolic = False, True
             count, before = (None if rest.is_unlimited else rest.count), rest.iterations_before
             with (
-                self._draws_of(attempt.counter),
                 self._trace.draws.iterations(count, before(attempt.counter)) as drawn,
                 self._iterations_that_print() as printed,
             ):
@@ -326,47 +317,20 @@ class Rolling:
         made.is_settled = self._num_peeled >= Unsettled.most_peeled
         return made
 
-    def _effects(self, before: dict[str, Any], count: Any = 0) -> tuple[Effects, Held]:
+    def _effects(self, before: dict[str, Any]) -> tuple[Effects, Held]:
         """The objects that the body can change, and their contents now. `before` are the values of
-        names before it, `count` is the largest number of iterations. Raises GivenUp."""
+        names before it. Raises GivenUp."""
         loop = self._loop
         values = {k: v for k, v in before.items() if k not in loop.assigned or k in loop.carried}
         make = functools.partial(stand_in, self._trace, self._loop.number)
-        uses = loop.uses if self._replay is None else self._replay.uses
         try:
-            return Effects.of_body(uses, values, self._frame, make)
+            return Effects.of_body(loop.uses, values, self._frame, make)
         except Refused as error:
-            if not self._is_looked_at:
-                self._is_looked_at, self._replay = True, self._find_replay(before)
-                if self._replay is not None:
-                    return self._effects(before, count)
-            self._leave_draws_to_segments(before, count)
             raise GivenUp(str(error)) from None
-
-    def _find_replay(self, before: dict[str, Any]) -> Replay | None:
-        """Draws the random numbers of all iterations before the loop, if that can be. `before` are
-        the values of names before the loop."""
-        return None
-
-    def _draws_of(self, number: Any) -> contextlib.AbstractContextManager[None]:
-        """A block in which draws of random numbers return those of iteration `number`."""
-        return contextlib.nullcontext() if self._replay is None else self._replay.iteration(number)
 
     def _iterations_that_print(self) -> contextlib.AbstractContextManager[Any]:
         prints = self._trace.prints
         return contextlib.nullcontext() if prints is None else prints.iterations()
-
-    def _leave_draws_to_segments(self, before: dict[str, Any], count: Any) -> None:
-        """Raises ConcretizationError for a loop of many iterations that draws random numbers: if
-        the function runs in segments, such a loop can run apart."""
-        if type(count) is not int or count < _MANY or not self._trace.builder.must_pay:
-            return
-        module = getattr(self._frame.f_globals, "real", self._frame.f_globals)
-        if any(find(self._loop.original, before, module) for find in (streams_of, draws_of)):
-            why = f"cannot trace the random numbers of a loop ({self._loop.where})"
-            self._loops.plans.apart = why
-            self._report("is a program of its own: it draws random numbers")
-            raise ConcretizationError(f"{self._trace.name}: {why}")
 
 
 def _unstable(error: Exception) -> Exception:
@@ -409,10 +373,6 @@ class _For(Rolling):
         for bar in self._bars:
             self._trace.prints.later(bar.show, (len(self._range.known),))
         self.rebinds = bool(self.results)
-
-    def _find_replay(self, before: dict[str, Any]) -> Replay | None:
-        module = getattr(self._frame.f_globals, "real", self._frame.f_globals)
-        return Replay.of(self._trace, self._loop, self._range, before, module)
 
     def _goes_on(self) -> Any:
         leaves = super()._goes_on()

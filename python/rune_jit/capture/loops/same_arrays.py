@@ -32,24 +32,14 @@ from rune_jit.capture.loops.nodes import (
     store,
     walk,
 )
+from rune_jit.capture.loops.pure import BUILTINS, READING_METHODS, WRITING_FUNCTIONS
 from rune_jit.capture.loops.scopes import DEEPEST, Find, Reads, Scope, are_as_read, body_of
 from rune_jit.capture.loops.unfold import is_append
 from rune_jit.capture.shim import ModuleView, original
 from rune_jit.tracing.tracer import is_array
 
-_METHODS = (
-    "all any argmax argmin argsort astype clip conj conjugate copy cumprod cumsum diagonal dot"
-    " flatten item max mean min nonzero prod ravel repeat reshape round searchsorted squeeze std"
-    " sum swapaxes take tolist trace transpose var"
-)
-_READING_METHODS = frozenset(_METHODS.split())
-_FUNCTIONS = "at copyto fill_diagonal place put putmask shuffle"
-_WRITING_FUNCTIONS = frozenset(_FUNCTIONS.split())
-_BUILTINS = (
-    "abs all any bool complex enumerate float int isinstance len list max min print range"
-    " reversed round sorted sum tuple zip"
-)
-_READING_BUILTINS = frozenset(_BUILTINS.split())
+_READING_METHODS = READING_METHODS | {"item", "tolist"}
+_READING_BUILTINS = BUILTINS | {"isinstance", "print"}
 
 
 class Variables(NamedTuple):
@@ -277,7 +267,7 @@ def _writes(
         module = None if path == () or path[0] in names else scope(path[0])
         if isinstance(module, (types.ModuleType, ModuleView)):
             is_numpys = getattr(module, "__name__", "").split(".")[0] in ("numpy", "math")
-            writes = path[-1] in _WRITING_FUNCTIONS or any(y.arg == "out" for y in x.keywords)
+            writes = path[-1] in WRITING_FUNCTIONS or any(y.arg == "out" for y in x.keywords)
             return are_given and (writes or not is_numpys)
         if mentions(x.func.value):
             return x.func.attr not in _READING_METHODS or any(y.arg == "out" for y in x.keywords)

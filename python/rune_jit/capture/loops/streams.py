@@ -12,25 +12,20 @@ taken."""
 
 from __future__ import annotations
 
-import ast
 import ctypes
 import dataclasses
 import functools
 import math
 import threading
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rune_jit.capture.algorithms import as_users
 from rune_jit.capture.loops import samplers
-from rune_jit.capture.loops.aliases import NUMBERS_OF_SAMPLERS
-from rune_jit.capture.loops.drawing import AT_ONCE, Drawn, Parts
-from rune_jit.capture.loops.draws import generators, is_of_python, method_of
-from rune_jit.capture.loops.liveness import stored
-from rune_jit.capture.loops.nodes import at, copied, load, path_of, walk
+from rune_jit.capture.random_methods import NUM_PARAMETERS, generators, is_of_python
 from rune_jit.rules.known import known
 
 # The samplers with other names than "kind of generator_name of method".
@@ -43,94 +38,6 @@ _OTHERS = {
 _OF_ZIGGURAT = ("pcg_standard_normal", "pcg_normal")
 _BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64")
 FIRST_WORDS, MOST_WORDS = 2**12, 2**23
-_WORDS, _AT, _HELD = "_rune_words_{}", "_rune_at_{}", "_rune_held_{}"
-_SAMPLER = "_rune_{}"
-NUMBERS_OF_SAMPLERS.update(
-    _SAMPLER.format(name)
-    for name, x in vars(samplers).items()
-    if isinstance(x, types.FunctionType) and name != "python_choice"
-)
-
-
-class Streams:
-    """A loop whose draws are replaced by calls of samplers."""
-
-    fallback = "error"
-
-    def __init__(self, loop: ast.stmt, calls: list[ast.Call], methods: list[Any]) -> None:
-        """Replaces the `calls` in the loop, which call these `methods` of generators."""
-        self._paths = [path_of(x.func) for x in calls]
-        self._pattern = _pattern(methods)
-        self._count = FIRST_WORDS
-        self.names: frozenset[str] = frozenset()
-        self.loop = loop
-        for x, (name, number) in zip(calls, self._pattern, strict=True):
-            x.func = load(_SAMPLER.format(name))
-            x.args[:0] = [load(y.format(number)) for y in (_WORDS, _AT, _HELD)]
-            at(x, x)
-
-    def methods(self, held: Mapping[str, Any], module: dict[str, Any]) -> list[Any] | None:
-        """The generators' methods that the calls refer to now. None if other samplers belong to
-        them, or if one is no such method."""
-        found = [method_of(path, held, module) for path in self._paths]
-        return found if None not in found and _pattern(found) == self._pattern else None
-
-    def parts(self, key: Any) -> Parts:
-        """The parts of the loop's function. The parameters are the words of each generator."""
-        streams = range(1 + max(number for _, number in self._pattern))
-        parameters = [x.format(i) for i in streams for x in (_WORDS, _AT, _HELD)]
-        functions = {_SAMPLER.format(name): _traced(name) for name, _ in self._pattern}
-        return Parts([copied(self.loop)], parameters, [], functions)
-
-    def draw(
-        self, methods: list[Any], values: Mapping[str, Any], module: dict[str, Any]
-    ) -> Drawn | None:
-        """Makes words, and leaves the state of the generators unchanged. None if the loop needs too
-        many words."""
-        has_ziggurat = any(name in _OF_ZIGGURAT for name, _ in self._pattern)
-        if self._count > MOST_WORDS or (has_ziggurat and not _fill()):
-            return None
-        sources = list({id(x.__self__): source_of_words(x.__self__) for x in methods}.values())
-        given = [x.begin(self._count) for x in sources]
-
-        def finish(results: list[Any]) -> bool:
-            most = max(int(x[1][0]) for x in given)
-            if most > self._count:
-                self._count = 2 ** most.bit_length()
-                return False
-            for source, (_, position, held) in zip(sources, given, strict=True):
-                source.end(position, held)
-            return True
-
-        return Drawn([y for x in given for y in x], self._count, lambda: None, finish)
-
-
-def streams_of(
-    loop: ast.stmt | None, held: Mapping[str, Any], module: dict[str, Any]
-) -> Streams | None:
-    """A copy of the loop with samplers in place of its draws. None if there are no draws, or one
-    without a sampler. `held` are the values of local variables."""
-    if loop is None:
-        return None
-    assigned = stored([loop])
-    loop = copied(loop)
-    calls, methods = [], []
-    for x in walk(loop):
-        path = path_of(x.func) if isinstance(x, ast.Call) else ()
-        method = method_of(path, held, module) if path and path[0] not in assigned else None
-        if method is None or not isinstance(x, ast.Call):
-            continue
-        sampler = getattr(samplers, _sampler(method), None)
-        if sampler is None:
-            return None
-        names = sampler.__code__.co_varnames[3 : sampler.__code__.co_argcount]
-        if len(x.args) > len(names) or any(isinstance(y, ast.Starred) for y in x.args):
-            return None
-        if any(y.arg not in names for y in x.keywords):
-            return None
-        calls.append(x)
-        methods.append(method)
-    return Streams(loop, calls, methods) if calls else None
 
 
 class Sampler(NamedTuple):
@@ -167,7 +74,7 @@ def sampler_of(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sa
     if method.__name__ in ("rand", "randn") and args:
         args, size = (), args
     names = frozenset(sampler.__code__.co_varnames[3 : sampler.__code__.co_argcount])
-    most = AT_ONCE.get(method.__name__)
+    most = NUM_PARAMETERS.get(method.__name__)
     if len(args) > len(names) and len(args) - 1 == most:
         *args, size = args  # type: ignore[assignment]
     if len(args) > len(names) or not names.issuperset(kwargs):
@@ -195,12 +102,6 @@ def _sampler(method: Any) -> str:
     """The name of the sampler for a method. There may be no sampler of this name."""
     name = f"{_kind(method.__self__)}_{method.__name__}"
     return _OTHERS.get(name, name)
-
-
-def _pattern(methods: list[Any]) -> list[tuple[str, int]]:
-    """The sampler of each call, and the number of its generator."""
-    numbers: dict[int, int] = {}
-    return [(_sampler(x), numbers.setdefault(id(x.__self__), len(numbers))) for x in methods]
 
 
 @functools.cache
