@@ -55,7 +55,7 @@ from rune_jit.capture.shim import (
     original,
     replacements,
 )
-from rune_jit.capture.stand_ins import refuse_code, refuse_identity_of_arguments
+from rune_jit.capture.stand_ins import StandIn, refuse_code, refuse_identity_of_arguments
 from rune_jit.capture.state import ABSENT, FunctionAttributes, Slot
 from rune_jit.errors import StateChangedError, UnsupportedOpError
 from rune_jit.rules.on_host import Vectorized
@@ -254,20 +254,21 @@ class Rebinder:
         codes = (getattr(function, "__code__", None) for function in functions)
         return any(code is not None and may_handle_errors(code) for code in codes)
 
-    def forget(self) -> list[tuple[weakref.ref[Any], Any]]:
+    def forget(self) -> tuple[list[tuple[weakref.ref[Any], Any]], list[Any]]:
         """Ends the use of the copies. Functions that outlive the trace read the globals of their
-        module from now on. Returns the pairs of a copied function and its original."""
+        module from now on. Returns pairs of a copied function and its original, and stand-ins."""
         for copy in self._globals.values():
             copy.forget()
         for _, copied, _ in self._cells:
             copied.cell_contents = self.outside(copied.cell_contents)
         copies = self._copies.values()
         functions = [(weakref.ref(x), real) for real, x in copies if type(x) is types.FunctionType]
+        stand_ins = [x for _, x in copies if issubclass(type(x), StandIn)]
         self._copies.clear()
         self._trace.callees.clear()
         self._cells.clear()
         self._cell_copies.clear()
-        return functions
+        return functions, stand_ins
 
     def read(self, names: dict[str, Any], name: str, value: Any, is_tested: bool = False) -> Any:
         """Reads a name of a module. Returns the stand-in for its value in the trace. `is_tested`
