@@ -27,7 +27,7 @@ import numpy as np
 
 from rune_jit.capture.loops.effects import global_value
 from rune_jit.capture.loops.liveness import loaded, stored
-from rune_jit.capture.loops.nodes import assign, at, call, copied, load, path_of, walk
+from rune_jit.capture.loops.nodes import Transformer, assign, at, call, copied, load, path_of, walk
 from rune_jit.capture.random_methods import METHODS
 
 # The syntax that may occur in the arguments of the draws and in the iterables of their loops.
@@ -276,7 +276,7 @@ def is_of_python(generator: Any) -> bool:
     return "random" in sys.modules and type(generator) is sys.modules["random"].Random
 
 
-class _Replacer(ast.NodeTransformer):
+class _Replacer(Transformer):
     """Replaces the draws of a loop by items of arrays."""
 
     def __init__(

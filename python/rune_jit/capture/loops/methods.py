@@ -16,6 +16,7 @@ from rune_jit.capture.loops.members import member
 from rune_jit.capture.loops.nodes import (
     OWN_SCOPES,
     SCOPES,
+    Transformer,
     assign,
     at,
     blocks_of,
@@ -278,7 +279,7 @@ class _Inliner:
         return bound
 
 
-class _Calls(ast.NodeTransformer):
+class _Calls(Transformer):
     """Replaces calls of methods in an expression by what they return. Puts their statements into
     `before`."""
 
@@ -294,7 +295,7 @@ class _Calls(ast.NodeTransformer):
         return value
 
 
-class _Names(ast.NodeTransformer):
+class _Names(Transformer):
     """Renames variables."""
 
     def __init__(self, names: Mapping[str, str]) -> None:

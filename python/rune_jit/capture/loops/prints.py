@@ -18,7 +18,7 @@ import ast
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rune_jit.capture.loops.nodes import SCOPES, at, call, copied, load, path_of, walk
+from rune_jit.capture.loops.nodes import SCOPES, Transformer, at, call, copied, load, path_of, walk
 from rune_jit.capture.loops.unfold import ITEMS, TABLE
 
 # The function that is called in the place of a statement that prints, with the statement's number
@@ -128,7 +128,7 @@ def _function(place: ast.stmt, called: ast.expr, count: int) -> Callable[..., No
     return found
 
 
-class _Collector(ast.NodeTransformer):
+class _Collector(Transformer):
     """Makes the statements append the values that they print to lists."""
 
     def __init__(self, statements: list[ast.Expr]) -> None:
@@ -150,7 +150,7 @@ class _Collector(ast.NodeTransformer):
         return [at(node, turn), at(node, ast.Expr(call((items, "append"), row)))]
 
 
-class _Values(ast.NodeTransformer):
+class _Values(Transformer):
     """Replaces the values in an argument by names. Format strings stay, and so do calls of
     functions that make texts or round numbers."""
 

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
-from rune_jit.capture.loops.nodes import at, call, path_of
+from rune_jit.capture.loops.nodes import Transformer, at, call, path_of
 from rune_jit.capture.loops.prints import later
 from rune_jit.capture.shim import LOG_LEVELS, original
 
@@ -29,7 +29,7 @@ _FUNCTIONS = print, warnings.warn  # (traces replace these functions in their mo
 _LEAVES = (ast.Break, ast.Return)
 
 
-class Reports(ast.NodeTransformer):
+class Reports(Transformer):
     """Makes such statements conditional. Leaves out those in a block with a `break` or `return`,
     since most calls run them."""
 
