@@ -29,6 +29,7 @@ from rune_jit.capture.loops.asking import asking
 from rune_jit.capture.loops.callees import refuse_identity
 from rune_jit.capture.loops.growing import result_of, watch
 from rune_jit.capture.loops.source import with_loops, with_loops_apart
+from rune_jit.capture.loops.structures import new_object
 from rune_jit.capture.made_objects import MadeObjects
 from rune_jit.capture.math_functions import is_of_math
 from rune_jit.capture.names import (
@@ -48,13 +49,7 @@ from rune_jit.capture.objects import (
 )
 from rune_jit.capture.outside import UNIQUE, of_numpy, outside_of
 from rune_jit.capture.random_methods import Outside
-from rune_jit.capture.shim import (
-    IMPURE,
-    ModuleView,
-    of_lists,
-    original,
-    replacements,
-)
+from rune_jit.capture.shim import IMPURE, ModuleView, of_lists, original, replacements
 from rune_jit.capture.stand_ins import StandIn, refuse_code, refuse_identity_of_arguments
 from rune_jit.capture.state import ABSENT, FunctionAttributes, Slot
 from rune_jit.errors import StateChangedError, UnsupportedOpError
@@ -363,7 +358,7 @@ class Rebinder:
                 copy.update({self._key(key): self.inside(value) for key, value in holder.items()})
             self._watch.keep_copy(copy, copy, copy.copy(), holder)
         else:
-            copy = object.__new__(type(holder))
+            copy = new_object(self.class_for(type(holder)))
             self._copies[id(holder)] = (holder, copy)
             self._copy_attributes(holder, copy)
         return copy
@@ -380,7 +375,8 @@ class Rebinder:
         now.update({name: x for name, x in (held | slots).items() if x is not ABSENT})
         held = {name: x for name, x in held.items() if name not in slots}
         refuse_identity_in_methods(type(holder), held.values())
-        for base in type(copy).__mro__[:-1]:
+        # (The methods of a derived class are copied when they are used.)
+        for base in type(copy).__mro__[:-1] if type(copy) is type(holder) else ():
             for name, raw in vars(base).items():
                 function = raw.__func__ if isinstance(raw, staticmethod) else raw
                 if not isinstance(function, types.FunctionType) or name[:2] == "__":
