@@ -1,5 +1,6 @@
 """What a trace notes of the objects that a function reaches."""
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -99,3 +100,35 @@ def test_what_is_read_later_is_watched(function: Any, change: Any) -> None:
     change()
     for _ in range(2):
         np.testing.assert_array_equal(jitted(x), function(x))
+
+
+class _Cell:
+    pass
+
+
+class _Grid:
+    def __init__(self, size, cell=_Cell()):  # noqa: B008
+        self.cells, self.scale = [cell] * size, 1.5
+
+    def scaled(self, i):
+        return self.scale * i
+
+
+def test_an_object_that_a_list_holds_often_is_looked_at_once():
+    def steps(function, *args):
+        """How many functions a call calls."""
+        events = []
+        sys.setprofile(lambda frame, event, _: events.append(event))
+        try:
+            function(*args)
+        finally:
+            sys.setprofile(None)
+        return events.count("call")
+
+    size = 20_000
+    scaled, made = rune_jit.jit(_Grid.scaled), rune_jit.jit(_Grid.__init__)
+    for i in range(3):
+        assert steps(scaled, _Grid(size), i) < size
+        grid = _Grid.__new__(_Grid)
+        assert steps(made, grid, size) < 30 * size
+        assert grid.cells == _Grid(size).cells

@@ -21,7 +21,7 @@ def plan_output(
 ) -> tuple[Any, ...]:
     """Where a leaf of the result comes from at each call. Appends values that the program must
     compute to `computed`. `planned` has the plans by storage, so that an array that is returned
-    twice is one array."""
+    twice is one array; and the plans of other objects."""
     if type(leaf) in PLAIN:
         return ("constant", leaf)
     if isinstance(leaf, Selection):
@@ -33,6 +33,8 @@ def plan_output(
     if not isinstance(leaf, Tracer):
         if isinstance(leaf, np.ndarray) and not (leaf.dtype.hasobject and _holds_tracer(leaf)):
             return ("constant" if trace.rebind.knows(leaf) else "copy", leaf)
+        if id(leaf) in planned:
+            return planned[id(leaf)]
         is_used_later = isinstance(leaf, USED_ONCE) or trace.rebind.is_made_here(leaf)
         if is_used_later or (_holds_tracer(leaf) and not trace.rebind.is_copy(leaf)):
             raise UnsupportedOpError(
@@ -45,7 +47,8 @@ def plan_output(
                 f"{trace.name}: cannot return a {type(real).__name__} that the function makes (each"
                 " call makes another one)\nhint: return arrays, numbers and containers of these"
             )
-        return ("constant", real)
+        planned[id(leaf)] = ("constant", real)
+        return planned[id(leaf)]
     leaf._check_trace(trace)
     storage = leaf._storage
     if storage.array is not None:

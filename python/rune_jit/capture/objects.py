@@ -192,9 +192,9 @@ def _is_plain(x: Any) -> bool:
 
 
 def _held_by(x: Any) -> list[Any]:
-    """The contents of x, which can be copied, without numbers and strings."""
+    """The contents of x, which can be copied, without numbers and strings. Each object once."""
     held = x if isinstance(x, (list, tuple)) else (x if type(x) is dict else vars(x)).values()
-    return [item for item in held if type(item) not in trees.PLAIN]
+    return [*{id(item): item for item in held if type(item) not in trees.PLAIN}.values()]
 
 
 def has_usual_tests(kind: type) -> bool:
