@@ -53,6 +53,10 @@ std::vector<PyValue> wrap(const PyGraph& g, const Operands& xs) {
   return result;
 }
 
+py::object wrap(const PyGraph&, std::optional<int64_t> number) {
+  return py::cast(number);
+}
+
 py::object wrap(const PyGraph& g, const Dim& size) {
   return to_python(size, g.trace);
 }
@@ -187,6 +191,8 @@ void bind_functions(Class& c) {
   def(c, "bind_slice", &bind_slice, py::arg("start"), py::arg("stop"), py::arg("size"),
       "The first position and the number of the elements x[start:stop] along an axis, as Sizes in "
       "the body of the innermost loop.");
+  def(c, "constant_difference", &constant_difference, py::arg("a"), py::arg("b"),
+      "b - a, if both are the same integer plus constants; otherwise None.");
   def(c, "bind_number", &bind_number, py::arg("value"), py::arg("low"), py::arg("high"),
       "A number that is known to lie within bounds, as a Size in the body of the innermost loop.");
   def(c, "bind_bound", &bind_bound, py::arg("value"),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 
 #include "graph/numpy/operands.h"
 
@@ -19,6 +20,7 @@ struct PyGraph : graph::numpy::TracedGraph {
   mutable bool pays = true;
   mutable uint32_t counted = 0;
   mutable double numpy_ns = 0, compile_ns = 0;
+  mutable std::set<Ints> kernels;  // the graph::kernel_sizes that have been counted
   // A trace in segments need not look at the graph until it has more nodes than this, or a check.
   size_t quiet_until = 0;
 };

@@ -103,6 +103,8 @@ void check_size(const PyGraph& g) {
     if (g.graph()[v].as<graph::End_Loop>()) return;
     g.numpy_ns += graph::numpy_ns(g.graph(), v);
     g.compile_ns += graph::compile_ns(g.graph(), v);
+    const Ints sizes = graph::kernel_sizes(g.graph(), v);
+    if (!sizes.empty() && g.kernels.insert(sizes).second) g.compile_ns += graph::kKernelNs;
   }
   constexpr double kShort = 1.5e9, kManyCalls = 100;
   constexpr size_t kStep = 100;  // the number of nodes until the next check

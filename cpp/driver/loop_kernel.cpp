@@ -399,6 +399,18 @@ class LoopsLowerer {
     if (compiled.code.store) run(*compiled.code.store);
   }
 
+  // A position in the launch of an inlined kernel. Other kernels may have used its Locals, so no
+  // workgroup finds the contents of the one before.
+  Var special_of(lower::SpecialKind kind, Var group) {
+    switch (kind) {
+      case lower::SpecialKind::Local_thread_idx: return number(0);
+      case lower::SpecialKind::Previous_workgroup_idx: return number(-1);
+      case lower::SpecialKind::Global_task_idx:
+      case lower::SpecialKind::Workgroup_idx: return group;
+    }
+    RUNE_UNREACHABLE();
+  }
+
   // Inserts a kernel's code here. Its workgroups run one after the other.
   void inline_kernel(const lower::Kernel& kernel, const std::vector<Var>& memory,
                      const std::vector<Var>& locals,
@@ -418,8 +430,7 @@ class LoopsLowerer {
             known == arguments.end() ? counters_.at(define->var.name) : number(known->second);
         map.push_back(b_.cast(value, instr.type.dtype));
       } else if (const auto* special = instr.as<lower::Special>()) {
-        const bool is_thread = special->kind == lower::SpecialKind::Local_thread_idx;
-        map.push_back(b_.cast(is_thread ? number(0) : group, instr.type.dtype));
+        map.push_back(b_.cast(special_of(special->kind, group), instr.type.dtype));
       } else {
         std::vector<Var> args;
         for (const Var arg : instr.args) args.push_back(map[arg.id]);

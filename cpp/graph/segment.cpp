@@ -1,6 +1,7 @@
 #include "graph/segment.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -151,6 +152,13 @@ double additions_of(const Node& node) {
   }
 }
 
+// The value that a node writes to a part of an array, `x[2:5] = value`. NumPy writes the part only.
+std::optional<Value> written_part(const Graph& graph, const Node& node) {
+  if (!node.as<Ternary>() || !graph[node.inputs[0]].as<Pad>()) return std::nullopt;
+  const Node& padded = graph[node.inputs[1]];
+  return padded.as<Pad>() ? std::optional(padded.inputs[0]) : std::nullopt;
+}
+
 }  // namespace
 
 double numpy_ns(const Graph& graph, Value v) {
@@ -158,6 +166,11 @@ double numpy_ns(const Graph& graph, Value v) {
   if (is_view(node) || is_constant(node) || node.as<Placeholder>()) return 0;
   constexpr double kNumber = 150, kCall = 700, kReduction = 2000;
   constexpr double kCache = 1 << 20;  // bytes
+  if (node.as<Pad>()) return 0;       // (a part of a write)
+  if (const auto part = written_part(graph, node)) {
+    const Node& value = graph[*part];
+    return kCall + 2 * static_cast<double>(bytes_of(value)) / 40 + elements_of(value) / 5;
+  }
   double bytes = static_cast<double>(bytes_of(node));
   for (Value operand : node.inputs) {
     if (graph[operand].as<Expand>()) operand = graph[operand].inputs[0];
@@ -185,6 +198,16 @@ double compile_ns(const Graph& graph, Value v) {
   const AluOp op = unary->op;
   if (op == AluOp::Sin || op == AluOp::Cos || op == AluOp::Tan) return kPeriodic;
   return info(op).cost < 10 ? kNode : kFunction;
+}
+
+Ints kernel_sizes(const Graph& graph, Value v) {
+  constexpr double kMany = 32;
+  const Node& node = graph[v];
+  if (!node.as<Reduce_Axis>() || elements_of(node) < kMany) return {};
+  Ints sizes = bounds_of(graph[node.inputs[0]].shape());
+  const Ints of_result = bounds_of(node.shape());
+  sizes.insert(sizes.end(), of_result.begin(), of_result.end());
+  return sizes;
 }
 
 Segment cut_segment(const Graph& graph, const std::vector<Value>& wanted,

@@ -31,6 +31,11 @@ struct Segment {
 double numpy_ns(const Graph& graph, Value v);
 // A rough estimate of the time to compile a node that is like no other node.
 double compile_ns(const Graph& graph, Value v);
+// The sizes of a reduction with many results. The first reduction of these sizes takes `kKernelNs`
+// more to compile: each of them becomes a kernel, and equal kernels are compiled once. Empty for
+// other nodes.
+Ints kernel_sizes(const Graph& graph, Value v);
+constexpr double kKernelNs = 10e6;
 
 // The segment that stores the `wanted` values, and the `live` values that later nodes may read. For
 // a live movement it stores the moved value, unless the movement itself is wanted. `in_memory` are

@@ -29,6 +29,7 @@ const char* name_of(SpecialKind kind) {
     case SpecialKind::Global_task_idx: return "Global_task_idx";
     case SpecialKind::Local_thread_idx: return "Local_thread_idx";
     case SpecialKind::Workgroup_idx: return "Workgroup_idx";
+    case SpecialKind::Previous_workgroup_idx: return "Previous_workgroup_idx";
   }
   return "?";
 }

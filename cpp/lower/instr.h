@@ -30,10 +30,17 @@ struct Type {
   bool operator==(const Type&) const = default;
 };
 
-enum class SpecialKind : uint8_t { Global_task_idx, Local_thread_idx, Workgroup_idx };
+enum class SpecialKind : uint8_t {
+  Global_task_idx,
+  Local_thread_idx,
+  Workgroup_idx,
+  Previous_workgroup_idx
+};
 const char* name_of(SpecialKind kind);
 
-// Memory that the threads of a workgroup share. Its contents are undefined at the start.
+// Memory that the threads of a workgroup share. At the start it has the contents that workgroup
+// Previous_workgroup_idx left. If there is none, or if the kernel does not ask for its number, the
+// contents are undefined.
 struct Local {
   int64_t size = 0;
   RUNE_FIELDS(Local, f("size", size))
@@ -63,6 +70,8 @@ struct Vconst {
 };
 // A position in the launch, an integer in [0, bound). Workgroup_idx is the number of the workgroup,
 // Local_thread_idx is that of the thread in it, and Global_task_idx is group * local + thread.
+// Previous_workgroup_idx is the number of the workgroup of this launch that has used the Local
+// memory before, or -1 if there is none. Only kernels with one thread a workgroup may ask for it.
 struct Special {
   SpecialKind kind = SpecialKind::Workgroup_idx;
   int64_t bound = 1;
@@ -294,7 +303,7 @@ struct Kernel {
 
 }  // namespace rune::lower
 
-RUNE_ENUM_CODEC(rune::lower::SpecialKind, 3, rune::lower::name_of);
+RUNE_ENUM_CODEC(rune::lower::SpecialKind, 4, rune::lower::name_of);
 
 template <>
 struct rune::text::Codec<rune::lower::Var> {

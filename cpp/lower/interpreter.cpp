@@ -12,6 +12,10 @@ namespace rune::lower {
 namespace interpreter {
 namespace {
 
+// If workgroups find the contents of the workgroup before, so many use the same memory. The next
+// one gets other memory, as on a core that joins later.
+constexpr int64_t kGroupsOfMemory = 3;
+
 // One run of a program. The threads of a workgroup run one after the other, each up to the next
 // barrier.
 class Runner {
@@ -38,9 +42,11 @@ class Runner {
 
   void run() {
     for (int64_t g = 0; g < groups_; ++g) {
+      const bool keeps_memory = program_.asks_for_previous && g % kGroupsOfMemory != 0;
+      previous_ = keeps_memory ? group_ : -1;
       group_ = options_.reverse_order ? groups_ - 1 - g : g;
       moment_.group_start = ++moment_.interval;
-      memories_.start_group();
+      if (!keeps_memory) memories_.start_group();
       if (stepwise_) {
         run_stepwise();
       } else {
@@ -222,6 +228,7 @@ class Runner {
         return group * static_cast<uint64_t>(threads_) + moment_.thread;
       case SpecialKind::Local_thread_idx: return moment_.thread;
       case SpecialKind::Workgroup_idx: return group;
+      case SpecialKind::Previous_workgroup_idx: return static_cast<uint64_t>(previous_);
     }
     RUNE_UNREACHABLE();
   }
@@ -344,7 +351,7 @@ class Runner {
   bool stepwise_ = false;
   size_t words_ = 0;
   std::vector<uint64_t> registers_;
-  int64_t group_ = 0;
+  int64_t group_ = 0, previous_ = -1;
   Moment moment_;
 };
 

@@ -96,6 +96,7 @@ class Decoder {
     Op& op = emit(Code::Position);
     op.dst = dst;
     op.extra = static_cast<uint32_t>(p.kind);
+    program_.asks_for_previous |= p.kind == SpecialKind::Previous_workgroup_idx;
   }
   void decode(const Define_Var& p) {
     const uint32_t dst = define();

@@ -82,6 +82,7 @@ struct Program {
   std::vector<VarInfo> vars;
   std::vector<std::vector<uint32_t>> barrier_loops;  // by barrier: registers of its outer loops
   bool has_barrier = false;
+  bool asks_for_previous = false;  // for the previous workgroup
 };
 
 Program decode(Kernel kernel);

@@ -163,9 +163,12 @@ class Verifier {
   }
   void check(const Special& p) {
     expect(is_index(type()) && is_scalar(type()), "is no scalar integer");
-    const int64_t extent = p.kind == SpecialKind::Workgroup_idx      ? kernel_.grid
-                           : p.kind == SpecialKind::Local_thread_idx ? kernel_.local
-                                                                     : kernel_.grid * kernel_.local;
+    const bool is_previous = p.kind == SpecialKind::Previous_workgroup_idx;
+    expect(!is_previous || kernel_.local == 1,
+           "asks for the previous workgroup, but a workgroup has ", kernel_.local, " threads");
+    int64_t extent = kernel_.grid * kernel_.local;
+    if (p.kind == SpecialKind::Workgroup_idx || is_previous) extent = kernel_.grid;
+    if (p.kind == SpecialKind::Local_thread_idx) extent = kernel_.local;
     expect(p.bound >= extent, "has bound ", p.bound, ", but the launch has ", extent);
   }
   void check(const Define_Var& p) {

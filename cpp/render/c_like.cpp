@@ -217,6 +217,7 @@ KernelRenderer::Lanes KernelRenderer::special(const Instr& instr) const {
   const std::string thread = index(dialect_.thread_index, kernel_.local);
   switch (special.kind) {
     case lower::SpecialKind::Workgroup_idx: return {group};
+    case lower::SpecialKind::Previous_workgroup_idx: return {type + "-1"};
     case lower::SpecialKind::Local_thread_idx: return {thread};
     case lower::SpecialKind::Global_task_idx: {
       const int64_t threads = kernel_.grid * kernel_.local;

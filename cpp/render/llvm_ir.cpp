@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/interrupt.h"
 #include "lower/constant.h"
@@ -10,6 +11,7 @@
 #include "render/identifier.h"
 #include "render/llvm_ir_memory.h"
 #include "render/llvm_ir_writer.h"
+#include "render/llvm_passes.h"
 
 namespace rune::render {
 
@@ -65,6 +67,7 @@ class KernelRenderer {
   void define_memories();
   Value instruction(uint32_t id);
   Value special(const Instr& instr);
+  bool asks_for_previous() const;
   std::optional<int> only_valid_lane(const Instr& store) const;
   Value mask(Var v) const;
   std::vector<uint32_t> assigned_within(uint32_t id) const;
@@ -124,7 +127,8 @@ std::string KernelRenderer::render() {
   std::string text = w_.take();
   // The task loop's header was written before its last block was known.
   const std::string placeholder = "%task.latch";
-  text.replace(text.find(placeholder), placeholder.size(), '%' + last);
+  for (size_t at = text.find(placeholder); at != std::string::npos; at = text.find(placeholder))
+    text.replace(at, placeholder.size(), '%' + last);
   return text;
 }
 
@@ -148,36 +152,14 @@ Value KernelRenderer::displaced(const Instr& sum) const {
   return index;
 }
 
-// Locals of at most this many bytes are on the stack, so that LLVM can keep them in registers.
-constexpr int64_t kMaxCellBytes = 256;
-
-bool is_cell(const Instr& instr) {
-  const auto* local = instr.as<lower::Local>();
-  return instr.as<lower::Private>() ||
-         (local && local->size * size_of(instr.type.dtype) <= kMaxCellBytes);
-}
-
-// Whether a kernel reads what it has written, other than to Locals that are tiles.
-bool reads_own_writes(const Kernel& kernel) {
-  std::set<uint32_t> read, written;
-  for (const Instr& i : kernel.body) {
-    if (i.kind() == InstrKind::Load) read.insert(i.args[0].id);
-    if (i.kind() == InstrKind::Store) written.insert(i.args[0].id);
-  }
-  return std::any_of(read.begin(), read.end(), [&](uint32_t id) {
-    const Instr& memory = kernel.body[id];
-    return written.contains(id) && (!memory.as<lower::Local>() || is_cell(memory));
-  });
-}
-
-// The most instructions of a kernel that LLVM's passes improve. The passes take longer than
-// instruction selection, and gain little in a longer kernel.
-constexpr size_t kMostOptimized = 2500;
-
-// Whether LLVM's passes should improve a kernel. They keep values in registers that its loops carry
-// through memory.
-bool needs_passes(const Kernel& kernel) {
-  return kernel.body.size() <= kMostOptimized && reads_own_writes(kernel);
+// Whether the kernel may use what the previous workgroup left in scratch memory.
+bool KernelRenderer::asks_for_previous() const {
+  const auto asks = [](const Instr& i) {
+    const auto* special = i.as<Special>();
+    return special && special->kind == lower::SpecialKind::Previous_workgroup_idx;
+  };
+  return kernel_.local_offsets().size() > 1 &&
+         std::any_of(kernel_.body.begin(), kernel_.body.end(), asks);
 }
 
 // Emits what all tasks share: pointers, symbolic variables and scratch memory.
@@ -197,6 +179,8 @@ void KernelRenderer::prologue() {
   w_.line("br i1 %task.any, label %task.loop, label %return");
   w_.label("task.loop");
   w_.line("%task = phi i64 [ %begin, %entry ], [ %task.next, %task.latch ]");
+  if (asks_for_previous())
+    w_.line("%task.previous = phi i64 [ %previous, %entry ], [ %task, %task.latch ]");
 }
 
 void KernelRenderer::define_memories() {
@@ -207,6 +191,12 @@ void KernelRenderer::define_memories() {
     const std::string slot =
         w_.emit("getelementptr ptr, ptr %buffers, i64 ", std::ssize(kernel_.globals()));
     scratch = w_.emit("load ptr, ptr ", slot, ", align 8, !invariant.load !0");
+  }
+  if (asks_for_previous()) {
+    const std::string slot =
+        w_.emit("getelementptr ptr, ptr %buffers, i64 ", std::ssize(kernel_.globals()) + 1);
+    const std::string memory = w_.emit("load ptr, ptr ", slot, ", align 8, !invariant.load !0");
+    w_.line("%previous = load i64, ptr ", memory, ", align 8, !invariant.load !0");
   }
   for (uint32_t id = 0; id < kernel_.body.size(); ++id) {
     const Instr& i = kernel_.body[id];
@@ -220,7 +210,7 @@ void KernelRenderer::define_memories() {
       memories_[id] = {name, own->size, false};
     } else if (const auto* local = i.as<lower::Local>()) {
       const int64_t offset = offsets[num_locals++];
-      if (is_cell(i))
+      if (is_cell(i) && !asks_for_previous())
         w_.line(name, " = alloca [", local->size * size_of(i.type.dtype), " x i8], align 64");
       else
         w_.line(name, " = getelementptr i8, ptr ", scratch, ", i64 ", offset);
@@ -232,6 +222,9 @@ void KernelRenderer::define_memories() {
 Value KernelRenderer::special(const Instr& instr) {
   const auto& special = *instr.as<Special>();
   const DType dtype = instr.type.dtype;
+  if (special.kind == lower::SpecialKind::Previous_workgroup_idx)
+    return asks_for_previous() ? emit_cast(w_, {"%task.previous", DType::Int64, 1}, dtype)
+                               : constant(dtype, -1, 1);
   if (special.kind == lower::SpecialKind::Local_thread_idx || kernel_.grid == 1)
     return constant(dtype, 0, 1);
   return emit_cast(w_, {"%task", DType::Int64, 1}, dtype);

@@ -90,7 +90,7 @@ class Pool {
   // Runs the tasks from `first` on. Returns false, and runs nothing, if another thread has the
   // pool.
   bool try_run(int64_t first, int64_t tasks, double estimated_ns,
-               FunctionRef<void(int64_t, int64_t)> body) {
+               FunctionRef<void(NextRange)> body) {
     if (!owner_.try_lock()) return false;
     const std::lock_guard<std::mutex> lock(owner_, std::adopt_lock);
     const int helpers =
@@ -166,17 +166,18 @@ class Pool {
     return false;
   }
 
+  // Takes part in the present job.
   void claim() {
     const RunAlone inside;  // for calls of parallel_for by tasks
-    for (;;) {
-      const int64_t begin = next_.fetch_add(grain_, std::memory_order_relaxed);
-      if (begin >= tasks_) return;
-      try {
-        (*body_)(begin, tasks_ - begin < grain_ ? tasks_ : begin + grain_);
-      } catch (...) {
-        if (!failed_.exchange(true)) error_ = std::current_exception();
-        next_.store(tasks_, std::memory_order_relaxed);
-      }
+    try {
+      (*body_)([this](TaskRange& range) {
+        range.begin = next_.fetch_add(grain_, std::memory_order_relaxed);
+        range.end = tasks_ - range.begin < grain_ ? tasks_ : range.begin + grain_;
+        return range.begin < tasks_;
+      });
+    } catch (...) {
+      if (!failed_.exchange(true)) error_ = std::current_exception();
+      next_.store(tasks_, std::memory_order_relaxed);
     }
   }
 
@@ -221,7 +222,7 @@ class Pool {
   // The present job.
   int64_t tasks_ = 0;
   int64_t grain_ = 1;
-  const FunctionRef<void(int64_t, int64_t)>* body_ = nullptr;
+  const FunctionRef<void(NextRange)>* body_ = nullptr;
   std::exception_ptr error_;
   std::atomic<bool> failed_{false};
   std::atomic<int> helpers_{0};
@@ -265,12 +266,17 @@ RunAlone::~RunAlone() {
   inside_task = before_;
 }
 
-void parallel_for(int64_t tasks, double estimated_ns, FunctionRef<void(int64_t, int64_t)> body) {
+void parallel_ranges(int64_t tasks, double estimated_ns, FunctionRef<void(NextRange)> body) {
   if (tasks <= 0) return;
-  if (tasks == 1 || !(estimated_ns > kThreadNs) || inside_task || num_threads() == 1) {
-    body(0, tasks);
-    return;
-  }
+  const auto run_alone = [&](TaskRange range) {
+    bool is_new = true;
+    body([&](TaskRange& next) {
+      next = range;
+      return std::exchange(is_new, false);
+    });
+  };
+  if (tasks == 1 || !(estimated_ns > kThreadNs) || inside_task || num_threads() == 1)
+    return run_alone({0, tasks});
   Pool& shared = pool();
   const double task_ns = estimated_ns / static_cast<double>(tasks);
   const int64_t grain = grain_of(tasks, estimated_ns, 2);
@@ -281,9 +287,15 @@ void parallel_for(int64_t tasks, double estimated_ns, FunctionRef<void(int64_t, 
                        body))
       return;
     const int64_t end = left < grain ? tasks : done + grain;
-    body(done, end);
+    run_alone({done, end});
     done = end;
   }
+}
+
+void parallel_for(int64_t tasks, double estimated_ns, FunctionRef<void(int64_t, int64_t)> body) {
+  parallel_ranges(tasks, estimated_ns, [&](NextRange next) {
+    for (TaskRange range; next(range);) body(range.begin, range.end);
+  });
 }
 
 }  // namespace rune::runtime

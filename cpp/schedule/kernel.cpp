@@ -114,6 +114,24 @@ int64_t Kernel::workgroups() const {
              : ceil_div(count, mapping.teams.value_or(1));
 }
 
+int64_t Kernel::workgroups_sharing(const Stage& stage) const {
+  const Mapping& mapping = iter.mapping;
+  if (!stage.depth || mapping.threads > 1 || carried_axis()) return 1;
+  const Ints outer = outer_axes(*this);
+  Ints loops;
+  for (const int64_t axis : mapping.serial)
+    if (contains(outer, axis)) loops.push_back(axis);
+  const auto has_one_iteration = [&](int64_t axis) {
+    const Ints& tiles = iter.tiles[axis];
+    return contains(mapping.block, axis) && tiles.size() > 1 && tiles[0] == tiles[1];
+  };
+  if (!std::all_of(loops.begin(), loops.begin() + *stage.depth, has_one_iteration)) return 1;
+  int64_t count = 1;
+  for (size_t i = mapping.block.size(); i-- > 0 && stage.keeps->strides[mapping.block[i]] == 0;)
+    count *= ceil_div(iter.extent(mapping.block[i]), workgroup_tile(mapping.block[i]));
+  return count;
+}
+
 std::optional<int64_t> Kernel::part_stored(Value v) const {
   for (const Stage& stage : stages())
     for (const StageValue& value : stage.values) {

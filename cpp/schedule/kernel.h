@@ -246,6 +246,9 @@ struct Kernel {
   std::optional<int64_t> carried_axis() const;
   // The number of workgroups of a launch.
   int64_t workgroups() const;
+  // How many workgroups, whose numbers follow each other, copy the same tile to scratch memory in
+  // this stage. It is 1 if a workgroup fills the memory several times.
+  int64_t workgroups_sharing(const Stage& stage) const;
   // Whether the points of the block axes are dealt to the threads of all workgroups.
   bool deals_points_to_threads() const;
   // Whether, in that case, a workgroup covers a square of two of the block axes.

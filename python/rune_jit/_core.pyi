@@ -236,6 +236,10 @@ class GraphBuilder:
         """
         The value of a NumPy scalar.
         """
+    def constant_difference(self, a: typing.Any, b: typing.Any) -> typing.Any:
+        """
+        b - a, if both are the same integer plus constants; otherwise None.
+        """
     def contract(
         self, arg0: str, arg1: typing.Any, arg2: str, arg3: typing.Any, arg4: str, arg5: str
     ) -> typing.Any: ...

@@ -163,3 +163,33 @@ def test_extremes_of_rows(dtype, nans):
     jitted = rune_jit.jit(f)
     for _ in range(2):
         assert_matches(jitted(x), f(x))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int32, bool])
+def test_decisions_about_arrays_are_one_condition(dtype):
+    def f(x):
+        flags = any(x > 2), all(x < 9), any(x), all(x)
+        return x * 2 if any(x == 0) else x + 1, flags
+
+    jitted = rune_jit.jit(f)
+    some = np.arange(1, 40).astype(dtype)
+    for x in (some, np.zeros(39, dtype), some, np.full(39, 4).astype(dtype)):
+        assert_matches(jitted(x), f(x))
+    assert "programs, one for each way" in jitted.explain(), jitted.explain()
+    for x in (some.reshape(3, 13), some[:0]):
+        if x.ndim > 1:
+            with pytest.raises(ValueError, match="ambiguous"):
+                jitted(x)
+        else:
+            assert_matches(jitted(x), f(x))
+
+
+def test_decisions_about_rows_in_loops():
+    def f(rows):
+        count = 0
+        for i in range(len(rows)):
+            if any(rows[i] > 1.5) and not all(rows[i] > -2):
+                count += 1
+        return count
+
+    rolled(f, ROWS)

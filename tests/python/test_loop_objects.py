@@ -4,11 +4,14 @@ what these hold."""
 from __future__ import annotations
 
 import copy
+import io
+import logging
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from compare import assert_same
 from loop_checks import ROLLED
 
 import rune_jit
@@ -343,3 +346,59 @@ def test_attributes_that_share_an_array_after_a_loop_that_may_end_early() -> Non
             assert state.last is state.x
         np.testing.assert_array_equal(states[0].x, states[1].x)
     assert ROLLED in jitted.explain()
+
+
+class Tool:
+    def __init__(self, v: Any) -> None:
+        self.v, self.file = v, io.StringIO()
+
+
+class WithTools:
+    """An object with attributes that no loop could use."""
+
+    def __init__(self, x: Any) -> None:
+        self.w, self.count = x.copy(), 0
+        self.logger, self.rng = logging.getLogger("tools"), np.random.default_rng(3)
+        self.lines, self.parts = iter("ab"), [Tool(x * 2)]
+
+    def run(self, x: Any) -> Any:
+        for i in range(len(x)):
+            self.w = self.w * 0.5 + x[i] * self.parts[0].v
+            self.count += 1
+        return self.w, self.count
+
+    def report(self, x: Any) -> Any:
+        for i in range(len(x)):
+            self.w = self.w * 0.5 + x[i]
+            self.parts[0].file.write(f"{i}")
+        return self.w, self.parts[0].file.getvalue()
+
+    def draw(self, x: Any) -> Any:
+        for i in range(len(x)):
+            self.w = self.w * 0.5 + x[i] + len(next(self.lines, ""))
+        return self.w
+
+
+def test_attributes_that_the_loop_does_not_use() -> None:
+    def f(tools: Any, x: Any) -> Any:
+        return tools.run(x)
+
+    def in_segments(tools: Any, x: Any) -> Any:
+        total = float(x.sum())
+        return tools.run(x), total
+
+    for function in (f, in_segments):
+        jitted = rune_jit.jit(function)
+        for x in (np.arange(30.0), np.ones(30)):
+            assert_same(jitted(WithTools(x), x), function(WithTools(x), x), ulps=8, scaled=True)
+        assert (
+            "is a loop of the program" in jitted.explain() or "1 more of loops" in jitted.explain()
+        )
+        assert "is unrolled" not in jitted.explain()
+
+
+@pytest.mark.parametrize("run", [WithTools.report, WithTools.draw])
+def test_attributes_of_parts_that_the_loop_uses(run: Any) -> None:
+    jitted = rune_jit.jit(lambda tools, x: run(tools, x), fallback="silent")
+    for x in (np.arange(30.0), np.ones(30)):
+        assert_same(jitted(WithTools(x), x), run(WithTools(x), x), ulps=8, scaled=True)

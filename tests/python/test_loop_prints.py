@@ -93,6 +93,25 @@ def arrays(x: Any, n: int) -> Any:
     return row
 
 
+def rounded(x: Any, n: int) -> Any:
+    total, count = 0.0, 0
+    for i in range(n):
+        total += x[i % 50, 0] * 1.25
+        count += 3
+        print(round(total, 4), "after " + str(i) + ": " + format(total, ".2e"), repr(count))
+        print("mean: " + str(round(total / (i + 1), 3)), round(total), str(x[i % 50, 0]))
+    return total
+
+
+def other_round(x: Any, n: int) -> Any:
+    round = lambda value, digits: value * digits  # noqa: E731
+    total = 0.0
+    for i in range(n):
+        total += x[i % 50, 0]
+        print(i, round(total, 4))
+    return total
+
+
 def raises(x: Any, n: int) -> Any:
     for i in range(n):
         print("at", i)
@@ -123,10 +142,18 @@ def test_training(capsys: Any, monkeypatch: Any) -> None:
     assert "as one program" in check(logistic, capsys, X, y, 0.1, 301)
 
 
+def test_rounded_numbers_and_texts_are_made_later(capsys: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(Trial, "verdict", lambda self: None)
+    assert "as one program" in check(rounded, capsys, X, 40)
+
+
 @pytest.mark.parametrize("numpy", [False, True])
 @pytest.mark.parametrize(
     "function",
-    [every_iteration, several, until, arrays, raises, other_print, to_another_file],
+    [
+        *(every_iteration, several, until, arrays, rounded, other_round, raises, other_print),
+        to_another_file,
+    ],
 )
 def test_programs_and_python(function: Any, numpy: bool, capsys: Any, monkeypatch: Any) -> None:
     if not numpy:

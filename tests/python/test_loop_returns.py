@@ -1,4 +1,4 @@
-"""`return` in loops whose first iteration runs apart, since a name changes its type there."""
+"""`return` in loops: values whose types the first iteration changes, and objects."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compare import assert_same
 from loop_checks import rolled
 
 import rune_jit
@@ -96,3 +97,56 @@ def test_what_only_the_first_iteration_may_return() -> None:
         assert len(found) == len(wanted)
         for x, y in zip(found, wanted, strict=True):
             np.testing.assert_array_equal(x, y)
+
+
+class Fitted:
+    """A model whose loop returns the model."""
+
+    def __init__(self, other: Any = None) -> None:
+        self.w, self.losses, self.count, self.other = np.ones(3), [], 0, other
+
+    def fit(self, rows: Any, tolerance: float) -> Any:
+        for row in rows:
+            old = self.w
+            self.w = self.w * 0.5 + row
+            self.losses.append(self.w.sum())
+            self.count += 1
+            if abs(self.w - old).max() < tolerance:
+                return self
+        return self
+
+    def converged(self, rows: Any, tolerance: float) -> Any:
+        for row in rows:
+            self.w = self.w * 0.5 + row
+            if self.w.max() < tolerance:
+                return self
+        return None
+
+    def one_of_two(self, rows: Any, tolerance: float) -> Any:
+        for row in rows:
+            self.w = self.w * 0.5 + row
+            if self.w.max() < tolerance:
+                return self.other
+            if self.w.min() < tolerance:
+                return self
+        return self.other
+
+
+@pytest.mark.parametrize("method", ["fit", "converged", "one_of_two"])
+def test_the_object_of_a_method(method: str) -> None:
+    call = getattr(Fitted, method)
+    jitted = rune_jit.jit(call)
+    for tolerance in (1e-3, 0.0, 1e-3, 0.0, 10.0):
+        for rows in (np.zeros((30, 3)), np.random.default_rng(0).random((30, 3))):
+            mine, theirs = Fitted(Fitted()), Fitted(Fitted())
+            found, wanted = jitted(mine, rows, tolerance), call(theirs, rows, tolerance)
+            names = [
+                [name for name, x in ((1, m), (2, m.other)) if x is y]
+                for m, y in ((mine, found), (theirs, wanted))
+            ]
+            assert names[0] == names[1]
+            assert (found is None) == (wanted is None)
+            for x, y in ((mine, theirs), (mine.other, theirs.other)):
+                assert_same((x.w, x.losses, x.count), (y.w, y.losses, y.count), ulps=8, scaled=True)
+    if method != "one_of_two":
+        assert "is a loop of the program" in jitted.explain()

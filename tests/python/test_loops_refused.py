@@ -238,3 +238,19 @@ def test_writes_to_what_another_name_has_taken_over() -> None:
             np.array(values),
             np.arange(16.0).reshape(4, 4),
         )
+
+
+def test_the_reason_is_told_if_unrolled_loops_are_too_large() -> None:
+    def f(x):
+        total = 0.0
+        for i in range(len(x)):
+            name = f"{i}"
+            total = total + np.sin(x[i]) * len(name)
+        return total
+
+    jitted = rune_jit.jit(f)
+    for _ in range(2):
+        jitted(np.ones(2000))
+    text = jitted.explain()
+    assert "f: on NumPy: trace: cannot make one program of more than" in text
+    assert "is unrolled: an f-string" in text

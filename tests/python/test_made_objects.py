@@ -447,7 +447,7 @@ LENGTHS = []
 def total_length(x):
     total = 0.0
     for i in range(3):
-        length = float(Vector(x * i).length()) * len(np.nonzero(x)[0]) / 2
+        length = float(Vector(x * i).length()) * np.nonzero(x)[0].tolist()[-1]
         LENGTHS.append(length)
         total += length
     return total

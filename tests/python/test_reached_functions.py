@@ -16,6 +16,7 @@ from compare import assert_same
 from numpy import zeros
 
 import rune_jit
+from rune_jit.capture.rebinder import Rebinder
 
 
 def f(x: Any) -> Any:
@@ -231,3 +232,88 @@ def test_they_stay_the_functions_that_they_are(in_segments: bool) -> None:
         assert_same(jitted(x), call(x))
     if not in_segments:
         assert jitted.explain() == "call: as one program"
+
+
+class Layers:
+    """A class with methods that a function does not use."""
+
+    def __init__(self) -> None:
+        self.w = np.arange(6.0).reshape(2, 3)
+
+    def run(self, x: Any, name: str) -> Any:
+        return getattr(self, name)(x) if name else self.total + self.last(x)
+
+    @property
+    def total(self) -> Any:
+        return self.scaled(self.w).sum()
+
+    @staticmethod
+    def scaled(w: Any) -> Any:
+        return w * SCALES[0]
+
+    def last(self, x: Any) -> Any:
+        out = np.zeros(2)
+        for i in range(2):
+            out[i] = (self.w[i] * x).sum()
+        return out
+
+    def first(self, x: Any) -> Any:
+        return x[:2] * self.w[0, 1]
+
+    def same(self, x: Any, y: Any) -> Any:
+        return SCALES[1] if x is y else SCALES[0]
+
+
+SCALES = [2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("call", "copied"),
+    [
+        (lambda layers, x: layers.last(x), {"last"}),
+        (lambda layers, x: layers.run(x, ""), {"run", "last", "total", "scaled"}),
+        (lambda layers, x: layers.run(x, "first"), {"run", "first"}),
+        (lambda layers, x: (layers.first)(x) + sorted([1, 0], key=layers.scaled)[1], None),
+    ],
+)
+def test_only_the_methods_that_are_used_are_copied(
+    monkeypatch: Any, call: Any, copied: Any
+) -> None:
+    codes, code_of = set(), Rebinder._code_of
+
+    def noted(self: Any, function: Any) -> Any:
+        codes.add(function.__name__)
+        return code_of(self, function)
+
+    monkeypatch.setattr(Rebinder, "_code_of", noted)
+    jitted = rune_jit.jit(call, fallback="error")
+    for x in (np.ones(3), np.arange(3.0)):
+        assert_same(jitted(Layers(), x), call(Layers(), x))
+    assert copied is None or codes == {"<lambda>", *copied}
+
+
+def test_what_methods_read_is_watched() -> None:
+    def call(layers: Any, x: Any) -> Any:
+        return layers.total + layers.same(x, layers.w)
+
+    jitted = rune_jit.jit(call)
+    for scale in (2.0, 2.0, 5.0, 7.0):
+        SCALES[0] = scale
+        for x in (np.ones(3), np.arange(3.0)):
+            assert_same(jitted(Layers(), x), call(Layers(), x))
+    SCALES[0] = 2.0
+
+
+def test_copies_of_objects_have_their_class_and_attributes() -> None:
+    def call(layers: Any, x: Any) -> Any:
+        kinds = type(layers) is Layers, layers.__class__ is Layers, isinstance(layers, Layers)
+        return x * 2, kinds, sorted(vars(layers)), layers
+
+    layers = Layers()
+    jitted = rune_jit.jit(call)
+    for _ in range(3):
+        found, wanted = jitted(layers, np.ones(3)), call(layers, np.ones(3))
+        assert_same(found[0], wanted[0])
+        assert found[1:3] == wanted[1:3]
+        assert found[3] is layers
+        assert type(layers) is Layers

@@ -295,3 +295,41 @@ def test_arguments_whose_memory_objects_hold(way):
         return results, shown
 
     check(calls(rune_jit.jit), calls(lambda f: f))
+
+
+class _Layer:
+    def __init__(self, dtype=None):
+        self.dtype = np.float64 if dtype is None else dtype
+        self.activation = np.tanh
+
+
+def _kinds(held):
+    """The classes of everything in containers and objects."""
+    if isinstance(held, dict):
+        return {key: _kinds(item) for key, item in held.items()}
+    if isinstance(held, (list, tuple)):
+        return [*map(_kinds, held)]
+    if isinstance(held, (types.SimpleNamespace, _Layer)):
+        return _kinds(vars(held))
+    return type(held), held
+
+
+def test_stored_functions_and_classes_are_numpys():
+    def f(x, state, table, items):
+        if x.sum().item() < 0:
+            return None
+        state.dtype, state.functions = np.float32, [np.cos, (np.add, special.erf)]
+        state.layer = _Layer()
+        table["layer"] = {"kind": np.int64, "layer": _Layer(np.float32)}
+        items.append(np.mean)
+        items.append(_Layer())
+        return _Layer(np.sin)
+
+    special = pytest.importorskip("scipy.special")
+    jitted = rune_jit.jit(f)
+    for _ in range(4):
+        ours, theirs = ((types.SimpleNamespace(), {}, []) for _ in range(2))
+        results = jitted(x(), *ours), f(x(), *theirs)
+        assert _kinds(ours) == _kinds(theirs)
+        assert _kinds(results[0]) == _kinds(results[1])
+    assert "in segments" in jitted.explain()

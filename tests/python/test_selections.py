@@ -246,3 +246,134 @@ def test_errors_of_elements_that_are_not_selected_are_not_reported(divide: Any) 
         warnings.simplefilter("error")
         for x in np.arange(4.0), np.zeros(4):
             assert_same(jitted(x), f(x))
+
+
+def _of_positions(x):
+    i = np.where(x > 0.5)[0]
+    return len(i), i.size, i.shape[0], i.mean(), x[i].sum(), x[x > 0.5].shape
+
+
+def _of_functions(x):
+    y = x.reshape(-1, 5)
+    rows, columns = np.nonzero(y > 0.5)
+    found = np.argwhere(y > 0.5)
+    return rows.sum(), columns.mean(), y[rows, columns].sum(), len(found), found.max(axis=0)
+
+
+def _elements(x):
+    i = np.flatnonzero(x > 0.3)
+    return i[0], i[1], i[-1], i[-2], (x > 0.3).nonzero()[0][0], x[x > 0.3][0]
+
+
+def _written(x):
+    y = x.reshape(-1, 5).copy()
+    y[np.where(y > 0.8)] = -1
+    y[np.where(y[:, 0] < 0.5)[0]] = 0
+    y[:, np.where(y[0] > 0.5)[0]] = 3
+    return y
+
+
+def _columns(x):
+    y = x.reshape(-1, 5)
+    chosen = y[y[:, 0] > 0.5]
+    rows = np.where(y[:, 1] > 0.5)[0]
+    return chosen[:, 2].mean(), chosen[:, 1:3].sum(axis=0), y[rows][:, 0].max(), y[rows, 1].min()
+
+
+def _mask_that_changes(x):
+    mask = x > 0.5
+    i = np.where(mask)[0]
+    mask[:] = False
+    x = np.concatenate([x[:3], [9.0], x[4:]])
+    return x[i].sum(), len(i)
+
+
+def _in_a_loop(x):
+    found = np.zeros((5, 3))
+    for k in range(5):
+        i = np.where(x > k / 5)[0]
+        found[k, 0] = len(i)
+        if i.size > 2:
+            found[k, 1] = x[i].mean()
+            found[k, 2] = i[2] - i[0]
+    return found
+
+
+PROGRAMS = [
+    _of_positions,
+    _of_functions,
+    _elements,
+    _written,
+    _columns,
+    _mask_that_changes,
+    _in_a_loop,
+]
+
+
+@pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
+def test_positions_of_true_elements(function: Any) -> None:
+    x = np.random.default_rng(0).random(50)
+    jitted = rune_jit.jit(function, fallback="error")
+    for _ in range(2):
+        assert_same(jitted(x.copy()), function(x.copy()), ulps=64, scaled=True)
+    for other in (np.zeros(50), np.ones(50), x[:10].copy()):  # with other numbers of elements
+        _check(function, other)
+
+
+def _changed_positions(x):
+    i = np.where(x[:-2] > 0.5)[0]
+    i += 1
+    return x[i].sum(), i[0]
+
+
+def _shifted(x):
+    return x[np.where(x > 0.5)[0] - 1].sum()
+
+
+def _of_another_size(x):
+    y = np.zeros(len(x) + 3)
+    i = np.where(x > 0.5)[0]
+    y[i] = 1
+    return y, y[i]
+
+
+def _two_at_once(x):
+    i, j = np.where(x > 0.9)[0], np.where(x > 0.9)[0]
+    return x.reshape(-1, 5)[i // 5, j % 5]
+
+
+def _view_of_a_selection(x):
+    y = x.reshape(-1, 5)
+    chosen = y[y[:, 0] > 0.5]
+    column = chosen[:, 1]
+    column += 5
+    chosen *= 2
+    return chosen, column
+
+
+def _returned(x):
+    return np.where(x > 0.5), np.argwhere(x > 0.5)[0]
+
+
+OTHERS = [
+    _changed_positions,
+    _shifted,
+    _of_another_size,
+    _two_at_once,
+    _view_of_a_selection,
+    _returned,
+]
+
+
+@pytest.mark.parametrize("function", OTHERS, ids=lambda f: f.__name__)
+def test_other_uses_of_positions_are_as_in_numpy(function: Any) -> None:
+    rng = np.random.default_rng(0)
+    jitted = rune_jit.jit(function)
+    for x in (rng.random(50), rng.random(50), rng.random(20) + 0.1):
+        assert_same(jitted(x.copy()), function(x.copy()), ulps=64, scaled=True)
+
+
+def test_positions_that_are_not_there() -> None:
+    for index in (0, 2, -1, -3):
+        _check(lambda x, index=index: np.where(x > 1)[0][index], np.array([0.0, 2.0, 3.0]))
+        _check(lambda x, index=index: np.where(x > 1)[0][index], np.zeros(3))

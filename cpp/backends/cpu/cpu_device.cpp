@@ -30,14 +30,24 @@ class CpuProgram : public Program {
         keep_alive_(std::move(keep_alive)) {}
 
   void launch(const LaunchArguments& arguments) override {
-    parallel_for(tasks_, estimated_ns_, [&](int64_t begin, int64_t end) {
-      if (scratch_bytes_ == 0)
-        return entry_(arguments.buffers.data(), arguments.vars.data(), begin, end);
-      // Scratch memory for the tasks of this call.
+    parallel_ranges(tasks_, estimated_ns_, [&](NextRange next) {
+      TaskRange range;
+      if (!next(range)) return;
+      if (scratch_bytes_ == 0) {
+        do entry_(arguments.buffers.data(), arguments.vars.data(), range.begin, range.end);
+        while (next(range));
+        return;
+      }
+      // This thread's tasks use the same scratch memory.
       const ScopedMemory scratch(caching_allocator(), scratch_bytes_);
+      int64_t previous = -1;
       std::vector<void*> buffers(arguments.buffers.begin(), arguments.buffers.end());
       buffers.push_back(scratch.get());
-      entry_(buffers.data(), arguments.vars.data(), begin, end);
+      buffers.push_back(&previous);
+      do {
+        entry_(buffers.data(), arguments.vars.data(), range.begin, range.end);
+        previous = range.end - 1;
+      } while (next(range));
     });
   }
 

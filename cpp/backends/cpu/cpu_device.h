@@ -12,6 +12,9 @@ namespace rune::runtime {
 
 // Machine code of a module: an entry point for each kernel, valid while keep_alive exists.
 //   void entry(void* const* buffers, const int64_t* vars, int64_t begin, int64_t end)
+// It runs workgroups `begin` to `end` - 1, one after the other. If the kernel has scratch memory,
+// two pointers follow its arguments in `buffers`: one to the scratch memory, and one to the number
+// (int64_t) of the workgroup of this launch that has used it before, or -1.
 struct CompiledModule {
   std::vector<void*> entry_points;
   std::shared_ptr<void> keep_alive;

@@ -29,6 +29,23 @@ void check_bindable(TracedGraph& t, Value at) {
     user_error(ErrorKind::Unsupported, "index: cannot trace an index of uint64 in a loop");
 }
 
+// A sum as a value and the constants that are added to it.
+std::pair<Value, int64_t> without_constants(const TracedGraph& t, Value sum) {
+  int64_t constants = 0;
+  while (const auto* op = t[sum].as<Binop>()) {
+    if (op->op != AluOp::Add && op->op != AluOp::Sub) break;
+    const std::vector<Value>& inputs = t[sum].inputs;
+    const bool is_first = op->op == AluOp::Add && t[inputs[0]].as<Const_Scalar>();
+    const auto* constant = t[inputs[is_first ? 0 : 1]].as<Const_Scalar>();
+    if (!constant) break;
+    const int64_t number = constant->value.as_int64();
+    if (number <= -kMostOfSize / 64 || number >= kMostOfSize / 64) break;
+    constants += op->op == AluOp::Add ? number : -number;
+    sum = inputs[is_first ? 1 : 0];
+  }
+  return {sum, constants};
+}
+
 }  // namespace
 
 void check_indices(TracedGraph& t, Value at, int64_t axis, const Dim& size) {
@@ -105,6 +122,15 @@ Shape bind_slice(TracedGraph& t, const std::optional<Operand>& start,
   const Value none = t.constant(Scalar::of(DType::Int64, int64_t{0}));
   const Value count = t.alu(AluOp::Max, {t.alu(AluOp::Sub, {last, first}), none});
   return {bind_size(t, first, 0, size), bind_size(t, count, 0, size)};
+}
+
+std::optional<int64_t> constant_difference(const TracedGraph& t, const Operand& a,
+                                           const Operand& b) {
+  if (a.literal || b.literal) return std::nullopt;
+  const auto [from, less] = without_constants(t, a.value);
+  const auto [to, more] = without_constants(t, b.value);
+  if (!same(t, from, to)) return std::nullopt;
+  return more - less;
 }
 
 }  // namespace rune::graph::numpy

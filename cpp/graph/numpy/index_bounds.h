@@ -18,5 +18,8 @@ Dim bind_position(TracedGraph& t, const Operand& at, int64_t axis, int64_t size)
 // do not say so.
 Shape bind_slice(TracedGraph& t, const std::optional<Operand>& start,
                  const std::optional<Operand>& stop, int64_t size);
+// b - a, if both are the same value plus constants.
+std::optional<int64_t> constant_difference(const TracedGraph& t, const Operand& a,
+                                           const Operand& b);
 
 }  // namespace rune::graph::numpy

@@ -29,9 +29,10 @@ namespace {
 // Emits the loops over a kernel's outer axes, and the stages inside of them.
 class KernelLowerer {
  public:
-  KernelLowerer(Launch& launch, const schedule::Kernel& kernel)
+  KernelLowerer(Launch& launch, const schedule::Kernel& kernel, bool is_phase = false)
       : context_(launch, kernel),
         kernel_(kernel),
+        is_phase_(is_phase),
         iter_(kernel.iter),
         mapping_(kernel.iter.mapping),
         builder_(context_.builder),
@@ -45,7 +46,7 @@ class KernelLowerer {
     for (const int64_t axis : mapping_.block)
       sizes_.push_back(nest_.extent(axis)), total_ *= nest_.extent(axis);
     for (const schedule::Kernel& phase : kernel.phases())
-      phases_.push_back(std::make_unique<KernelLowerer>(launch, phase));
+      phases_.push_back(std::make_unique<KernelLowerer>(launch, phase, true));
   }
 
   Kernel run() {
@@ -228,6 +229,20 @@ class KernelLowerer {
       if (stage.depth == static_cast<int64_t>(depth)) keep_tile(stage, points);
   }
 
+  // Whether the stage's tile differs from the one that the previous workgroup has left in scratch
+  // memory. No Var if the tile always has to be filled.
+  Var differs_from_previous(const Stage& stage) {
+    const int64_t sharing = is_phase_ ? 1 : kernel_.workgroups_sharing(stage);
+    if (sharing == 1) return {};
+    const int64_t groups = kernel_.workgroups();
+    const Var group = builder_.special(SpecialKind::Workgroup_idx, groups, index_.dtype());
+    const Var previous =
+        builder_.special(SpecialKind::Previous_workgroup_idx, groups, index_.dtype());
+    const Expr of_group = floordiv(index_.bind(group, {0, groups - 1}), sharing);
+    const Expr of_previous = floordiv(index_.bind(previous, {-1, groups - 1}), sharing);
+    return builder_.alu(AluOp::Cmpne, {index_.emit(of_group), index_.emit(of_previous)});
+  }
+
   // Fills scratch memory with a value's elements. It has the elements for the current tiles of
   // those axes that are not yet reduced to a point by a loop.
   void keep_tile(const Stage& stage, const Points& points) {
@@ -248,10 +263,13 @@ class KernelLowerer {
     // end to end.
     const bool along_tiles = std::any_of(tiled.begin(), tiled.end(),
                                          [&](int64_t axis) { return kept.strides[axis] == 1; });
+    const Var is_new = differs_from_previous(stage);
+    if (is_new.valid()) builder_.open_if(is_new);
     if (along_tiles)
       own_axes(points, [&](const Points& inner) { tile_nest(tiled, inner, keep); });
     else
       tile_nest(tiled, points, [&](const Points& outer) { own_axes(outer, keep); });
+    if (is_new.valid()) builder_.close_if();
     memory_.hold(kept.value, origin);
   }
 
@@ -412,6 +430,7 @@ class KernelLowerer {
 
   KernelContext context_;
   const schedule::Kernel& kernel_;
+  const bool is_phase_;
   const schedule::IterSpace& iter_;
   const schedule::Mapping& mapping_;
   ScopedBuilder& builder_;

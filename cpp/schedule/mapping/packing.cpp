@@ -21,7 +21,7 @@ constexpr int64_t kColumnVectors = 2;
 constexpr int64_t kOtherRegisters = 4;
 // The least multiply-adds of a contraction that is packed. Smaller ones stay in cache anyway.
 constexpr double kLeastMultiplies = 1 << 21;
-constexpr int64_t kLeastReduced = 32;
+constexpr int64_t kLeastReduced = 32, kLeastRows = 16;
 // The least register tiles in a block of rows. With fewer, its columns are read too often from the
 // last-level cache, so the reduced axis is divided into parts, which have a least number of terms.
 constexpr int64_t kLeastRowTiles = 12;
@@ -29,21 +29,21 @@ constexpr int64_t kLeastKeptTerms = 192;
 // The least multiply-adds of a contraction with widened operands that is packed. Without copies,
 // operands would be widened again for each use.
 constexpr double kLeastWidened = 1 << 15;
-// The cost of copying an operand's element, in multiply-adds.
-constexpr double kCopyMultiplies = 25;
+// The cost of copying an operand's element, and of reading a column's element from the last-level
+// cache for another block of rows, in multiply-adds.
+constexpr double kCopyMultiplies = 25, kReadMultiplies = 6;
 // The most column tiles whose transposition less than two register tiles of rows repay.
 constexpr int64_t kTransposedColumns = 4;
 // Addresses at a multiple of this distance fall into the same set of the first-level cache. A set
 // holds at least kMostInSet of them.
 constexpr int64_t kSetPeriodBytes = 4096, kMostInSet = 4;
 // The columns of a workgroup, whose copies should fit the second-level cache unless it holds fewer
-// columns than this. Each workgroup copies its rows. An element of the columns' copies is
-// multiplied by a whole block of rows, so reading it from the last-level cache costs less than
-// copying the rows once more.
+// columns than this. Each workgroup copies its rows, which costs more than reading columns from the
+// last-level cache.
 constexpr int64_t kLeastMostColumns = 1024;
 // The time that a core may be late, in workgroups, because another thread uses it for a while. If
 // only half of a product is computed, workgroups also differ in work.
-constexpr double kLate = 0.5, kMirroredLate = 1;
+constexpr double kLate = 0.25, kMirroredLate = 1;
 constexpr int64_t kMostGroupsPerCore = 16;
 
 // An operand as a matrix over one free axis of the kernel and the reduced one.
@@ -252,8 +252,8 @@ class Packer {
   // columns does not fit the second-level cache, since it is read once for each register tile of
   // rows. Few rows do not repay a transposition of many columns.
   bool is_too_narrow(int64_t rows, int64_t columns) const {
+    if (rows < kLeastRows || 2 * columns <= column_tile_) return true;
     if (rows >= 2 * row_tile_ && columns >= 2 * column_tile_) return false;
-    if (rows <= row_tile_ || 2 * columns <= column_tile_) return true;
     if (columns * extent(reduced_) * bytes(columns_.value) <= caps_.l2_bytes) return true;
     const bool transposes = is_adjacent(columns_, reduced_);
     return rows < 2 * row_tile_ && transposes && columns > kTransposedColumns * column_tile_;
@@ -296,8 +296,8 @@ class Packer {
   }
 
   // Divides rows and columns such that the cores finish as early as possible. Each workgroup copies
-  // its own rows and columns, so more pieces cost more copies. But with few pieces, cores have no
-  // work at the end.
+  // its rows. A core copies the columns of each piece once, or for each workgroup if sums are
+  // carried. So more pieces cost more copies. With few pieces, cores have no work at the end.
   void split_between_groups(int64_t rows, int64_t columns, int64_t most_columns) {
     const int64_t panels = ceil_div(columns, column_tile_), row_tiles = ceil_div(rows, row_tile_);
     int64_t batch = 1;
@@ -309,10 +309,15 @@ class Packer {
       const int64_t width = ceil_div(panels, pieces) * column_tile_;
       const int64_t height = ceil_div(row_tiles, row_pieces) * row_tile_;
       const int64_t groups = batch * ceil_div(columns, width) * ceil_div(rows, height);
+      const int64_t reads = copies_rows_ ? width * ceil_div(height, row_block_) : 0;
       const double of_group = static_cast<double>(width * height) / (mirrored_ ? 2 : 1) +
-                              kCopyMultiplies * static_cast<double>(width + height);
-      const double time =
-          (static_cast<double>(ceil_div(groups, caps_.num_cores)) + late) * of_group;
+                              kReadMultiplies * static_cast<double>(reads) +
+                              kCopyMultiplies * static_cast<double>(height);
+      const int64_t most = ceil_div(groups, caps_.num_cores), parts = ceil_div(columns, width);
+      const int64_t copies = carries() ? most : std::min(most, batch * parts);
+      const double of_columns = kCopyMultiplies * static_cast<double>(width);
+      const double time = of_group * (static_cast<double>(most) + late) +
+                          of_columns * (static_cast<double>(copies) + late);
       if (time >= least_time) return;
       least_time = time;
       column_block_ = width;
@@ -361,13 +366,15 @@ class Packer {
       mapping.serial.push_back(axis);
       kernel_.iter.tiles[axis] = {1, 1};
     }
-    mapping.block.push_back(rows_.axis);
-    kernel_.iter.tiles[rows_.axis] = {row_group_, row_block_, row_tile_};
+    // Workgroups with the same columns follow each other, so that a thread that runs several of
+    // them copies the columns once.
     kernel_.iter.tiles[columns_.axis] = {column_tile_};
     if (!around_) {
       mapping.block.push_back(columns_.axis);
       kernel_.iter.tiles[columns_.axis] = {column_block_, column_tile_};
     }
+    mapping.block.push_back(rows_.axis);
+    kernel_.iter.tiles[rows_.axis] = {row_group_, row_block_, row_tile_};
     mapping.vec = {columns_.axis};
     mapping.lanes = lanes_;
     if (carries()) {

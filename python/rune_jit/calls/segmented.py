@@ -20,6 +20,15 @@ import numpy as np
 
 from rune_jit import _core, recording
 from rune_jit.arrays.conversion import call_numpy
+from rune_jit.calls.replacing import (
+    has_attributes,
+    holders_of,
+    objects_with,
+    referrers,
+    replace_held,
+    replace_stand_ins,
+    replaced,
+)
 from rune_jit.calls.trial import FOR_TRIAL, Trial
 from rune_jit.capture import threads, told_apart
 from rune_jit.capture.class_tests import class_test_behind
@@ -28,7 +37,6 @@ from rune_jit.capture.objects import (
     arrays_in,
     held_arrays,
     held_containers,
-    is_library,
     is_replaceable,
 )
 from rune_jit.capture.rebinder import Rebinder
@@ -40,7 +48,7 @@ from rune_jit.tracing.frames import replace_locals
 from rune_jit.tracing.programs import Programs
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.storage import is_empty_mask
-from rune_jit.tracing.tracer import ATOMIC, Tracer, are_atomic, contains_tracer
+from rune_jit.tracing.tracer import ATOMIC, Tracer, contains_tracer
 
 
 def on_numpy(
@@ -129,6 +137,9 @@ class Segmented:
             if sys.getrefcount(trace) > references:
                 _replace_kept(trace, interrupted)
             _replace_functions(trace.functions_inside, ended)
+            if not interrupted:
+                roots = [getattr(self._function, "__self__", None), args, kwargs]
+                replace_stand_ins(trace.stand_ins_inside, roots, _MOST_REACHED)
 
 
 def _call_in_segments(
@@ -140,7 +151,7 @@ def _call_in_segments(
     watch = Unwatched(function, trace)
     trace.rebind = rebinder = Rebinder(trace, watch, copies_holders=False)
     trace.held_arrays = lambda: held_arrays(function, [*args, *kwargs.values()])
-    trace.replace_held = lambda held, by_id: _replace_in(_objects_with(held), by_id)
+    trace.replace_held = lambda held, by_id: _replace_in(objects_with(held), by_id)
     containers = _Containers(trace, lambda: held_containers(function, [*args, *kwargs.values()]))
     try:
         if (why := class_test_behind(function)) is not None:
@@ -158,7 +169,7 @@ def _call_in_segments(
             traced_kwargs = {key: containers.inside(value) for key, value in kwargs.items()}
             containers.count()
             result = inside(*traced_args, **traced_kwargs)
-            result = _replaced(result, lambda x: containers.outside(rebinder.lasting(x)), {})
+            result = replaced(result, lambda x: containers.outside(rebinder.lasting(x)), {})
         except KeyboardInterrupt:  # pending operations are not computed
             interrupted = True
             raise
@@ -167,7 +178,7 @@ def _call_in_segments(
             raise
         finally:
             rebinder.finish()
-            trace.functions_inside = rebinder.forget()
+            trace.functions_inside, trace.stand_ins_inside = rebinder.forget()
             if not interrupted:
                 containers.replace_kept()
                 containers.write_back()
@@ -245,8 +256,8 @@ class _Containers:
                 is_container = isinstance(holder, (list, dict, deque)) and id(holder) not in known
                 if isinstance(holder, types.CellType):
                     holder.cell_contents = self.outside(copy)
-                elif is_container or _has_attributes(holder):
-                    _replaced(holder, self.outside, {})
+                elif is_container or has_attributes(holder):
+                    replaced(holder, self.outside, {})
 
     def inside(self, x: Any) -> Any:
         if isinstance(x, np.ndarray):
@@ -277,7 +288,7 @@ class _Containers:
             new, old = (list(x.items() if type(x) is dict else x) for x in (copy, before))
             if len(new) == len(old) and all(map(_is_same, new, old)):
                 continue
-            plain = outside(self._trace, _replaced(copy.copy(), self.outside, {}))
+            plain = outside(self._trace, replaced(copy.copy(), self.outside, {}))
             container.clear()
             (container.extend if type(container) is list else container.update)(plain)
 
@@ -300,97 +311,9 @@ def outside(trace: SegmentedTrace, result: Any) -> Any:
             tracers[id(x)] = x
         return x
 
-    result = _replaced(result, collect, {})
+    result = replaced(result, collect, {})
     plain = dict(zip(tracers, trace.finish(list(tracers.values())), strict=True))
-    return _replaced(result, lambda x: plain.get(id(x), x), {})
-
-
-def _replaced(x: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> Any:
-    """x with everything in it replaced, in place where that is possible."""
-    new = replace(x)
-    if new is not x or type(x) is Tracer:
-        return new
-    if id(x) in seen:
-        return seen[id(x)]
-    seen[id(x)] = x
-    if type(x) is list or isinstance(x, deque):
-        for i, item in enumerate(() if are_atomic(x) else x):
-            new = _replaced(item, replace, seen)
-            if new is not item:
-                x[i] = new
-    elif isinstance(x, dict):
-        keys = [key if type(key) in ATOMIC else _replaced(key, replace, seen) for key in x]
-        if any(new is not key for new, key in zip(keys, x, strict=True)):
-            values = list(x.values())
-            x.clear()
-            for key, item in zip(keys, values, strict=True):
-                x[key] = item
-        for key, item in [] if are_atomic(x.values()) else list(x.items()):
-            new = _replaced(item, replace, seen)
-            if new is not item:
-                x[key] = new
-    elif isinstance(x, (set, frozenset, tuple)) and are_atomic(x):
-        return x
-    elif isinstance(x, (set, frozenset)):
-        items = [_replaced(item, replace, seen) for item in x]
-        if any(new is not item for new, item in zip(items, x, strict=True)):
-            if isinstance(x, frozenset):
-                seen[id(x)] = type(x)(items)
-            else:
-                x.clear()
-                x.update(items)
-        return seen[id(x)]
-    elif isinstance(x, tuple):
-        items = [_replaced(item, replace, seen) for item in x]
-        if any(new is not item for new, item in zip(items, x, strict=True)):
-            seen[id(x)] = tuple.__new__(type(x), items)
-            if held := getattr(x, "__dict__", None):
-                vars(seen[id(x)]).update(_replaced(held, replace, seen))
-        return seen[id(x)]
-    elif isinstance(x, types.GeneratorType):
-        if x.gi_frame is not None:
-            replace_locals(x.gi_frame, lambda item: _replaced(item, replace, seen))
-    elif isinstance(x, np.ndarray):
-        for index in np.ndindex(x.shape if x.dtype == object else 0):
-            item = x[index]
-            new = _replaced(item, replace, seen)
-            if new is not item:
-                x[None][(0, *index)] = new
-    else:
-        if _has_attributes(x):
-            _replaced(vars(x), replace, seen)
-        for member, item in _members_of(x):
-            new = _replaced(item, replace, seen)
-            if new is not item:
-                member.__set__(x, new)
-    return x
-
-
-def _has_attributes(x: Any) -> bool:
-    """Whether x is an object whose attributes may hold traced arrays."""
-    if isinstance(x, (type, types.ModuleType, types.FunctionType, Tracer, _core.ArrayBase)):
-        return False
-    return isinstance(getattr(x, "__dict__", None), dict)
-
-
-def _is_written_in_place(x: Any) -> bool:
-    is_container = isinstance(x, (list, dict, deque, set))
-    return is_container or _has_attributes(x) or any(_members_of(x))
-
-
-def _members_of(x: Any) -> Iterator[tuple[Any, Any]]:
-    """The slots of an object with their contents, and the arguments of an exception."""
-    if isinstance(x, BaseException):
-        yield BaseException.args, x.args
-    if not hasattr(type(x), "__slots__") or isinstance(x, (Tracer, _core.ArrayBase)):
-        return
-    for base in type(x).__mro__:
-        if "__slots__" not in vars(base) or is_library(base.__module__):
-            continue
-        for member in vars(base).values():
-            if isinstance(member, types.MemberDescriptorType):
-                with contextlib.suppress(AttributeError):  # it is empty
-                    yield member, member.__get__(x)
+    return replaced(result, lambda x: plain.get(id(x), x), {})
 
 
 # Traced arrays are searched in so many objects, before all objects of the process are searched.
@@ -411,7 +334,7 @@ def _replace_kept(trace: SegmentedTrace, interrupted: bool) -> None:
     that cannot be replaced, for example in a frame, keep their elements, unless the call was
     `interrupted`."""
     kept = [x for x in gc.get_referrers(trace) if type(x) is Tracer]
-    holders = _holders_of(kept)
+    holders = holders_of(kept)
     if interrupted:
         held = set(map(id, gc.get_referents(*holders)))
         kept = [x for x in kept if id(x) in held]
@@ -422,29 +345,13 @@ def _replace_kept(trace: SegmentedTrace, interrupted: bool) -> None:
         tracer._become(np.asarray(value))
 
 
-def _holders_of(kept: list[Tracer]) -> list[Any]:
-    """The objects that refer to traced arrays, except frames."""
-    return [x for x in _referrers(kept) if x is not kept and not isinstance(x, types.FrameType)]
-
-
-def _referrers(objects: list[Any]) -> list[Any]:
-    return gc.get_referrers(*objects) if objects else []
-
-
-def _objects_with(held: list[Tracer]) -> list[Any]:
-    """The user's objects that have traced arrays as attributes. (Lists may be rune_jit's.)"""
-    holders = _holders_of(held)
-    holders += _referrers([x for x in holders if type(x) is dict])
-    return [x for x in holders if _has_attributes(x) and not is_library(type(x).__module__)]
-
-
 def _replace_in(holders: list[Any], by_id: dict[int, Any]) -> None:
     """Replaces objects in the holders by the values of `by_id`, whose keys are the objects' ids."""
     for holder in holders:
         if isinstance(holder, types.CellType):
             holder.cell_contents = by_id.get(id(holder.cell_contents), holder.cell_contents)
         else:
-            _replace_held(holder, lambda x: by_id.get(id(x), x))
+            replace_held(holder, lambda x: by_id.get(id(x), x))
 
 
 def _replace_functions(
@@ -464,8 +371,8 @@ def _replace_functions(
     def original(x: Any) -> Any:
         return by_id.get(id(x), x)
 
-    holders = [x for x in _referrers(copies) if x is not copies]
-    holders += _referrers([x for x in holders if type(x) is tuple])
+    holders = [x for x in referrers(copies) if x is not copies]
+    holders += referrers([x for x in holders if type(x) is tuple])
     for holder in holders:
         if type(holder) in (set, dict):
             told_apart.add(by_id[id(key)] for key in holder if id(key) in by_id)
@@ -478,16 +385,4 @@ def _replace_functions(
             holder.clear()
             holder.update((original(key), value) for key, value in pairs)
         if holder is not holders:
-            _replace_held(holder, original)
-
-
-def _replace_held(holder: Any, replace: Callable[[Any], Any]) -> None:
-    """Replaces the contents of a container, object or class."""
-    if type(holder) is dict and holder.keys() >= {"__module__", "__doc__"}:
-        # The dict may be a class's. Python caches a class's attributes until one is set.
-        for kind in (x for x in gc.get_referrers(holder) if isinstance(x, type)):
-            for name, held in list(vars(kind).items()):
-                if (new := _replaced(held, replace, {})) is not held:
-                    type.__setattr__(kind, name, new)
-    if _is_written_in_place(holder):
-        _replaced(holder, replace, {})
+            replace_held(holder, original)

@@ -97,7 +97,7 @@ class Signatures:
         lines = [f"{self._name}: on NumPy: {why}" for why in self.untried.reasons]
         for key, entry in self.cache.by_key().items():
             lines.append(f"{self._name}: {way(entry)[1]}")
-            if not isinstance(entry, Fallback):
+            if type(entry) is not Fallback:
                 lines += [f"  {line}" for line in self._notes.get(key, [])]
             if isinstance(entry, Segmented):
                 lines += [f"  a segment {report}" for report in entry.programs.reports]

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from rune_jit.capture.loops.apart import run_apart
 from rune_jit.capture.loops.appends import APPENDS
-from rune_jit.capture.loops.branches import CONDITIONS, EXTREMES, LENGTHS, branch
+from rune_jit.capture.loops.branches import CONDITIONS, LENGTHS, branch
 from rune_jit.capture.loops.calls_apart import APART
 from rune_jit.capture.loops.equality import EQUALITY
+from rune_jit.capture.loops.extremes import FOLDS
 from rune_jit.capture.loops.handlers import HANDLERS
 from rune_jit.capture.loops.iterables import iterable
 from rune_jit.capture.loops.iterated import ITERABLE
@@ -40,7 +41,7 @@ _CALLED_BY_LOOPS = {
     BRANCH_ENTRY: branch,
     APART: run_apart,
     **CONDITIONS,
-    **EXTREMES,
+    **FOLDS,
     **GRIDS,
     **APPENDS,
     **HANDLERS,

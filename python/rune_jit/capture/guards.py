@@ -31,7 +31,7 @@ from rune_jit.capture.matching import (
     members_of,
     owner_of,
 )
-from rune_jit.capture.names import Names, guards_on_absence, names_in
+from rune_jit.capture.names import ASKING, BY_TEXT, Names, guards_on_absence, names_in
 from rune_jit.capture.objects import (
     INSTALLED,
     is_foreign_array,
@@ -53,10 +53,6 @@ _ATOMS = (*trees.PLAIN, np.generic, np.dtype, range, slice)
 _ABSENT = object()
 # Names of functions whose results depend on the identity of their arguments.
 _OF_IDENTITY = {"id", "hash", "weakref"}
-# Names that a function uses to find out which attributes exist.
-_ASKING = {"getattr", "hasattr", "vars", "__dict__", "AttributeError"}
-# Names that a function uses to reach attributes that its code does not name.
-_BY_TEXT = {"getattr", "setattr", "vars", "__dict__", "asdict", "astuple", "fields", "attrgetter"}
 
 
 class Watch:
@@ -179,14 +175,14 @@ class Watch:
         when more code is learned. If these are attributes of an object (`live`) or its slots
         (`of_object`), calls it with all names once code may read attributes by text."""
         if live is not None:
-            self._names.on_any(_ASKING, lambda: self.guard("keys", live, None, tuple(live)))
+            self._names.on_any(ASKING, lambda: self.guard("keys", live, None, tuple(live)))
 
         def read_all() -> None:
             for name in sorted(held):
                 read(name)
 
         if of_object or live is not None:
-            self._names.on_any(_BY_TEXT, read_all)
+            self._names.on_any(BY_TEXT, read_all)
         self._names.on(held.keys(), read)
 
     def attributes(self, x: Any) -> dict[str, Any]:

@@ -1,5 +1,7 @@
-"""Objects of users' classes that a traced function makes. While the trace runs, they belong to a
-subclass whose methods are copies, as functions are."""
+"""Objects of users' classes that a traced function makes, and copies of those that it reaches.
+While the trace runs, they belong to a subclass whose methods are copies, as functions are. A method
+is copied when it is used first, because a large class has hundreds, and it takes milliseconds to
+read the source of one."""
 
 from __future__ import annotations
 
@@ -11,7 +13,6 @@ from typing import Any
 from rune_jit.capture.loops.members import NOT_CALLED, Copied, can_be_made, is_made
 from rune_jit.capture.loops.structures import is_named_tuple
 from rune_jit.capture.objects import is_library
-from rune_jit.errors import UnsupportedOpError
 
 _set_class = vars(object)["__class__"].__set__
 
@@ -46,10 +47,7 @@ class _Method(Copied):
         return self._function(member)
 
     def _function(self, function: Any) -> Any:
-        try:
-            return self._copy(function) if _is_copied(function) else function
-        except UnsupportedOpError:
-            return function
+        return self._copy(function) if _is_copied(function) else function
 
     def forget(self) -> None:
         """Drops the copy and the function that copies. Both would keep the trace alive until the
@@ -74,7 +72,7 @@ class _Property(_Method):
 
 
 class MadeObjects:
-    """The objects that one trace makes, and their subclasses."""
+    """The objects that one trace makes or copies, and their subclasses."""
 
     def __init__(self) -> None:
         self._classes: dict[type, Any] = {}

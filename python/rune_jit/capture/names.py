@@ -13,6 +13,17 @@ from typing import Any
 
 from rune_jit.capture.state import Unbound
 
+_MATCHED = "__match_args__"  # stands for the attributes in the patterns of a `match`
+_MATCH_CLASS = dis.opmap["MATCH_CLASS"]
+# Names that a function uses to find out which attributes exist.
+ASKING = {"getattr", "hasattr", "vars", "__dict__", "__getattribute__", "AttributeError", _MATCHED}
+# Names that a function uses to reach attributes that its code does not name.
+BY_TEXT = {
+    *("getattr", "setattr", "vars", "asdict", "astuple", "fields", "attrgetter", "methodcaller"),
+    *("getmembers", "getattr_static", "eval", "exec", "__dict__", "__getattribute__", _MATCHED),
+    *("__setattr__", "__getstate__", "__reduce__", "__reduce_ex__"),
+}
+
 
 def inner_codes(code: types.CodeType) -> list[types.CodeType]:
     """The code of the functions and classes that a function defines directly."""
@@ -34,7 +45,8 @@ def names_in(code: types.CodeType) -> frozenset[str]:
     """The names of globals and attributes in the code of a function and its inner functions. Leaves
     out attributes that an `__init__` only assigns."""
     codes = all_codes(code)
-    return frozenset().union(
+    has_patterns = any(_MATCH_CLASS in x.co_code[::2] for x in codes)
+    return frozenset({_MATCHED} if has_patterns else ()).union(
         *(_names_read(x) if x.co_name == "__init__" else x.co_names for x in codes)
     )
 

@@ -24,7 +24,7 @@ import numpy as np
 from rune_jit.capture.loops.appends import append
 from rune_jit.capture.loops.effects import ALLOWED
 from rune_jit.capture.loops.prints import LATER, STATEMENTS
-from rune_jit.capture.loops.reports import PRINTS, is_report
+from rune_jit.capture.loops.reports import PRINTS, are_pythons, is_report
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.tracing.context import current_trace, require_trace
@@ -137,16 +137,17 @@ class Prints:
         return shown if order else None, [[leaves for leaves, _ in site] for site in packed]
 
 
-def _prints() -> bool:
+def _prints(*calls: str) -> bool:
     """Whether a statement can print after the program has run. It cannot if data decide whether it
-    prints."""
+    prints. `calls` are the functions that it then calls."""
     trace = current_trace()
     loops = trace.loops if trace is not None else None
     if trace is None or loops is None or trace.prints is None:
         return False
     if not loops.are_counters_alone(trace.builder):
         return False
-    return is_report("print", sys._getframe(1))
+    frame = sys._getframe(1)
+    return is_report("print", frame) and are_pythons(calls, frame)
 
 
 def _later(statement: int, *values: Any) -> None:

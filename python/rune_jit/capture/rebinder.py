@@ -29,6 +29,7 @@ from rune_jit.capture.loops.asking import asking
 from rune_jit.capture.loops.callees import refuse_identity
 from rune_jit.capture.loops.growing import result_of, watch
 from rune_jit.capture.loops.source import with_loops, with_loops_apart
+from rune_jit.capture.loops.structures import new_object
 from rune_jit.capture.made_objects import MadeObjects
 from rune_jit.capture.math_functions import is_of_math
 from rune_jit.capture.names import (
@@ -48,14 +49,8 @@ from rune_jit.capture.objects import (
 )
 from rune_jit.capture.outside import UNIQUE, of_numpy, outside_of
 from rune_jit.capture.random_methods import Outside
-from rune_jit.capture.shim import (
-    IMPURE,
-    ModuleView,
-    of_lists,
-    original,
-    replacements,
-)
-from rune_jit.capture.stand_ins import refuse_code, refuse_identity_of_arguments
+from rune_jit.capture.shim import IMPURE, ModuleView, of_lists, original, replacements
+from rune_jit.capture.stand_ins import StandIn, refuse_code, refuse_identity_of_arguments
 from rune_jit.capture.state import ABSENT, FunctionAttributes, Slot
 from rune_jit.errors import StateChangedError, UnsupportedOpError
 from rune_jit.rules.on_host import Vectorized
@@ -254,20 +249,21 @@ class Rebinder:
         codes = (getattr(function, "__code__", None) for function in functions)
         return any(code is not None and may_handle_errors(code) for code in codes)
 
-    def forget(self) -> list[tuple[weakref.ref[Any], Any]]:
+    def forget(self) -> tuple[list[tuple[weakref.ref[Any], Any]], list[Any]]:
         """Ends the use of the copies. Functions that outlive the trace read the globals of their
-        module from now on. Returns the pairs of a copied function and its original."""
+        module from now on. Returns pairs of a copied function and its original, and stand-ins."""
         for copy in self._globals.values():
             copy.forget()
         for _, copied, _ in self._cells:
             copied.cell_contents = self.outside(copied.cell_contents)
         copies = self._copies.values()
         functions = [(weakref.ref(x), real) for real, x in copies if type(x) is types.FunctionType]
+        stand_ins = [x for _, x in copies if issubclass(type(x), StandIn)]
         self._copies.clear()
         self._trace.callees.clear()
         self._cells.clear()
         self._cell_copies.clear()
-        return functions
+        return functions, stand_ins
 
     def read(self, names: dict[str, Any], name: str, value: Any, is_tested: bool = False) -> Any:
         """Reads a name of a module. Returns the stand-in for its value in the trace. `is_tested`
@@ -362,7 +358,7 @@ class Rebinder:
                 copy.update({self._key(key): self.inside(value) for key, value in holder.items()})
             self._watch.keep_copy(copy, copy, copy.copy(), holder)
         else:
-            copy = object.__new__(type(holder))
+            copy = new_object(self.class_for(type(holder)))
             self._copies[id(holder)] = (holder, copy)
             self._copy_attributes(holder, copy)
         return copy
@@ -379,7 +375,8 @@ class Rebinder:
         now.update({name: x for name, x in (held | slots).items() if x is not ABSENT})
         held = {name: x for name, x in held.items() if name not in slots}
         refuse_identity_in_methods(type(holder), held.values())
-        for base in type(copy).__mro__[:-1]:
+        # (The methods of a derived class are copied when they are used.)
+        for base in type(copy).__mro__[:-1] if type(copy) is type(holder) else ():
             for name, raw in vars(base).items():
                 function = raw.__func__ if isinstance(raw, staticmethod) else raw
                 if not isinstance(function, types.FunctionType) or name[:2] == "__":

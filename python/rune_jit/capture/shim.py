@@ -271,6 +271,12 @@ def replacements() -> dict[int, Any]:
 
 
 @functools.cache
+def stand_ins() -> list[Any]:
+    """The stand-ins for functions and classes."""
+    return [x for _, x in _pairs() if issubclass(type(x), StandIn)]
+
+
+@functools.cache
 def _originals() -> dict[int, Any]:
     return {id(stand_in): real for real, stand_in in _pairs()}
 

@@ -14,18 +14,22 @@ from rune_jit.rules.coercions import (
     is_float,
     make_view,
     refuse_unless,
+    traced,
 )
+from rune_jit.rules.indexing.selection import NONZERO_HINT, nonzero
 from rune_jit.rules.table import implements
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.tracer import Tracer
 
 
 @implements(np.where)
-def _where(condition: Any, x: Any = NO_VALUE, y: Any = NO_VALUE) -> Tracer:
+def _where(condition: Any, x: Any = NO_VALUE, y: Any = NO_VALUE) -> Any:
     if x is NO_VALUE or y is NO_VALUE:
+        if x is y is NO_VALUE and not require_trace().is_segmented and np.ndim(condition):
+            return nonzero(traced(condition))
         raise DataDependentShapeError(
             "where: cannot trace one argument (the result's shape depends on data)\n"
-            "hint: write np.where(condition, x, y)"
+            f"hint: {NONZERO_HINT}"
         )
     for number, other in ((x, y), (y, x)):
         if type(number) is int and isinstance(other, Tracer) and other.dtype.kind in "iu":

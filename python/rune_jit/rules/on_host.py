@@ -22,11 +22,11 @@ from rune_jit.rules.host import (
     various,
     zeros,
 )
-from rune_jit.rules.indexing.selection import UNIQUE_HINT, unique
+from rune_jit.rules.indexing.selection import NONZERO_HINT, UNIQUE_HINT, argwhere, nonzero, unique
 from rune_jit.rules.known import run_known
 from rune_jit.rules.table import ON_HOST, implements, named
 from rune_jit.tracing.context import current_trace, require_trace
-from rune_jit.tracing.tracer import contains_traced
+from rune_jit.tracing.tracer import Tracer, contains_traced
 
 
 def call(function: Any, args: Any, kwargs: Any) -> Any:
@@ -114,7 +114,6 @@ _DATA_DEPENDENT = (
         UNIQUE_HINT.removeprefix("write "),
         "unique_all unique_counts unique_inverse unique_values",
     ),
-    ("np.where(condition, x, 0)", "nonzero argwhere flatnonzero"),
     ("np.isin(x, values)", "union1d intersect1d setdiff1d setxor1d"),
     ("a mask", "trim_zeros"),
     ("np.convolve(a, b)", "polymul"),
@@ -135,6 +134,29 @@ def _unique(ar: Any, *args: Any, **kwargs: Any) -> Any:
     if args or kwargs or trace.is_segmented or traced(ar).dtype.kind not in "biuf":
         raise shape_depends_on_data("unique", UNIQUE_HINT)
     return unique(ar)
+
+
+def _array_with_axes(a: Any, name: str) -> Tracer:
+    """The argument of a function that finds elements which are not zero. In segments NumPy computes
+    it."""
+    if require_trace().is_segmented or np.ndim(a) == 0:
+        raise shape_depends_on_data(name, NONZERO_HINT)
+    return traced(a)
+
+
+@implements(np.nonzero)
+def _nonzero(a: Any) -> Any:
+    return nonzero(_array_with_axes(a, "nonzero"))
+
+
+@implements(np.flatnonzero)
+def _flatnonzero(a: Any) -> Any:
+    return nonzero(_array_with_axes(np.ravel(a), "flatnonzero"))[0]
+
+
+@implements(np.argwhere)
+def _argwhere(a: Any) -> Any:
+    return argwhere(_array_with_axes(a, "argwhere"))
 
 
 @implements(np.insert)

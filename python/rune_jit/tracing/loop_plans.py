@@ -21,6 +21,14 @@ class LoopPeeled(LoopRefused):
     """The trace begins again with one more iteration of a loop peeled."""
 
 
+class Window(NamedTuple):
+    """A slice x[s : s + w] in a loop, whose bounds data decide. At the ends of x it may have less
+    than w elements."""
+
+    loops: tuple[int, ...]  # the loops around it, outer ones first
+    site: tuple[str, int]  # the user's file and line
+
+
 class Peeled(NamedTuple):
     """How many iterations run before and after the loop of the program."""
 
@@ -49,6 +57,8 @@ class LoopPlans:
         self.decided: set[int] = set()
         # The kinds of numbers in lists whose items are assigned, by (loop, name).
         self.kinds: dict[tuple[int, str], tuple[Any, Any]] = {}
+        self._windows: set[Window] = set()  # that are assumed to have w elements
+        self._clipped: set[Window] = set()  # that this attempt does not assume to have them
         # What is known of lists whose length data decide, by name.
         self.growing: dict[str, Any] = {}
         # Generators that give the program random words, with the number of words; and generators
@@ -71,8 +81,22 @@ class LoopPlans:
     def peeled(self, loop: int) -> Peeled:
         return _PEELS[self._peels.get(loop, 0)]
 
-    def refuse(self, loop: int, why: str) -> None:
-        self._refused.setdefault(loop, why.partition("\n")[0])
+    def refuse(self, loop: int, why: str) -> bool:
+        """Refuses a loop. If it has windows, assumes that they have their full length instead, and
+        returns False: the trace begins again."""
+        found = {window for window in self._clipped if loop in window.loops}
+        self._windows |= found
+        self._clipped -= found
+        if not found:
+            self._refused.setdefault(loop, why.partition("\n")[0])
+        return not found
+
+    def is_whole(self, window: Window) -> bool:
+        """Whether a window is assumed to have its full length. Notes that it is there."""
+        if window in self._windows:
+            return True
+        self._clipped.add(window)
+        return False
 
     def refuse_all(self, why: str) -> None:
         self._all_refused = why.partition("\n")[0]
@@ -98,6 +122,7 @@ class LoopPlans:
 
     def next_attempt(self) -> None:
         self.report.clear()
+        self._clipped.clear()
         self._attempts += 1
         if self._attempts >= _MOST_ATTEMPTS:
             self.refuse_all("too many loops have been refused")

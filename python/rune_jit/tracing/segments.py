@@ -55,6 +55,7 @@ class SegmentedTrace(Trace):
         self._alone: dict[int, int] = {}
         self._exposed: list[tuple[Any, np.ndarray]] = []  # Arrays, and their memory
         self.functions_inside: list[tuple[Any, Any]] = []  # weak references: copies, originals
+        self.stand_ins_inside: list[Any] = []
 
     def note_computed(self) -> None:
         self._computed += 1

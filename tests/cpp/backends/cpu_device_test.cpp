@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <numeric>
 #include <thread>
@@ -27,6 +28,17 @@ void negate(void* const* buffers, const int64_t*, int64_t begin, int64_t end) {
   for (int64_t t = begin; t < end; ++t) out[t] = -in[t];
 }
 
+// Notes in out[t] whether task t finds in scratch memory what task `previous` has left there.
+void remember(void* const* buffers, const int64_t*, int64_t begin, int64_t end) {
+  auto* out = static_cast<int64_t*>(buffers[0]);
+  auto* scratch = static_cast<int64_t*>(buffers[1]);
+  int64_t previous = *static_cast<const int64_t*>(buffers[2]);
+  for (int64_t t = begin; t < end; ++t) {
+    out[t] = previous < 0 ? 2 : *scratch == previous;
+    *scratch = previous = t;
+  }
+}
+
 std::vector<KernelSource> two_sources(int64_t grid, double estimated_ns) {
   std::vector<KernelSource> sources(2);
   sources[0].name = "scale";
@@ -48,9 +60,10 @@ class CpuDeviceTest : public testing::Test {
       module_texts.push_back(text);
       CompiledModule module;
       for (const std::string& name : names)
-        module.entry_points.push_back(name == "scale"    ? reinterpret_cast<void*>(&scale)
-                                      : name == "negate" ? reinterpret_cast<void*>(&negate)
-                                                         : nullptr);
+        module.entry_points.push_back(name == "scale"      ? reinterpret_cast<void*>(&scale)
+                                      : name == "negate"   ? reinterpret_cast<void*>(&negate)
+                                      : name == "remember" ? reinterpret_cast<void*>(&remember)
+                                                           : nullptr);
       module.keep_alive = code;
       return module;
     });
@@ -128,6 +141,26 @@ TEST_F(CpuDeviceTest, LaunchesTheWholeGrid) {
     programs[0]->launch({buffers, vars});
     for (int64_t i = 0; i < 105; ++i) ASSERT_EQ(out[i], 10 * (i + 1) + 4) << i;
     EXPECT_EQ(out[105], -1);  // beyond the grid
+  }
+}
+
+TEST_F(CpuDeviceTest, TellsATaskWhichOneHasUsedItsScratchMemoryBefore) {
+  use_functions();
+  for (const double estimated_ns : {0.0, 1e9}) {
+    std::vector<KernelSource> sources(1);
+    sources[0].name = "remember";
+    sources[0].text = "the module";
+    sources[0].grid = 1000;
+    sources[0].estimated_ns = estimated_ns;
+    sources[0].scratch_bytes = sizeof(int64_t);
+    const auto programs = cpu_device()->compiler().compile(sources);
+    std::vector<int64_t> out(1000, -1);
+    void* const buffers[] = {out.data()};
+    for (int i = 0; i < 10; ++i) programs[0]->launch({buffers, {}});
+    // Only a thread's first task finds undefined contents.
+    EXPECT_EQ(std::count(out.begin(), out.end(), 0), 0);
+    EXPECT_GE(std::count(out.begin(), out.end(), 2), 1);
+    EXPECT_LE(std::count(out.begin(), out.end(), 2), num_threads());
   }
 }
 

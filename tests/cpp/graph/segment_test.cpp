@@ -54,6 +54,30 @@ TEST(SegmentTest, EstimatesGrowWithWhatIsComputed) {
   EXPECT_LT(compile(AluOp::Exp), compile(AluOp::Sin));
 }
 
+TEST(SegmentTest, AWriteToAPartTakesNumPyAsLongAsThePart) {
+  Builder builder;
+  const Value array = builder.placeholder(DType::Float64, {1'000'000});
+  const Value part = builder.placeholder(DType::Float64, {10});
+  const Value mask = builder.placeholder(DType::Bool, {10});
+  const auto padded = [&](Value x) { return builder.pad(x, {{20, 1'000'000 - 30}}); };
+  const Value written = builder.alu(AluOp::Where, {padded(mask), padded(part), array});
+  const Value selected = builder.alu(AluOp::Where, {padded(mask), array, array});
+  EXPECT_LT(numpy_ns(builder.graph(), written), 1000);
+  EXPECT_GT(numpy_ns(builder.graph(), selected), 1e6);
+}
+
+TEST(SegmentTest, ReductionsToManyResultsAreKernels) {
+  Builder builder;
+  const auto sizes = [&](Shape shape, int axis) {
+    const Value x = builder.placeholder(DType::Float64, std::move(shape));
+    return kernel_sizes(builder.graph(), builder.reduce(ReduceOp::Max, x, {axis}));
+  };
+  EXPECT_FALSE(sizes({300, 2}, 1).empty());
+  EXPECT_EQ(sizes({300, 2}, 1), sizes({300, 2}, 1));
+  EXPECT_NE(sizes({300, 2}, 1), sizes({299, 2}, 1));
+  EXPECT_TRUE(sizes({300, 2}, 0).empty());
+}
+
 TEST(SegmentTest, HoldsWantedMovementsThatLive) {
   Example e;
   const Segment segment = e.cut({e.row}, {e.row});

@@ -322,6 +322,29 @@ TEST(Interpreter, WorkgroupMemoryStartsUndefined) {
   }
 }
 
+// Three workgroups use the same memory. The fourth one gets other memory.
+TEST(Interpreter, AWorkgroupFindsWhatThePreviousOneLeft) {
+  Builder b;
+  const Var out = b.define_global(DType::Int64, 0, 8, true);
+  const Var memory = b.local(DType::Int64, 1);
+  const Var group = b.special(SpecialKind::Workgroup_idx, 4, DType::Int64);
+  const Var previous = b.special(SpecialKind::Previous_workgroup_idx, 4, DType::Int64);
+  const Var zero = b.constant(i64(0)), four = b.constant(i64(4));
+  b.store(out, group, previous);
+  b.store(out, b.alu(AluOp::Add, {group, four}), b.load(memory, zero));
+  b.store(memory, zero, group);
+  Kernel k = b.take();
+  k.grid = 4;
+  const auto undefined = static_cast<double>(static_cast<int64_t>(0xa5a5a5a5a5a5a5a5));
+  for (const bool reverse : {false, true}) {
+    Array o(DType::Int64, 8);
+    run(k, {&o}, {}, {.check_races = true, .reverse_order = reverse});
+    EXPECT_EQ(o.values(), reverse
+                              ? (std::vector<double>{-1, 2, 3, -1, undefined, 2, 3, undefined})
+                              : (std::vector<double>{-1, 0, 1, -1, undefined, 0, 1, undefined}));
+  }
+}
+
 TEST(Interpreter, ReverseOrderRunsTheLastThreadFirst) {
   // Each thread writes its number plus 1 in order of arrival, counted without synchronisation.
   Builder b;

@@ -263,6 +263,24 @@ TEST(ThreadPool, RangesOfLittleWorkAreJoined) {
   });
 }
 
+TEST(ThreadPool, AThreadRunsItsRangesInOneCall) {
+  for (const double estimated_ns : {kLittle, 1e9}) {
+    std::vector<std::atomic<int>> runs(1000);
+    std::atomic<int> calls{0};
+    parallel_ranges(1000, estimated_ns, [&](NextRange next) {
+      ++calls;
+      int64_t before = -1;
+      for (TaskRange range; next(range);) {
+        EXPECT_LT(before, range.begin);
+        before = range.end - 1;
+        for (int64_t t = range.begin; t < range.end; ++t) ++runs[t];
+      }
+    });
+    for (const auto& count : runs) EXPECT_EQ(count, 1);
+    EXPECT_LE(calls, estimated_ns == kLittle ? 1 : num_threads());
+  }
+}
+
 TEST(ThreadPool, RethrowsTheExceptionOfATask) {
   for (const int64_t bad : {0, 17, 63}) {
     try {

@@ -41,7 +41,7 @@ from rune_jit.capture.loops.lent import NOT_OF_STATE, Lent
 from rune_jit.capture.loops.library import calls_of, names_of, replaced
 from rune_jit.capture.loops.liveness import loaded, stored
 from rune_jit.capture.loops.prints import Printed, Prints, show
-from rune_jit.capture.loops.reports import is_report
+from rune_jit.capture.loops.reports import are_pythons, is_report
 from rune_jit.capture.loops.same_arrays import SharedArrays, shared_arrays
 from rune_jit.capture.loops.source import LOOPS
 from rune_jit.capture.loops.stacks import stacks_of
@@ -153,7 +153,7 @@ class LoopApart:
             return None
         printed: dict[str, Printed] = {}
         if self._prints is not None:
-            if not is_report("print", frame):
+            if not (is_report("print", frame) and are_pythons(self._prints.calls, frame)):
                 return None
             printed, held = self._prints.lists(), {**held, **self._prints.names()}
         if self._shared is not None:

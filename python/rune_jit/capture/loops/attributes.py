@@ -21,7 +21,7 @@ from rune_jit.capture.loops.effects import OF_ANY_NAME
 from rune_jit.capture.loops.liveness import stored
 from rune_jit.capture.loops.members import classes_of, member
 from rune_jit.capture.loops.methods import Functions, are_as_before, has_own, with_methods
-from rune_jit.capture.loops.nodes import copied, walk
+from rune_jit.capture.loops.nodes import Transformer, copied, walk
 from rune_jit.capture.loops.structures import class_of
 from rune_jit.capture.objects import can_be_copied
 
@@ -122,7 +122,7 @@ def _is_computed(x: Any) -> bool:
     )
 
 
-class _Renaming(ast.NodeTransformer):
+class _Renaming(Transformer):
     """Replaces the attributes of names by variables."""
 
     def __init__(self, objects: Mapping[str, Any]) -> None:

@@ -6,9 +6,7 @@ sides assign. source.py adds calls of this module around each `if`."""
 from __future__ import annotations
 
 import builtins
-import operator
 import sys
-from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
@@ -17,8 +15,6 @@ import numpy as np
 from rune_jit import trees
 from rune_jit.capture.loops.conditions import IF, OPERANDS
 from rune_jit.capture.loops.effects import ALLOWED, Effects
-from rune_jit.capture.loops.extremes import extreme_of_row, is_row
-from rune_jit.capture.loops.folds import BETTER, FOUND, IS_PYTHONS
 from rune_jit.capture.loops.jumps import RESULT
 from rune_jit.capture.loops.jumps import UNSET as UNSET_NAME
 from rune_jit.capture.loops.kinds import UNSET, is_view, kind_of, mixture, unsure_sum
@@ -28,7 +24,6 @@ from rune_jit.capture.loops.source import BRANCHES
 from rune_jit.capture.loops.structures import are_alike, is_mutable, made_like, parts_of
 from rune_jit.capture.loops.syntax import Branch
 from rune_jit.capture.shim import STANDING_FOR
-from rune_jit.capture.stand_ins import StandIn
 from rune_jit.rules.indexing.selection import length
 from rune_jit.tracing.conditions import decide
 from rune_jit.tracing.context import current_trace, require_trace
@@ -154,7 +149,7 @@ class Conditions:
         trace = require_trace()
         assert trace.loops is not None
         a, b = (y, x) if is_and else (x, y)
-        return _select(trace, trace.loops, "an operand", self._truth(trace, test), a, b)
+        return select(trace, trace.loops, "an operand", self._truth(trace, test), a, b)
 
     def inverse(self, x: Any) -> Any:
         """`not x`."""
@@ -288,21 +283,21 @@ class _Both:
             raise LoopRefused  # the trace begins again
         if not is_bound:
             self._loops.fail(f"{name} gets a value under a condition only")
-        return _select(self._trace, self._loops, name, holds, a, b)
+        return select(self._trace, self._loops, name, holds, a, b)
 
 
-def _select(trace: Trace, loops: Loops, name: str, holds: Any, a: Any, b: Any) -> Any:
+def select(trace: Trace, loops: Loops, name: str, holds: Any, a: Any, b: Any) -> Any:
     """`a` if `holds`, else `b`: numbers or arrays of the same type, or structures of these.
     `name` is for errors."""
     if a is b or is_view(a, b):
         return a
     if are_alike(a, b):
         pairs = zip((parts_of(a) or {}).values(), (parts_of(b) or {}).values(), strict=True)
-        made = made_like(a, [_select(trace, loops, name, holds, x, y) for x, y in pairs])
+        made = made_like(a, [select(trace, loops, name, holds, x, y) for x, y in pairs])
         if is_mutable(made):
             loops.identities.note(loops.within[-1], (made, a, b))
         return made
-    made = _selected(trace, holds, a, b, True)
+    made = selected(trace, holds, a, b, True)
     if made is None:
         loops.fail(f"{name} is of another type under a condition")
     elif is_traced_array(a):
@@ -311,7 +306,7 @@ def _select(trace: Trace, loops: Loops, name: str, holds: Any, a: Any, b: Any) -
     return made
 
 
-def _selected(trace: Trace, holds: Any, a: Any, b: Any, may_mix: bool = False) -> Tracer | None:
+def selected(trace: Trace, holds: Any, a: Any, b: Any, may_mix: bool = False) -> Tracer | None:
     """`a` if `holds`, else `b`: numbers or arrays. None if they have no common type. The result is
     marked as unsure if one is Python's number and the other one NumPy's, and, with `may_mix`, if
     one is Python's int and the other one Python's float."""
@@ -381,10 +376,7 @@ def _chosen(
         loops.fail("cond: the functions return other structures")
     return trees.unflatten(
         structure,
-        [
-            _select(trace, loops, "a result", holds, a, b)
-            for a, b in zip(first, second, strict=True)
-        ],
+        [select(trace, loops, "a result", holds, a, b) for a, b in zip(first, second, strict=True)],
     )
 
 
@@ -394,7 +386,7 @@ def _chosen(
 _MOST_OF_A_PLACE = 4
 
 
-def _may_choose(trace: Trace) -> bool:
+def may_choose(trace: Trace) -> bool:
     """Whether the place that called the caller can go on without the value of a traced number."""
     if trace.is_segmented:
         return False
@@ -404,40 +396,6 @@ def _may_choose(trace: Trace) -> bool:
     place = frame.f_code, frame.f_lasti
     trace.choices[place] = trace.choices.get(place, 0) + 1
     return trace.choices[place] <= _MOST_OF_A_PLACE
-
-
-class _Extreme(StandIn):
-    """Replaces Python's max or min. If only the program knows the numbers, it selects one."""
-
-    def __init__(self, real: Any, is_better: Any) -> None:
-        super().__init__(real)
-        self._is_better = is_better
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        real, is_better = self._real, self._is_better
-        trace, loops = current_trace(), loops_now()
-        items: Any = args[0] if len(args) == 1 else args
-        if trace is not None and not kwargs and is_row(items):
-            return extreme_of_row(trace, real, items)
-        is_known = trace is None or type(items) not in (list, tuple, deque)
-        if trace is None or is_known or kwargs or not _may_choose(trace):
-            return real(*args, **kwargs)
-        if all(type(x) is not Tracer and type(x) is not Size for x in items):
-            return real(*args)
-        best, *others = items
-        for x in others:
-            better = is_better(x, best)
-            if type(better) is Tracer and better.ndim == 0:
-                holds = trace.builder.value(better._value_in(trace))
-                if loops is not None:
-                    best = _select(trace, loops, real.__name__, holds, x, best)
-                elif (selected := _selected(trace, holds, x, best)) is not None:
-                    best = selected
-                elif better:
-                    best = x
-            elif better:
-                best = x
-        return best
 
 
 def convert(kind: Any, x: Any) -> Any:
@@ -453,7 +411,7 @@ def convert(kind: Any, x: Any) -> Any:
     if kind is bool and trace is not None and loops is not None and is_traced(condition_of(x)):
         x = condition_of(x)
         return python_bool(trace, trace.builder.ufunc("not_equal", [x._value_in(trace), 0])[0])
-    if trace is None or not _may_choose(trace) or kind not in (int, float):
+    if trace is None or not may_choose(trace) or kind not in (int, float):
         return kind(x)
     if type(x) is Size and kind is int and loops is not None:
         return x
@@ -468,29 +426,9 @@ def convert(kind: Any, x: Any) -> Any:
     return Tracer(trace, trace.builder.python_number(trace.operand(x), kind is int), scalar=True)
 
 
-def _is_pythons(function: Any) -> bool:
-    """Whether a function is Python's own, or its replacement here."""
-    known = (sum, max, min, any, all, *EXTREMES.values())
-    return any(function is x for x in known)
-
-
-def _better(function: Any, best: Any, x: Any) -> Any:
-    """max(best, x) or min(best, x); x if `best` is not set."""
-    return x if best is UNSET else EXTREMES[function.__name__](best, x)
-
-
-def _found(function: Any, best: Any) -> Any:
-    """The result of max or min; raises ValueError if there was no number."""
-    return function(()) if best is UNSET else best
-
-
-ALLOWED += [convert, _is_pythons, _better, _found]
+ALLOWED += [convert, length]
 
 # The functions that source.py calls around an `if`, by name.
 CONDITIONS = {IF: Conditions(is_unknown), UNSET_NAME: UNSET, ".convert": convert}
-CONDITIONS |= {IS_PYTHONS: _is_pythons, BETTER: _better, FOUND: _found}
 LENGTHS = {"len": length}
-ALLOWED.append(length)
-EXTREMES = {"max": _Extreme(max, operator.gt), "min": _Extreme(min, operator.lt)}
-ALLOWED += EXTREMES.values()
-STANDING_FOR.update((id(f), getattr(builtins, n)) for n, f in (LENGTHS | EXTREMES).items())
+STANDING_FOR.update((id(f), getattr(builtins, n)) for n, f in LENGTHS.items())

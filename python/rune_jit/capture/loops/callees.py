@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit.capture.loops.nodes import at
+from rune_jit.capture.loops.nodes import Transformer, at
 from rune_jit.capture.loops.structures import class_of
 from rune_jit.capture.names import all_codes
 from rune_jit.capture.objects import is_library
@@ -103,7 +103,7 @@ def asked(code: types.CodeType) -> types.CodeType:
     return code.replace(co_consts=(*consts,))
 
 
-class Callees(ast.NodeTransformer):
+class Callees(Transformer):
     """Redirects calls, except those of functions of `modules` (see `modules_of`)."""
 
     def __init__(self, modules: frozenset[str] = frozenset()) -> None:

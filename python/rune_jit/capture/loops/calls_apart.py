@@ -15,7 +15,16 @@ from typing import Any
 
 from rune_jit.capture.loops.jumps import RESULT, RETURNED, STOP
 from rune_jit.capture.loops.liveness import loaded
-from rune_jit.capture.loops.nodes import assign, at, blocks_of, call, copied, load, walk
+from rune_jit.capture.loops.nodes import (
+    Transformer,
+    assign,
+    at,
+    blocks_of,
+    call,
+    copied,
+    load,
+    walk,
+)
 
 APART = ".apart"
 _RAN = ".ran"
@@ -67,7 +76,7 @@ def _noting_breaks(block: list[ast.stmt]) -> list[ast.stmt]:
     return made
 
 
-class _Extends(ast.NodeTransformer):
+class _Extends(Transformer):
     """Replaces `items.extend([a, b])` by two appends, if the values do not read the list."""
 
     def visit_Expr(self, node: ast.Expr) -> Any:
@@ -126,7 +135,7 @@ def place_of(original: Any) -> Place:
     return original.filename, original.lineno, original.col_offset
 
 
-class Apart(ast.NodeTransformer):
+class Apart(Transformer):
     """Puts the calls into a function, for the loops of the statements `within` that may run apart:
     these are in `known`."""
 

@@ -85,7 +85,7 @@ def is_same(a: types.CodeType, b: types.CodeType) -> bool:
     fields = ("co_names", "co_varnames", "co_cellvars", "co_freevars", "co_firstlineno")
     if any(getattr(a, field) != getattr(b, field) for field in fields):
         return False
-    if _instructions(a) != _instructions(b):
+    if a.co_code != b.co_code and _instructions(a) != _instructions(b):
         return False
     return len(a.co_consts) == len(b.co_consts) and all(
         is_same(x, y)

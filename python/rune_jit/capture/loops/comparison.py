@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit.capture.loops.changing_shapes import ChangingShape, changing_shape, is_alike
+from rune_jit.capture.loops.effects import Effects
 from rune_jit.capture.loops.jumps import is_result
 from rune_jit.capture.loops.kinds import (
     UNSET,
@@ -22,6 +23,7 @@ from rune_jit.capture.loops.optionals import is_last
 from rune_jit.capture.loops.ranges import Range
 from rune_jit.capture.loops.structures import Structures, holder_of
 from rune_jit.capture.loops.syntax import Loop
+from rune_jit.capture.objects import can_be_copied
 from rune_jit.tracing.loops import Body, Loops
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
@@ -37,6 +39,7 @@ class Comparison:
     _range: Range
     _body: Body
     _structures: Structures
+    _effects: Effects
     _before: dict[str, Any]
     _given: dict[str, Any]
     counter: Any
@@ -193,10 +196,13 @@ class Comparison:
             raise GivenUp(f"{name} has no value after an iteration")
         new, shown = after[name], "what it returns" if is_result(name) else name
         kind = kind_of(trace, new)
-        if is_result(name) and (new is UNSET or kind is not None):
+        # (An object from before the loop is the same in all iterations: `return self`.)
+        is_object = kind is None and can_be_copied(new) and self._effects.reaches(new)
+        if is_result(name) and (new is UNSET or kind is not None or is_object):
             # The result is only read if an iteration has set it. A peeled one may have.
             first = self._structures.part(name, self._before)
             is_other = new is UNSET or self._is_of_before(new) or kind_of(trace, first) != kind
+            is_other |= is_object and first is not new
             if first is not UNSET and is_other:
                 raise GivenUp("the first iteration returns something else")
             return

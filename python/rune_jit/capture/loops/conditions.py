@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from rune_jit.capture.loops.nodes import at, call, load, store, walk
+from rune_jit.capture.loops.nodes import Transformer, at, call, load, store, walk
 from rune_jit.capture.loops.syntax import Uses, uses_of
 
 OPERANDS: list[Uses | None] = []  # the uses of second operands; None if they assign names
@@ -37,7 +37,7 @@ def condition(test: ast.expr, of: str = IF) -> ast.expr:
     return at(test, made)
 
 
-class Values(ast.NodeTransformer):
+class Values(Transformer):
     """Replaces `and`, `or` and `not` in expressions that are no conditions, but whose values are
     used."""
 

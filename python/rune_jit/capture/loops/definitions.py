@@ -3,44 +3,72 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import inspect
 import linecache
 import tokenize
 import types
+from collections.abc import Iterator
 from typing import Any
 
 from rune_jit.capture.loops.code_objects import compiled, is_same, parsed
 from rune_jit.capture.loops.nodes import walk
+from rune_jit.capture.names import all_codes
 
 # The errors of reading the source of a function that has none.
 UNREADABLE = (OSError, SyntaxError, ValueError, IndexError, RecursionError, tokenize.TokenError)
+
+
+# The definitions that have been found: by code, their source.
+_found: dict[types.CodeType, str] = {}
 
 
 def definition_of(function: types.FunctionType) -> ast.FunctionDef | None:
     """The definition from which Python has made a function's code. None if the source gives other
     code."""
     code = function.__code__
+    if code in _found:
+        return _parse(_found[code], code)
     linecache.checkcache(code.co_filename)  # (the file may have been edited)
     lines = linecache.getlines(code.co_filename, function.__globals__)
-    tree = _parse(inspect.getblock(lines[code.co_firstlineno - 1 :]), code)
-    if tree is None or not is_same(code, compiled(tree, code, function.__qualname__)):
-        return None
-    return tree
+    for text in _texts(lines[code.co_firstlineno - 1 :], code):
+        with contextlib.suppress(SyntaxError):
+            tree = _parse(text, code)
+            if tree is not None and is_same(code, compiled(tree, code, function.__qualname__)):
+                _found[code] = text
+                return tree
+    return None
 
 
-def _parse(block: list[str], code: types.CodeType) -> ast.FunctionDef | None:
-    """A function's definition, with its line numbers in the file. None if the block has another
+def _texts(lines: list[str], code: types.CodeType) -> Iterator[str]:
+    """The source of a function, if its file has not been edited: the lines to the last one that has
+    code, or else, if Python needs more lines, the whole block."""
+    last = max(line for x in all_codes(code) for line in _last_lines(x))
+    yield "".join(lines[: last - code.co_firstlineno + 1])
+    yield "".join(inspect.getblock(lines))
+
+
+def _last_lines(code: types.CodeType) -> Iterator[int]:
+    """Lines of code that include the last one."""
+    if hasattr(code, "co_positions"):
+        return (end for _, end, *_ in code.co_positions() if end is not None)
+    return (line for *_, line in code.co_lines() if line is not None)
+
+
+def _indented(text: str) -> str:
+    return "if 1:\n" + text if text[:1] in (" ", "\t") else text
+
+
+def _parse(text: str, code: types.CodeType) -> ast.FunctionDef | None:
+    """A function's definition, with its line numbers in the file. None if the text has another
     definition."""
-    indented = block[0][:1] in (" ", "\t")
-    text = ("if 1:\n" if indented else "") + "".join(block)
-    body: Any = parsed(text).body
-    if indented:
-        body = body[0].body
-    definition = body[0]
+    is_indented = text[:1] in (" ", "\t")
+    before = "\n" * (code.co_firstlineno - 1 - is_indented)
+    body: Any = parsed(before + _indented(text)).body
+    definition = body[0].body[0] if is_indented else body[0]
     if not isinstance(definition, ast.FunctionDef) or definition.name != code.co_name:
         return None
-    ast.increment_lineno(definition, code.co_firstlineno - 1 - indented)
     return definition
 
 

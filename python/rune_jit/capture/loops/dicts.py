@@ -14,7 +14,16 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from rune_jit.capture.loops.nodes import OWN_SCOPES, assign, at, call, copied, load, walk
+from rune_jit.capture.loops.nodes import (
+    OWN_SCOPES,
+    Transformer,
+    assign,
+    at,
+    call,
+    copied,
+    load,
+    walk,
+)
 from rune_jit.capture.loops.unfold import ON_LISTS
 
 _CLASSES = (dict, set, Counter, defaultdict)
@@ -52,7 +61,7 @@ def with_calls(loop: ast.stmt, names: frozenset[str]) -> ast.stmt:
     return _Replacer(names).visit(copied(loop))  # type: ignore[no-any-return]
 
 
-class _Replacer(ast.NodeTransformer):
+class _Replacer(Transformer):
     """Replaces operations on dicts and sets by calls. `changed` are the names of those that get
     items. `others` are the names of those with an operation for which there is no call."""
 

@@ -20,7 +20,6 @@ import numpy as np
 from rune_jit import _core, trees
 from rune_jit.capture.grown import Grown, is_list
 from rune_jit.capture.loops.members import (
-    FUNCTIONS,
     NOT_CALLED,
     Copied,
     can_be_made,
@@ -60,6 +59,7 @@ _METHOD_NAMES = (
 _METHODS = READING_METHODS | {*_METHOD_NAMES.split()}
 # Further functions without effects, such as replacements for Python's own. Modules add theirs.
 ALLOWED: list[Any] = [trees.flatten, trees.unflatten, trees.leaves_again, OF_CLASSES["isinstance"]]
+_CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque)
 _MOST_HELD = 10_000  # items of all containers together
 # Methods that read, assign or delete attributes of any name.
 OF_ANY_NAME = ("__getattr__", "__getattribute__", "__setattr__", "__delattr__")
@@ -114,7 +114,7 @@ class Effects:
                 self._containers.append((Global(module, name), name))
         self._calls |= {name: name for name in uses.methods}
         attributes = {name for path in (*uses.paths, *uses.calls) for name in path[1:]}
-        self._name_attributes(attributes | uses.methods)
+        self._name_attributes(attributes | uses.methods | uses.attributes)
 
         def find(name: str) -> Any:
             return values[name] if name in values else scope(name)
@@ -286,7 +286,7 @@ class Effects:
             return
         if can_be_copied(x) and type(x) not in (list, tuple, dict):
             self._look_at_object(x)
-        elif isinstance(x, (list, tuple, dict, set, frozenset, collections.deque)):
+        elif isinstance(x, _CONTAINERS):
             self._look_at_container(x)
             if is_named_tuple(type(x)):
                 self._look_at(type(x))
@@ -317,8 +317,7 @@ class Effects:
             self._look_at_function(x)
 
     def _look_at_container(self, x: Any) -> None:
-        known = (list, tuple, dict, set, frozenset, collections.deque)
-        if type(x) not in known and not hasattr(x, "_fields"):
+        if type(x) not in _CONTAINERS and not hasattr(x, "_fields"):
             raise Refused(f"it uses a {type(x).__name__}")
         self._num_items += len(x)
         if self._num_items > _MOST_HELD:
@@ -364,8 +363,8 @@ class Effects:
         for name, value in vars(x).items():
             if is_list(value) or _holds_lists(value):
                 self._lists.append((name, value))
-            elif not isinstance(value, FUNCTIONS) or not hasattr(kind, name):
-                self._look_at(value)
+            elif can_be_copied(value) or isinstance(value, (np.ndarray, *_CONTAINERS)):
+                self._look_at(value)  # (`_look_at_member` finds the others, if code names them)
         for name in list(self._attributes):
             self._look_at_member(x, name)
 

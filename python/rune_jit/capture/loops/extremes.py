@@ -1,16 +1,72 @@
-"""Python's max and min of the elements of a traced array."""
+"""Replacements for Python's max, min, any and all, whose arguments may be known only when the
+program runs."""
 
 from __future__ import annotations
 
+import builtins
+import operator
+from collections import deque
 from typing import Any
 
 import numpy as np
 
+from rune_jit.capture.loops.branches import convert, loops_now, may_choose, select, selected
+from rune_jit.capture.loops.effects import ALLOWED
+from rune_jit.capture.loops.folds import BETTER, FOUND, IS_PYTHONS
+from rune_jit.capture.loops.kinds import UNSET
+from rune_jit.capture.shim import STANDING_FOR
+from rune_jit.capture.stand_ins import StandIn
+from rune_jit.tracing.context import current_trace
+from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
 
-def is_row(x: Any) -> bool:
+class Extreme(StandIn):
+    """Replaces Python's max or min. If only the program knows the numbers, it selects one."""
+
+    def __init__(self, real: Any, is_better: Any) -> None:
+        super().__init__(real)
+        self._is_better = is_better
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        real, is_better = self._real, self._is_better
+        trace, loops = current_trace(), loops_now()
+        items: Any = args[0] if len(args) == 1 else args
+        if trace is not None and not kwargs and _is_row(items):
+            return _extreme_of_row(trace, real, items)
+        is_known = trace is None or type(items) not in (list, tuple, deque)
+        if trace is None or is_known or kwargs or not may_choose(trace):
+            return real(*args, **kwargs)
+        if all(type(x) is not Tracer and type(x) is not Size for x in items):
+            return real(*args)
+        best, *others = items
+        for x in others:
+            better = is_better(x, best)
+            if type(better) is Tracer and better.ndim == 0:
+                holds = trace.builder.value(better._value_in(trace))
+                if loops is not None:
+                    best = select(trace, loops, real.__name__, holds, x, best)
+                elif (chosen := selected(trace, holds, x, best)) is not None:
+                    best = chosen
+                elif better:
+                    best = x
+            elif better:
+                best = x
+        return best
+
+
+class Decision(StandIn):
+    """Replaces Python's any or all. For an array, it asks one condition, not one of each
+    element."""
+
+    def __call__(self, *args: Any) -> Any:
+        if len(args) == 1 and current_trace() is not None and _is_row(args[0]):
+            return convert(bool, args[0].any() if self._real is any else args[0].all())
+        return self._real(*args)
+
+
+def _is_row(x: Any) -> bool:
     """Whether x is a traced array of real numbers with one axis and at least one element."""
     return (
         type(x) is Tracer
@@ -22,7 +78,7 @@ def is_row(x: Any) -> bool:
     )
 
 
-def extreme_of_row(trace: Trace, real: Any, x: Tracer) -> Tracer:
+def _extreme_of_row(trace: Trace, real: Any, x: Tracer) -> Tracer:
     """Python's max or min of an array's elements. The result is NaN only if the first element is
     NaN, since no number is greater or less than NaN."""
     if x.dtype.kind != "f":
@@ -31,3 +87,27 @@ def extreme_of_row(trace: Trace, real: Any, x: Tracer) -> Tracer:
     others: Any = (np.fmax if real is max else np.fmin).reduce(x)
     values = [v._value_in(trace) for v in (np.isnan(first), first, others)]
     return Tracer(trace, trace.builder.where(*values), scalar=True)
+
+
+def _is_pythons(function: Any) -> bool:
+    """Whether a function is Python's own, or its replacement here."""
+    known = (sum, max, min, any, all, *DECISIONS.values(), *EXTREMES.values())
+    return any(function is x for x in known)
+
+
+def _better(function: Any, best: Any, x: Any) -> Any:
+    """max(best, x) or min(best, x); x if `best` is not set."""
+    return x if best is UNSET else EXTREMES[function.__name__](best, x)
+
+
+def _found(function: Any, best: Any) -> Any:
+    """The result of max or min; raises ValueError if there was no number."""
+    return function(()) if best is UNSET else best
+
+
+EXTREMES = {"max": Extreme(max, operator.gt), "min": Extreme(min, operator.lt)}
+DECISIONS = {"any": Decision(any), "all": Decision(all)}
+# The functions that traced code calls, by name.
+FOLDS = {IS_PYTHONS: _is_pythons, BETTER: _better, FOUND: _found, **EXTREMES, **DECISIONS}
+ALLOWED += FOLDS.values()
+STANDING_FOR.update((id(f), getattr(builtins, n)) for n, f in (EXTREMES | DECISIONS).items())

@@ -15,6 +15,7 @@ from typing import Any
 
 from rune_jit.capture.loops.nodes import (
     OWN_SCOPES,
+    Transformer,
     assign,
     at,
     call,
@@ -29,7 +30,7 @@ _BLOCKS = ("body", "orelse", "finalbody")
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.Return, ast.Expr)
 
 
-class Filters(ast.NodeTransformer):
+class Filters(Transformer):
     """Rewrites such comprehensions in functions. A comprehension must be what its statement
     evaluates first."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from rune_jit.capture.loops.nodes import SCOPES, at, blocks_of, call, walk
+from rune_jit.capture.loops.nodes import SCOPES, Transformer, Visitor, at, blocks_of, call, walk
 
 _LOOPS = (ast.For, ast.While)
 _OTHER_SCOPES = (*SCOPES, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -69,7 +69,7 @@ def _is_only_name(function: ast.FunctionDef, loop: ast.stmt, name: str) -> bool:
     return True
 
 
-class _Uses(ast.NodeVisitor):
+class _Uses(Visitor):
     """Finds the uses of a list's name that do not give the list another name. Uses in the loop are
     those that can be rewritten. Inner functions and comprehensions are left out."""
 
@@ -142,7 +142,7 @@ def _is_first(x: ast.AST, name: str) -> bool:
     return _is_name(x.value, name) and _is_zero(x.slice)
 
 
-class _AtEnd(ast.NodeTransformer):
+class _AtEnd(Transformer):
     """Appends the values that were put in front of a list, and reads the last item instead of the
     first."""
 

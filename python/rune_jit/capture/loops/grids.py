@@ -13,14 +13,14 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from rune_jit.capture.loops.nodes import assign, at, call, load, store, walk
+from rune_jit.capture.loops.nodes import Transformer, assign, at, call, load, store, walk
 
 _NAMES = ("ndindex", "product")
 # The number of nested loops if the source does not tell the number of axes.
 _MOST_AXES = 4
 
 
-class Grids(ast.NodeTransformer):
+class Grids(Transformer):
     """Rewrites loops over grids. Loops that a jump may leave stay unchanged."""
 
     def visit_For(self, loop: ast.For) -> Any:

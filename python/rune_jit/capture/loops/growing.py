@@ -336,9 +336,8 @@ class Growing:
 
     def _refuse(self, why: str) -> NoReturn:
         assert self._plan is not None
-        self._plan.is_refused = True
-        if self._loops.within:
-            self._loops.fail(why)
+        within = self._loops.within
+        self._plan.is_refused = not within or self._loops.plans.refuse(within[-1], why)
         raise LoopRefused
 
     def filled(self) -> Filled | list[Any]:

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit.capture.loops.nodes import SCOPES, at, call, walk
+from rune_jit.capture.loops.nodes import SCOPES, Transformer, at, call, walk
 from rune_jit.errors import RuneJitError, UnsupportedOpError
 from rune_jit.tracing.context import ValuesNeeded, current_trace, is_library_file, is_own_file
 from rune_jit.tracing.loop_plans import LoopRefused
@@ -161,7 +161,7 @@ def may_jump(handler: ast.ExceptHandler) -> bool:
     return any(isinstance(x, _JUMPS) for x in walk(handler))
 
 
-class Guards(ast.NodeTransformer):
+class Guards(Transformer):
     """Adds a first handler to each `try` statement, for the exceptions that must pass by the other
     handlers, and a call to each `with np.errstate(...)`."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from rune_jit.capture.loops.nodes import at, load, path_of, walk, within
+from rune_jit.capture.loops.nodes import Visitor, at, load, path_of, walk, within
 
 # The function that is called with a function that makes an iterable, and its arguments.
 ITERABLE = ".iterable"
@@ -36,7 +36,7 @@ def _is_taken_apart(call: ast.Call) -> bool:
     return isinstance(call.func, ast.Name) and call.func.id in names
 
 
-class NamedRanges(ast.NodeVisitor):
+class NamedRanges(Visitor):
     """Rewrites ranges that are assigned to names which only `for` statements read."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 from rune_jit.capture.algorithms import as_users
 from rune_jit.capture.loops import hashing, heaps
 from rune_jit.capture.loops.effects import global_value
-from rune_jit.capture.loops.nodes import at, load, path_of, walk
+from rune_jit.capture.loops.nodes import Transformer, at, load, path_of, walk
 from rune_jit.capture.loops.unfold import ON_LISTS
 
 # By function: the name of its replacement in loops, and the number of arguments.
@@ -87,7 +87,7 @@ def _value(path: tuple[str, ...], held: Mapping[str, Any], module: dict[str, Any
     return value if isinstance(value, types.BuiltinFunctionType) else None
 
 
-class _Replacer(ast.NodeTransformer):
+class _Replacer(Transformer):
     def __init__(self, names: dict[int, str]) -> None:
         self._names = names
 

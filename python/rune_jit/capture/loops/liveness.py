@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from rune_jit.capture.loops.handlers import is_errstate, is_try
-from rune_jit.capture.loops.nodes import blocks_of, walk
+from rune_jit.capture.loops.nodes import blocks_of, children, walk
 
 Names = frozenset[str]
 _NONE: Names = frozenset()
@@ -57,7 +57,7 @@ def loaded(nodes: Iterable[ast.AST]) -> Names:
             # (The first iterable is evaluated outside of the comprehension.)
             generators = node.generators
             own = frozenset[str]().union(*(stored([g.target]) for g in generators))
-            found |= loaded(ast.iter_child_nodes(node)) - own
+            found |= loaded(children(node)) - own
             found |= loaded([generators[0].iter])
         elif isinstance(node, ast.Lambda):
             own = frozenset(x.arg for x in walk(node.args) if isinstance(x, ast.arg))
@@ -68,7 +68,7 @@ def loaded(nodes: Iterable[ast.AST]) -> Names:
         else:
             if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
                 found.add(node.target.id)
-            found |= loaded(ast.iter_child_nodes(node))
+            found |= loaded(children(node))
     return frozenset(found)
 
 

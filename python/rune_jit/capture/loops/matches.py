@@ -14,10 +14,10 @@ import ast
 from typing import Any
 
 from rune_jit.capture.loops.liveness import stored
-from rune_jit.capture.loops.nodes import assign, at, call, load
+from rune_jit.capture.loops.nodes import Transformer, assign, at, call, load
 
 
-class Matches(ast.NodeTransformer):
+class Matches(Transformer):
     """Rewrites such statements."""
 
     def __init__(self) -> None:

@@ -15,6 +15,7 @@ from rune_jit.capture.loops.members import member
 from rune_jit.capture.loops.nodes import (
     OWN_SCOPES,
     SCOPES,
+    Transformer,
     assign,
     at,
     blocks_of,
@@ -275,7 +276,7 @@ class _Inliner:
         return bound
 
 
-class _Calls(ast.NodeTransformer):
+class _Calls(Transformer):
     """Replaces calls of methods in an expression by what they return. Puts their statements into
     `before`."""
 
@@ -291,7 +292,7 @@ class _Calls(ast.NodeTransformer):
         return value
 
 
-class _Names(ast.NodeTransformer):
+class _Names(Transformer):
     """Renames variables."""
 
     def __init__(self, names: Mapping[str, str]) -> None:

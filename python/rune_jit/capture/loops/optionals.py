@@ -20,7 +20,7 @@ from typing import Any
 
 from rune_jit.capture.loops.jumps import UNSET
 from rune_jit.capture.loops.liveness import stored
-from rune_jit.capture.loops.nodes import SCOPES, assign, assigned, at, call, load, walk
+from rune_jit.capture.loops.nodes import SCOPES, Transformer, assign, assigned, at, call, load, walk
 
 HIT, LAST = ".hit ", ".last "
 CHOSEN = ".chosen"  # the name of the function
@@ -37,7 +37,7 @@ def is_last(name: str) -> bool:
     return name.startswith(LAST)
 
 
-class Optionals(ast.NodeTransformer):
+class Optionals(Transformer):
     """Replaces such variables in the loops of functions."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
@@ -143,7 +143,7 @@ def _may_assign(loop: ast.For | ast.While, name: str) -> bool:
     return are_values and is_conditional([*loop.body, *loop.orelse])
 
 
-class _Renamer(ast.NodeTransformer):
+class _Renamer(Transformer):
     def __init__(self, name: str) -> None:
         self._name = name
 

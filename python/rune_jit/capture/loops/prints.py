@@ -9,7 +9,8 @@ Python prints them after the loop:
                                                     print(f"{v0}: {v1:.3f}")
 
 Each row also gets a number, so that the rows of several statements are printed in their order. If
-Python runs the loop, the statements print at once."""
+Python runs the loop, the statements print at once. Functions of Python that make texts or round
+numbers (`round(loss, 4)`, `str(i)`) are called when the values are printed."""
 
 from __future__ import annotations
 
@@ -17,8 +18,9 @@ import ast
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rune_jit.capture.loops.nodes import SCOPES, at, call, copied, load, path_of, walk
+from rune_jit.capture.loops.nodes import SCOPES, Transformer, at, call, copied, load, path_of, walk
 from rune_jit.capture.loops.pure import BUILTINS, READING_METHODS
+from rune_jit.capture.loops.unfold import ITEMS, TABLE
 
 # The function that is called in the place of a statement that prints, with the statement's number
 # and the values. After the call, STATEMENTS[number] prints the values.
@@ -46,6 +48,8 @@ class Prints:
         collector = _Collector(statements)
         self.loop: ast.stmt = collector.visit(copied(loop))
         self._functions = [_function(loop, *site) for site in collector.sites]
+        # The functions that are called when the values are printed.
+        self.calls = frozenset().union(*(_calls_of(called) for called, _ in collector.sites))
 
     @classmethod
     def of(cls, loop: ast.stmt) -> Prints | None:
@@ -68,9 +72,9 @@ class Prints:
         return {_LIST.format(i): [] for i in range(len(self._functions))} | {_TURN: 0}
 
 
-def later(s: ast.Expr) -> ast.Expr | None:
-    """The statement that replaces one that prints, in traced code. None if the evaluation of its
-    values might have effects."""
+def later(s: ast.Expr) -> tuple[ast.Expr, frozenset[str]] | None:
+    """The statement that replaces one that prints, in traced code, and the functions that are
+    called when the values are printed. None if the evaluation of its values might have effects."""
     if not _is_print(s.value):
         return None
     values: list[ast.expr] = []
@@ -82,19 +86,22 @@ def later(s: ast.Expr) -> ast.Expr | None:
     if not all(map(_is_plain_call, calls)):
         return None
     STATEMENTS.append(_function(s, made, len(values)))
-    return at(s, ast.Expr(call(LATER, ast.Constant(len(STATEMENTS) - 1), *values)))
+    made_later = at(s, ast.Expr(call(LATER, ast.Constant(len(STATEMENTS) - 1), *values)))
+    return made_later, _calls_of(made)
 
 
 _PLAIN = (
     *(ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Slice, ast.BinOp, ast.UnaryOp),
     *(ast.Tuple, ast.List, ast.Call, ast.operator, ast.unaryop, ast.expr_context),
 )
+# Functions that replace Python's in loops (unfold.py).
+_REPLACEMENTS = frozenset((".convert", ITEMS, TABLE))
 
 
 def _is_plain_call(x: ast.Call) -> bool:
     path = path_of(x.func)
     if len(path) == 1:
-        return path[0] in BUILTINS
+        return path[0] in BUILTINS or path[0] in _REPLACEMENTS
     is_method = isinstance(x.func, ast.Attribute) and x.func.attr in READING_METHODS
     return is_method or path[:1] in (("np",), ("numpy",), ("math",))
 
@@ -116,7 +123,7 @@ def _function(place: ast.stmt, called: ast.expr, count: int) -> Callable[..., No
     return found
 
 
-class _Collector(ast.NodeTransformer):
+class _Collector(Transformer):
     """Makes the statements append the values that they print to lists."""
 
     def __init__(self, statements: list[ast.Expr]) -> None:
@@ -138,8 +145,9 @@ class _Collector(ast.NodeTransformer):
         return [at(node, turn), at(node, ast.Expr(call((items, "append"), row)))]
 
 
-class _Values(ast.NodeTransformer):
-    """Replaces the values in an argument by names. Format strings stay."""
+class _Values(Transformer):
+    """Replaces the values in an argument by names. Format strings stay, and so do calls of
+    functions that make texts or round numbers."""
 
     def __init__(self, values: list[ast.expr]) -> None:
         self._values = values
@@ -153,8 +161,10 @@ class _Values(ast.NodeTransformer):
             node.value = self.visit(node.value)
         elif isinstance(node, ast.BinOp) and _is_text(node.left) and isinstance(node.op, ast.Mod):
             node.right = self._parts(node.right)
-        elif isinstance(node, ast.Call) and _is_format(node):
+        elif isinstance(node, ast.Call) and (_is_format(node) or _is_later(node)):
             node.args = [self.visit(x) for x in node.args]
+        elif isinstance(node, ast.BinOp) and _makes_text(node):
+            node.left, node.right = self.visit(node.left), self.visit(node.right)
         else:
             name = _VALUE.format(len(self._values))
             self._values.append(node)  # type: ignore[arg-type]
@@ -174,6 +184,30 @@ def _is_text(x: ast.AST) -> bool:
 
 def _is_format(x: ast.Call) -> bool:
     return isinstance(x.func, ast.Attribute) and x.func.attr == "format" and _is_text(x.func.value)
+
+
+# Functions of Python whose calls are made when the values are printed.
+_LATER = frozenset(("format", "repr", "round", "str"))
+
+
+def _is_later(x: ast.AST) -> bool:
+    """Whether an expression is a call that is made when the values are printed."""
+    is_plain = isinstance(x, ast.Call) and isinstance(x.func, ast.Name) and not x.keywords
+    return is_plain and bool(x.args) and x.func.id in _LATER  # type: ignore[attr-defined]
+
+
+def _makes_text(x: ast.AST) -> bool:
+    """Whether an expression consists of texts, formatted values and sums of these."""
+    if isinstance(x, ast.BinOp) and isinstance(x.op, ast.Add):
+        return _makes_text(x.left) and _makes_text(x.right)
+    if isinstance(x, ast.Call) and (_is_format(x) or _is_later(x)):
+        return not (isinstance(x.func, ast.Name) and x.func.id == "round")
+    return _is_text(x) or isinstance(x, ast.JoinedStr)
+
+
+def _calls_of(printed: ast.AST) -> frozenset[str]:
+    """The functions by name that are called when this expression prints its values."""
+    return frozenset(x.func.id for x in walk(printed) if _is_later(x))  # type: ignore[attr-defined]
 
 
 # Expressions that arguments must not contain: they assign names, or their parts are not evaluated

@@ -13,13 +13,13 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from rune_jit.capture.loops.nodes import at, load, walk
+from rune_jit.capture.loops.nodes import Transformer, at, load, walk
 
 RAISES = ".raise_if"  # the function that is called with the condition
 _LEAVES = (ast.Return, ast.Break, ast.Continue, ast.Yield, ast.YieldFrom, ast.Await)
 
 
-class Raises(ast.NodeTransformer):
+class Raises(Transformer):
     """Finds the sides of `if` statements that end with `raise`, and assertions."""
 
     def __init__(self) -> None:

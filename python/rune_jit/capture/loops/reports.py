@@ -13,9 +13,10 @@ import ast
 import builtins
 import sys
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
-from rune_jit.capture.loops.nodes import at, call, path_of
+from rune_jit.capture.loops.nodes import Transformer, at, call, path_of
 from rune_jit.capture.loops.prints import later
 from rune_jit.capture.shim import LOG_LEVELS, original
 
@@ -28,7 +29,7 @@ _FUNCTIONS = print, warnings.warn  # (traces replace these functions in their mo
 _LEAVES = (ast.Break, ast.Return)
 
 
-class Reports(ast.NodeTransformer):
+class Reports(Transformer):
     """Makes such statements conditional. Leaves out those in a block with a `break` or `return`,
     since most calls run them."""
 
@@ -53,10 +54,11 @@ class Reports(ast.NodeTransformer):
             made = at(s, ast.If(call(REPORTS, ast.Constant(path)), [ast.Pass()], []))
             made.hidden = [s]  # type: ignore[attr-defined]
             self._hidden.append((made, [s]))
-        printed = later(s) if path == "print" else None  # type: ignore[arg-type]
-        if printed is None:
+        found = later(s) if path == "print" else None  # type: ignore[arg-type]
+        if found is None:
             return made
-        asks = at(s, ast.If(call(PRINTS), [printed], [made]))
+        printed, calls = found
+        asks = at(s, ast.If(call(PRINTS, *map(ast.Constant, sorted(calls))), [printed], [made]))
         asks.hidden = []  # type: ignore[attr-defined]
         return asks
 
@@ -86,7 +88,7 @@ def _path_of(s: ast.stmt) -> str | None:
 def is_report(path: str, frame: Any) -> bool:
     """Whether the function that a frame's code calls by this path only reports."""
     first, *names = path.split(".")
-    found = frame.f_locals.get(first, frame.f_globals.get(first, getattr(builtins, first, None)))
+    found = _found(first, frame)
     for name in names:
         found = getattr(found, name, None)
     found = original(found)
@@ -98,3 +100,12 @@ def is_report(path: str, frame: Any) -> bool:
     if any(found is original(getattr(logging, name)) for name in LOG_LEVELS):
         return True
     return type(getattr(found, "__self__", None)) is logging.Logger
+
+
+def are_pythons(names: Iterable[str], frame: Any) -> bool:
+    """Whether names in a frame's code stand for Python's own functions."""
+    return all(original(_found(name, frame)) is getattr(builtins, name) for name in names)
+
+
+def _found(name: str, frame: Any) -> Any:
+    return frame.f_locals.get(name, frame.f_globals.get(name, getattr(builtins, name, None)))

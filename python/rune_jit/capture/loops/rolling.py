@@ -194,9 +194,9 @@ class Rolling:
     def _plain(self, rest: Range, why: str) -> Iterator[Any]:
         """Unrolls the loop: restores the names' values from before the trace of the body, and runs
         all iterations."""
-        self._loops.plans.refuse(self._loop.number, why)
+        is_refused = self._loops.plans.refuse(self._loop.number, why)
         self._report(f"is unrolled: {why}")
-        if self._first is not True:
+        if not is_refused or self._first is not True:
             raise LoopRefused
         self._rebind(self._before)
         yield from self._iterations(rest, why)

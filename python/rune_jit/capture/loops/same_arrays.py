@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from rune_jit.capture.loops.aliases import Aliases, Kind
 from rune_jit.capture.loops.nodes import (
+    Transformer,
     assign,
     assigned,
     at,
@@ -163,7 +164,7 @@ def _is_name(x: ast.expr | None) -> bool:
     return isinstance(x, ast.Name)
 
 
-class _Numbers(ast.NodeTransformer):
+class _Numbers(Transformer):
     """Adds the assignments of numbers to a loop."""
 
     def __init__(self, names: set[str], lists: set[str], variables: Variables) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from rune_jit.capture.loops.nodes import at, call, walk
+from rune_jit.capture.loops.nodes import Transformer, Visitor, at, call, walk
 from rune_jit.capture.loops.unfold import ITEM, LENGTH, ON_LISTS, POPPED, PUT, is_append
 
 
@@ -35,7 +35,7 @@ def stacks_of(loop: ast.stmt) -> dict[str, int]:
 _SIMPLE = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp)
 
 
-class _Uses(ast.NodeVisitor):
+class _Uses(Visitor):
     """The operations of a loop on lists."""
 
     def __init__(self) -> None:
@@ -143,7 +143,7 @@ def _place_of(s: ast.Assign | ast.AugAssign) -> ast.Subscript | None:
     return place if is_simple else None
 
 
-class Stacks(ast.NodeTransformer):
+class Stacks(Transformer):
     """Replaces a loop's operations on the lists of these names by calls."""
 
     def __init__(self, names: frozenset[str]) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rune_jit.capture.loops.handlers import as_traced, handlers_of, may_jump
 from rune_jit.capture.loops.jumps import is_flag, limit_of
 from rune_jit.capture.loops.liveness import Live, loaded, stored
-from rune_jit.capture.loops.nodes import assign, at, load, path_of, walk, within
+from rune_jit.capture.loops.nodes import assign, at, children, load, path_of, walk, within
 from rune_jit.capture.loops.unfold import (
     APPEND,
     APPENDED,
@@ -41,6 +41,7 @@ class Uses(NamedTuple):
     appended_attributes: frozenset[str]  # attributes that are appended to, or whose items are
     appended_items: frozenset[str]  # names of dicts and lists whose items are appended to
     globals: frozenset[str] = frozenset()  # global variables that the statements assign
+    attributes: frozenset[str] = frozenset()  # attributes of other expressions than names
 
 
 class Branch(NamedTuple):
@@ -275,6 +276,7 @@ def uses_of(statements: Sequence[ast.stmt | ast.expr]) -> Uses:
     paths: set[Path] = set()
     calls: set[Path] = set()
     methods: set[str] = set()
+    attributes: set[str] = set()
     inner: set[ast.AST] = set()  # nodes that are parts of paths
     appended_attributes: set[str] = set()
     holders: list[ast.Name] = []  # names whose items are appended to
@@ -299,6 +301,8 @@ def uses_of(statements: Sequence[ast.stmt | ast.expr]) -> Uses:
             if path:
                 paths.add(path)
                 inner |= set(walk(x))
+            else:
+                attributes.add(x.attr)
     appended, read = _given_and_read(nodes, _OF_LISTS)
     names = frozenset(name for name in loaded(statements) if not name.startswith("."))
     names -= appended - read
@@ -324,6 +328,7 @@ def uses_of(statements: Sequence[ast.stmt | ast.expr]) -> Uses:
         indexed,
         frozenset(appended_attributes),
         appended_items,
+        attributes=frozenset(attributes),
     )
 
 
@@ -441,13 +446,11 @@ def _outside_loops(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 def _expressions(s: ast.stmt) -> Iterator[ast.AST]:
     """The expressions of a statement, without those of statements in it."""
-    open_: list[ast.AST] = [
-        child for child in ast.iter_child_nodes(s) if not isinstance(child, ast.stmt)
-    ]
+    open_: list[ast.AST] = [child for child in children(s) if not isinstance(child, ast.stmt)]
     while open_:
         x = open_.pop()
         yield x
-        open_ += [c for c in ast.iter_child_nodes(x) if not isinstance(c, ast.stmt)]
+        open_ += [c for c in children(x) if not isinstance(c, ast.stmt)]
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -10,10 +10,12 @@ from typing import Any
 from rune_jit.capture.loops.folds import as_loop, is_fold
 from rune_jit.capture.loops.nodes import (
     OWN_SCOPES,
+    Transformer,
     assign,
     assigned,
     at,
     call,
+    children,
     copied,
     load,
     stores,
@@ -45,7 +47,7 @@ ON_LISTS = "_rune_on_"
 APPENDED, LAST, LAST_OF, KEPT = ".appended", ".last", ".last_of", ".kept "
 
 
-class Unfolder(ast.NodeTransformer):
+class Unfolder(Transformer):
     """Rewrites the expressions of a function. If a statement contains `a if test else b`, an `if`
     statement before it computes the value. If it contains a comprehension, or a sum of a generator,
     a loop before it does. This is done unless the statement calls something first. Calls of int,
@@ -327,7 +329,7 @@ def _tables_of(function: ast.stmt) -> frozenset[str]:
     )
 
 
-class Replacer(ast.NodeTransformer):
+class Replacer(Transformer):
     """Replaces an expression by another one."""
 
     def __init__(self, old: ast.expr, new: ast.expr) -> None:
@@ -358,7 +360,7 @@ def _first_choice(
         if is_chain or isinstance(x, _EVALUATED_IN_PART):
             inner = any(isinstance(y, (ast.IfExp, ast.Call, ast.NamedExpr)) for y in walk(x))
             return False if inner else None
-        for child in ast.iter_child_nodes(x):
+        for child in children(x):
             found = find(child)
             if found is not None:
                 return found

@@ -6,6 +6,8 @@ from typing import Any
 
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.coercions import view_in
+from rune_jit.tracing.context import user_site
+from rune_jit.tracing.loop_plans import Window
 from rune_jit.tracing.loops import Loops
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.storage import Step
@@ -81,12 +83,28 @@ def _slice(trace: Trace, loops: Loops, item: slice, size: int) -> slice | None:
         if not by_data and any(map(loops.can_peel, sizes)):
             return None
         first, last = (None if b is None else trace.operand(b) for b in bounds)
-        start, count = trace.builder.bind_slice(first, last, size)
-        return slice(start, start + count)
+        return _slice_of_data(trace, loops, first, last, size)
     start, count = known
     first = _within(trace, start, *_bounds(loops, start), size)
     number = _within(trace, count, *_bounds(loops, count), size)
     return item if first is start and number is count else slice(first, first + number)
+
+
+def _slice_of_data(trace: Trace, loops: Loops, first: Any, last: Any, size: int) -> slice:
+    """A slice whose bounds data decide. If both are the same number plus integers (x[s : s + w]),
+    and the loop would be refused otherwise, the program checks that the slice has w elements.
+    Python runs the calls in which it has less."""
+    builder = trace.builder
+    start, count = builder.bind_slice(first, last, size)
+    given = first is not None and last is not None
+    width = builder.constant_difference(first, last) if given else None
+    if width is None or not 0 < width <= size or type(count) is int:
+        return slice(start, start + count)
+    if not loops.plans.is_whole(Window(tuple(loops.within), user_site())):
+        return slice(start, start + count)
+    trace.raise_if(builder.ufunc("not_equal", [trace.operand(count), width])[0])
+    start = builder.bind_number(trace.operand(start), 0, size - width)
+    return slice(start, start + width)
 
 
 def _ordered(loops: Loops, item: slice, size: int) -> tuple[Any, Any] | None:

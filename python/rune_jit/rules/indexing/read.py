@@ -15,7 +15,13 @@ from rune_jit.rules.indexing.items import (
     is_mask,
     items_of,
 )
-from rune_jit.rules.indexing.selection import Selection, masked_view, select, with_settled
+from rune_jit.rules.indexing.selection import (
+    Selection,
+    masked_view,
+    select,
+    with_masks,
+    with_settled,
+)
 from rune_jit.rules.indexing.write import scatter, write_where
 from rune_jit.rules.known import known, plain
 from rune_jit.rules.writes import check_writeable, converted
@@ -44,8 +50,7 @@ def _getitem(x: Tracer, index: Any) -> Any:
     if is_known and current_trace() is None:
         return plain(x)[plain(index)]
     trace = require_trace()
-    if trace.is_segmented:
-        index = with_settled(index)
+    index = with_settled(index) if trace.is_segmented else with_masks(x, index)
     items = items_of(index)
     if (
         len(items) == 1
@@ -102,8 +107,7 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
         return
     trace = require_trace()
     x._check_trace(trace)
-    if trace.is_segmented:
-        index = with_settled(index)
+    index = with_settled(index) if trace.is_segmented else with_masks(x, index)
     if not x._writeable or x._storage.scalar:
         check_writeable(x)
     if is_known and trace.loops is not None:

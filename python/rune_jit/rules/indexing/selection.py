@@ -24,6 +24,7 @@ from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, is_class_asked
 
 UNIQUE_HINT = "write np.sort(x), or np.unique outside of the jitted function"
+NONZERO_HINT = "write np.where(condition, x, y)"
 
 
 class Selection(np.lib.mixins.NDArrayOperatorsMixin):
@@ -37,8 +38,12 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         self.full = full  # the value of all elements
         self.where = where  # the value of the mask, with as many axes as x
         self.axes = axes  # the number of the mask's axes, which are the first ones
+        self.has_views = False  # whether it may be a view of a selection, or have one
         self._site = user_site()
-        self.is_unique = False  # whether it is a result of np.unique
+        # The function whose result it is, if that is not x[mask], and what to write instead.
+        self.function: tuple[str, str] | None = None
+        # If these are the positions of a mask's True elements along an axis: the mask and the axis.
+        self.positions_of: tuple[Tracer, int] | None = None
         self._array: Any = None  # in segments: set at the first use as an array
 
     @property  # type: ignore[misc]
@@ -51,8 +56,8 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         return namespace_for(sys._getframe(1), api_version)
 
     def refusal(self, what: str) -> DataDependentShapeError:
-        if self.is_unique:
-            error = shape_depends_on_data("unique", UNIQUE_HINT)
+        if self.function is not None:
+            error = shape_depends_on_data(*self.function)
         else:
             error = DataDependentShapeError(
                 f"{what}: cannot trace an index of bool (the result's shape depends on data)\n"
@@ -68,6 +73,48 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         if trace.is_segmented:
             return self.settled().size
         return length(self) * math.prod(self.full.shape[self.axes :])
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        trace = require_trace()
+        if trace.is_segmented:
+            return self.settled().shape  # type: ignore[no-any-return]
+        return (length(self), *self.full.shape[self.axes :])
+
+    def __getitem__(self, index: Any) -> Any:
+        trace = require_trace()
+        if trace.is_segmented:
+            return self.settled()[index]
+        if type(index) is int:
+            return self._element(trace, index)
+        rest = index[1:] if type(index) is tuple and index[:1] == (slice(None),) else (None,)
+        if not all(type(item) in (int, slice) for item in rest):
+            raise self.refusal("getitem")
+        self.has_views = True
+        part = self.full[(*[slice(None)] * self.axes, *rest)]
+        result = Selection(part, self._where_of(part), self.axes)
+        result.has_views = True
+        return result
+
+    def _where_of(self, full: Tracer) -> Any:
+        """The mask for other values of the same elements."""
+        shape = [*self.where.shape[: self.axes], *[1] * (full.ndim - self.axes)]
+        return require_trace().builder.reshape(self.where, shape)
+
+    def _element(self, trace: Trace, index: int) -> Any:
+        """The element at a position. Python runs the calls in which there is none."""
+        size = math.prod(self.where.shape)
+        if size == 0 or self.full.ndim > self.axes:  # (a row would be a view)
+            raise self.refusal("getitem")
+        found: Any = Tracer(trace, trace.builder.reshape(self.where, [size]))
+        if index != 0:
+            counts = np.cumsum(found)
+            found = found & (counts == (index + 1 if index > 0 else counts[-1] + (index + 1)))
+        trace.raise_if(trace.operand(~np.any(found)))
+        at = trace.operand(np.argmax(found))
+        trace.builder.assume_range(at, 0, size - 1)
+        elements = trace.builder.reshape(trace.operand(self.full), [size])
+        return Tracer(trace, trace.builder.take(elements, at, 0))
 
     def settled(self) -> Any:
         """x[mask] as an array, in segments. All later uses get the same array."""
@@ -134,11 +181,11 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
             is_mask = result.full.dtype == bool and result.full.ndim > result.axes
             is_index = is_mask and require_trace().is_segmented
             return result.settled() if is_index else result  # it may be empty (is_empty_mask)
-        if out[0] is not self:
+        if out[0] is not self or self.has_views:
             raise self.refusal(ufunc.__name__)
         full = [x.full if isinstance(x, Selection) else x for x in inputs]
         writes.check_cast(require_trace(), ufunc, tuple(full), [result.full], [self.full])
-        self.full = result.full.astype(self.full.dtype)
+        self.full, self.positions_of = result.full.astype(self.full.dtype), None
         return self
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -167,9 +214,7 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         trace, x = require_trace(), self.full
         if self.axes > 0 and 0 not in axes:
             full = getattr(np, name)(x, axis=axes, **options)
-            ones = [1] * (full.ndim - self.axes)
-            where = trace.builder.reshape(self.where, [*self.where.shape[: self.axes], *ones])
-            return Selection(full, where, self.axes)
+            return Selection(full, self._where_of(full), self.axes)
         if name in ("max", "min"):
             ufunc = "maximum" if name == "max" else "minimum"
             message = f"zero-size array to reduction operation {ufunc} which has no identity"
@@ -242,7 +287,7 @@ def _of_array(name: str) -> Callable[..., Any]:
 
 
 _OF_ARRAY = (
-    *("array", "len", "iter", "bool", "contains", "getitem", "setitem"),
+    *("array", "len", "iter", "bool", "contains", "setitem"),
     *("float", "int", "index", "complex", "str", "format", "copy", "deepcopy", "reduce_ex"),
 )
 for _name in _OF_ARRAY:
@@ -266,7 +311,7 @@ def unique(x: Any) -> Selection:
     if ordered.dtype.kind == "f":  # all NaN are equal here
         differs = differs & ~np.isnan(ordered[:-1])
     selection: Any = ordered[np.concatenate([np.ones_like(ordered[:1], bool), differs])]
-    selection.is_unique = True
+    selection.function = "unique", UNIQUE_HINT
     return selection  # type: ignore[no-any-return]
 
 
@@ -301,6 +346,59 @@ def select(trace: Trace, x: Tracer, mask: Any) -> Selection:
     """x[mask]."""
     where = aligned_mask(trace, x, mask)
     return Selection(x.copy(), where, np.ndim(mask))
+
+
+def nonzero(x: Tracer) -> tuple[Selection, ...]:
+    """np.nonzero(x)."""
+    trace, mask = require_trace(), _mask_of(x)
+    found = []
+    for axis in range(mask.ndim):
+        selection = select(trace, _positions(trace, mask.shape, axis), mask)
+        selection.positions_of = mask, axis
+        selection.function = "nonzero", NONZERO_HINT
+        found.append(selection)
+    return tuple(found)
+
+
+def argwhere(x: Tracer) -> Selection:
+    """np.argwhere(x)."""
+    trace, mask = require_trace(), _mask_of(x)
+    along = [_positions(trace, mask.shape, axis) for axis in range(mask.ndim)]
+    selection = select(trace, np.stack(along, -1), mask)  # type: ignore[arg-type]
+    selection.function = "argwhere", NONZERO_HINT
+    return selection
+
+
+def _mask_of(x: Tracer) -> Any:
+    return x.copy() if x.dtype == bool else np.not_equal(x, 0)
+
+
+def _positions(trace: Trace, shape: tuple[Any, ...], axis: int) -> Tracer:
+    """The position of each element of an array of this shape along an axis."""
+    along = trace.builder.iota([shape[axis]], np.dtype(np.int64))
+    along = trace.builder.reshape(along, [-1 if i == axis else 1 for i in range(len(shape))])
+    return Tracer(trace, trace.builder.broadcast_to(along, list(shape)))
+
+
+def with_masks(x: Tracer, index: Any) -> Any:
+    """An index expression with a mask in place of the positions of its True elements."""
+    items = index if type(index) is tuple else (index,)
+    found = [i for i, item in enumerate(items) if type(item) is Selection and item.positions_of]
+    if not found:
+        return index
+    first = found[0]
+    mask, _ = items[first].positions_of
+    parts = [items[i].positions_of for i in found]
+    axis = sum(item is not None for item in items[:first])
+    fits = (
+        found == list(range(first, first + mask.ndim))
+        and all(of is mask and along == k for k, (of, along) in enumerate(parts))
+        and all(item is None or type(item) in (int, slice) for item in items[:first])
+        and same_shape(mask.shape, x.shape[axis : axis + mask.ndim])
+    )
+    if not fits:
+        raise items[first].refusal("getitem")
+    return (*items[:first], mask, *items[first + mask.ndim :])
 
 
 def masked_view(trace: Trace, x: Tracer, items: tuple[Any, ...]) -> tuple[Tracer, Any, bool] | None:

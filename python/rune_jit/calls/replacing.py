@@ -1,0 +1,164 @@
+"""Replaces objects in the containers and attributes that hold them."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import itertools
+import sys
+import types
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from rune_jit import _core
+from rune_jit.capture.matching import reachable
+from rune_jit.capture.objects import is_library
+from rune_jit.capture.shim import original, stand_ins
+from rune_jit.tracing.frames import replace_locals
+from rune_jit.tracing.tracer import ATOMIC, Tracer, are_atomic
+
+
+def replaced(x: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> Any:
+    """x with everything in it replaced, in place where that is possible."""
+    new = replace(x)
+    if new is not x or type(x) is Tracer:
+        return new
+    if id(x) in seen:
+        return seen[id(x)]
+    seen[id(x)] = x
+    if type(x) is list or isinstance(x, deque):
+        for i, item in enumerate(() if are_atomic(x) else x):
+            new = replaced(item, replace, seen)
+            if new is not item:
+                x[i] = new
+    elif isinstance(x, dict):
+        keys = [key if type(key) in ATOMIC else replaced(key, replace, seen) for key in x]
+        if any(new is not key for new, key in zip(keys, x, strict=True)):
+            values = list(x.values())
+            x.clear()
+            for key, item in zip(keys, values, strict=True):
+                x[key] = item
+        for key, item in [] if are_atomic(x.values()) else list(x.items()):
+            new = replaced(item, replace, seen)
+            if new is not item:
+                x[key] = new
+    elif isinstance(x, (set, frozenset, tuple)) and are_atomic(x):
+        return x
+    elif isinstance(x, (set, frozenset)):
+        items = [replaced(item, replace, seen) for item in x]
+        if any(new is not item for new, item in zip(items, x, strict=True)):
+            if isinstance(x, frozenset):
+                seen[id(x)] = type(x)(items)
+            else:
+                x.clear()
+                x.update(items)
+        return seen[id(x)]
+    elif isinstance(x, tuple):
+        items = [replaced(item, replace, seen) for item in x]
+        if any(new is not item for new, item in zip(items, x, strict=True)):
+            seen[id(x)] = tuple.__new__(type(x), items)
+            if held := getattr(x, "__dict__", None):
+                vars(seen[id(x)]).update(replaced(held, replace, seen))
+        return seen[id(x)]
+    elif isinstance(x, types.GeneratorType):
+        if x.gi_frame is not None:
+            replace_locals(x.gi_frame, lambda item: replaced(item, replace, seen))
+    elif isinstance(x, np.ndarray):
+        for index in np.ndindex(x.shape if x.dtype == object else 0):
+            item = x[index]
+            new = replaced(item, replace, seen)
+            if new is not item:
+                x[None][(0, *index)] = new
+    else:
+        if has_attributes(x):
+            replaced(vars(x), replace, seen)
+        for member, item in _members_of(x):
+            new = replaced(item, replace, seen)
+            if new is not item:
+                member.__set__(x, new)
+    return x
+
+
+def has_attributes(x: Any) -> bool:
+    """Whether x is an object whose attributes may hold traced arrays."""
+    if isinstance(x, (type, types.ModuleType, types.FunctionType, Tracer, _core.ArrayBase)):
+        return False
+    return isinstance(getattr(x, "__dict__", None), dict)
+
+
+def is_written_in_place(x: Any) -> bool:
+    is_container = isinstance(x, (list, dict, deque, set))
+    return is_container or has_attributes(x) or any(_members_of(x))
+
+
+def _members_of(x: Any) -> Iterator[tuple[Any, Any]]:
+    """The slots of an object with their contents, and the arguments of an exception."""
+    if isinstance(x, BaseException):
+        yield BaseException.args, x.args
+    if not hasattr(type(x), "__slots__") or isinstance(x, (Tracer, _core.ArrayBase)):
+        return
+    for base in type(x).__mro__:
+        if "__slots__" not in vars(base) or is_library(base.__module__):
+            continue
+        for member in vars(base).values():
+            if isinstance(member, types.MemberDescriptorType):
+                with contextlib.suppress(AttributeError):  # it is empty
+                    yield member, member.__get__(x)
+
+
+def replace_held(holder: Any, replace: Callable[[Any], Any]) -> None:
+    """Replaces the contents of a container, object or class."""
+    if type(holder) is dict and holder.keys() >= {"__module__", "__doc__"}:
+        # The dict may be a class's. Python caches a class's attributes until one is set.
+        for kind in (x for x in gc.get_referrers(holder) if isinstance(x, type)):
+            for name, held in list(vars(kind).items()):
+                if (new := replaced(held, replace, {})) is not held:
+                    type.__setattr__(kind, name, new)
+    if is_written_in_place(holder):
+        replaced(holder, replace, {})
+
+
+def referrers(objects: list[Any]) -> list[Any]:
+    return gc.get_referrers(*objects) if objects else []
+
+
+def objects_with(held: list[Any]) -> list[Any]:
+    """The user's objects that have one of these objects as an attribute. (Lists may be
+    rune_jit's.)"""
+    holders = holders_of(held)
+    holders += referrers([x for x in holders if type(x) is dict])
+    return [x for x in holders if has_attributes(x) and not is_library(type(x).__module__)]
+
+
+def holders_of(held: list[Any]) -> list[Any]:
+    """The objects that refer to these objects, except frames."""
+    return [x for x in referrers(held) if x is not held and not isinstance(x, types.FrameType)]
+
+
+# How many references there were to each of NumPy's stand-ins after the last call.
+_references: list[int] = []
+
+
+def replace_stand_ins(made: list[Any], roots: list[Any], most: int) -> None:
+    """Replaces stand-ins of functions and classes by the originals in what the roots reach, if a
+    call in segments may have stored some there, and these are at most `most` objects. `made`: the
+    stand-ins that the call has made."""
+    if not _are_stored(made):
+        return
+    reached = [*itertools.islice(reachable(roots), most + 1)]
+    if len(reached) <= most:
+        replaced(roots, original, {})
+    del reached
+    _references[:] = map(sys.getrefcount, stand_ins())
+
+
+def _are_stored(made: list[Any]) -> bool:
+    """Whether there are more references to stand-ins than after the last call."""
+    # (`made`, the variable and the argument of getrefcount refer to those of this call.)
+    if any(sys.getrefcount(x) > 3 for x in made):
+        return True
+    now = [*map(sys.getrefcount, stand_ins())]
+    return now != _references and any(map(int.__gt__, now, _references or itertools.repeat(0)))
