@@ -55,6 +55,16 @@ def test_arrays_of_seeded_generators(function: Any) -> None:
     assert "as one program" in jitted.explain()
 
 
+def test_single_numbers_are_pythons() -> None:
+    def f(x: Any) -> Any:
+        rng = np.random.default_rng(3)
+        return x + 1, rng.choice(4), rng.integers(4), rng.choice([1.5, 2.5])
+
+    for found, wanted in zip(rune_jit.jit(f)(np.ones(2))[1:], f(np.ones(2))[1:], strict=True):
+        assert found == wanted
+        assert type(found) is type(wanted)
+
+
 def test_generators_that_are_returned_are_numpys() -> None:
     def f(x: Any) -> Any:
         rng = np.random.default_rng(3)

@@ -157,10 +157,10 @@ class Draws:
         if any(type(count) is not int for count in counts) or math.prod(counts) > _MOST_OF_SEED:
             self._leave("it draws many times")
         if of.private is None:
-            of.private = np.random.Generator(copy.deepcopy(of.bits))
+            of.private = np.random.Generator(copy.deepcopy(of.plain.bit_generator))
             self._seeded.append(of)
         try:
-            return self._record(of, np.random.Generator(of.bits), name, args, kwargs)
+            return self._record(of, of.plain, name, args, kwargs)
         except _Unknown:
             self._leave("an argument of a draw is not known")
 

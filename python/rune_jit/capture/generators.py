@@ -48,11 +48,12 @@ class SeededGenerator(Recorded, np.random.Generator):
     def bit_generator(self) -> Any:
         if (draws := _draws()) is not None and draws.is_in_loop:
             _refuse("bit_generator")
-        return self.bits
+        return self.plain.bit_generator
 
-    @property
-    def bits(self) -> Any:
-        return np.random.Generator.bit_generator.__get__(self)
+    @functools.cached_property
+    def plain(self) -> np.random.Generator:
+        """NumPy's generator of the same numbers. (Some of its methods call others.)"""
+        return np.random.Generator(np.random.Generator.bit_generator.__get__(self))
 
 
 def _draws() -> Any:
@@ -69,7 +70,7 @@ def _sampling(name: str) -> Any:
         draws = _draws()
         if draws is not None and (draws.is_in_loop or draws.selects(name, args)):
             return draws.draw(self, name, args, kwargs)
-        result = method(self, *args, **kwargs)
+        result = method(self.plain, *args, **kwargs)
         is_new = type(result) is np.ndarray and all(result is not x for x in kwargs.values())
         return known(result) if is_new and current_trace() is not None else result
 
