@@ -3,11 +3,12 @@ what these hold."""
 
 from __future__ import annotations
 
+import abc
 import copy
 import io
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from loop_checks import ROLLED
 import rune_jit
 from rune_jit.calls.trial import Trial
 
+Value = TypeVar("Value")
 ROWS = np.random.default_rng(0).normal(size=(40, 3))
 
 
@@ -402,3 +404,65 @@ def test_attributes_of_parts_that_the_loop_uses(run: Any) -> None:
     jitted = rune_jit.jit(lambda tools, x: run(tools, x), fallback="silent")
     for x in (np.arange(30.0), np.ones(30)):
         assert_same(jitted(WithTools(x), x), run(WithTools(x), x), ulps=8, scaled=True)
+
+
+class Layer(abc.ABC):
+    def __init__(self) -> None:
+        self.w, self.count = np.full((3, 3), 0.3), 0
+
+    @abc.abstractmethod
+    def forward(self, x: Any) -> Any: ...
+
+    @property
+    @abc.abstractmethod
+    def scale(self) -> Any: ...
+
+    def run(self, rows: Any) -> Any:
+        for row in rows:
+            out = self.forward(row)
+            self.w = self.w - 0.01 * np.outer(out - row, row)
+            self.count += 1
+        return self.w
+
+
+class Dense(Layer):
+    def forward(self, x: Any) -> Any:
+        out = np.zeros(3)
+        out[:] = np.tanh(self.w @ x)
+        return out * self.scale
+
+    @property
+    def scale(self) -> Any:
+        return self.w.shape[0] / 6
+
+
+class Runs(Protocol):
+    def run(self, rows: Any) -> Any: ...
+
+
+class Box(Runs, Generic[Value]):
+    def __init__(self) -> None:
+        self.w, self.inner = np.ones(3), Dense()
+
+    def run(self, rows: Any) -> Any:
+        for row in rows:
+            self.w = self.w * 0.9 + self.inner.forward(row)
+        return self.w
+
+
+@pytest.mark.parametrize("kind", [Dense, Box])
+@pytest.mark.parametrize("in_segments", [False, True])
+def test_abstract_and_generic_classes(kind: Any, in_segments: bool) -> None:
+    def f(x: Any, rows: Any) -> Any:
+        return x.run(rows), float(rows.sum()) if in_segments else 0.0
+
+    jitted = rune_jit.jit(f)
+    for rows in (ROWS, ROWS * 2):
+        mine, theirs = kind(), kind()
+        assert_same(jitted(mine, rows), f(theirs, rows), ulps=8, scaled=True)
+        assert type(mine) is kind
+        assert vars(mine).keys() == vars(theirs).keys()
+        assert_same(mine.w, theirs.w, ulps=8, scaled=True)
+    assert "is unrolled" not in jitted.explain(), jitted.explain()
+    if not in_segments:
+        assert jitted.explain().startswith("f: as one program")

@@ -11,6 +11,7 @@ import functools
 import sys
 import sysconfig
 import types
+import typing
 from collections.abc import Container, Iterable, Iterator
 from typing import Any
 
@@ -103,12 +104,17 @@ def _identity(x: Any) -> int:
     return id(x if type(x) in (list, tuple, dict) else vars(x))
 
 
+# Base classes from which objects get no attributes.
+_WITHOUT_STATE = (abc.ABC, typing.Generic, typing.Protocol)
+
+
 def can_be_copied(x: Any) -> bool:
     """Whether x is a list, tuple or dict, or consists of its attributes and a Python class."""
     if type(x) in (list, tuple, dict):
         return True
     # (An object that the trace has made has a class that the trace has derived.)
     bases = [base for base in type(x).__mro__[:-1] if "__made_in_trace__" not in vars(base)]
+    bases = [base for base in bases if base not in _WITHOUT_STATE]
     return (
         isinstance(getattr(x, "__dict__", None), dict)
         and not isinstance(x, (type, types.ModuleType))

@@ -51,8 +51,8 @@ def _texts(lines: list[str], code: types.CodeType) -> Iterator[str]:
 
 def _last_lines(code: types.CodeType) -> Iterator[int]:
     """Lines of code that include the last one."""
-    if hasattr(code, "co_positions"):
-        return (end for _, end, *_ in code.co_positions() if end is not None)
+    if hasattr(code, "co_positions"):  # (without ends under `python -X no_debug_ranges`)
+        return (end or line for line, end, *_ in code.co_positions() if line is not None)
     return (line for *_, line in code.co_lines() if line is not None)
 
 

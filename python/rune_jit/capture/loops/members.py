@@ -18,7 +18,7 @@ FUNCTIONS = (types.FunctionType, types.MethodType)
 # Special methods that no code in a loop calls by itself, or that change nothing.
 _NOT_CALLED_NAMES = (
     "__init__ __new__ __post_init__ __init_subclass__ __class_getitem__ __set_name__ __del__"
-    " __repr__ __str__ __reduce__ __getstate__ __setstate__ __copy__ __deepcopy__"
+    " __subclasshook__ __repr__ __str__ __reduce__ __getstate__ __setstate__ __copy__ __deepcopy__"
 )
 NOT_CALLED = frozenset(_NOT_CALLED_NAMES.split())
 
