@@ -100,8 +100,8 @@ std::optional<Linear> LinearMasks::linear(Var v) {
   const Instr& instr = kernel_[v];
   const InstrKind kind = instr.kind();
   const auto* special = instr.as<Special>();
-  const bool bounded = kind == InstrKind::Range ||
-                       (special && special->kind != SpecialKind::Previous_workgroup_idx);
+  const bool bounded =
+      kind == InstrKind::Range || (special && special->kind != SpecialKind::Previous_workgroup_idx);
   if (bounded && instr.type.dtype == DType::Int64) return Linear{{{v.id, 1}}, {0}};
   return std::nullopt;
 }
