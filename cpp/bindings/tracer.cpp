@@ -310,9 +310,11 @@ py::tuple with_step(const TracerObject& x, const py::object& step) {
 }
 
 void bind_tracers(py::module_& m) {
+  // CPython stores functions of METH_FASTCALL as PyCFunction. The cast through void* says that the
+  // types differ on purpose.
+  void* const init = reinterpret_cast<void*>(&init_view);
   static PyMethodDef methods[] = {
-      {"_init", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&init_view)), METH_FASTCALL,
-       nullptr},
+      {"_init", reinterpret_cast<PyCFunction>(init), METH_FASTCALL, nullptr},
       {nullptr, nullptr, 0, nullptr}};
   static PyMethodDef no_methods[] = {{nullptr, nullptr, 0, nullptr}};
   m.add_object("TracerBase",

@@ -83,7 +83,7 @@ class KernelRenderer {
 
   template <class... Args>
   void line(const Args&... args) {
-    text_.append(static_cast<size_t>(2 * depth_), ' ');
+    text_.append(2 * static_cast<size_t>(depth_), ' ');
     ((text_ += args), ...);
     text_ += '\n';
   }

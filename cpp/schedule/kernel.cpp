@@ -127,8 +127,10 @@ int64_t Kernel::workgroups_sharing(const Stage& stage) const {
   };
   if (!std::all_of(loops.begin(), loops.begin() + *stage.depth, has_one_iteration)) return 1;
   int64_t count = 1;
-  for (size_t i = mapping.block.size(); i-- > 0 && stage.keeps->strides[mapping.block[i]] == 0;)
-    count *= ceil_div(iter.extent(mapping.block[i]), workgroup_tile(mapping.block[i]));
+  for (auto axis = mapping.block.rbegin(); axis != mapping.block.rend(); ++axis) {
+    if (stage.keeps->strides[*axis] != 0) break;
+    count *= ceil_div(iter.extent(*axis), workgroup_tile(*axis));
+  }
   return count;
 }
 

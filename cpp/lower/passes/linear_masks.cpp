@@ -24,8 +24,11 @@ std::optional<Linear> if_fits(Linear x) {
 // a + sign * b
 std::optional<Linear> combine(const Linear& a, const Linear& b, int64_t sign) {
   Linear sum = a;
-  for (const auto& [variable, coefficient] : b.variables)
-    if ((sum.variables[variable] += sign * coefficient) == 0) sum.variables.erase(variable);
+  for (const auto& [variable, coefficient] : b.variables) {
+    int64_t& total = sum.variables[variable];
+    total += sign * coefficient;
+    if (total == 0) sum.variables.erase(variable);
+  }
   sum.lanes.assign(std::max(a.lanes.size(), b.lanes.size()), 0);
   for (size_t i = 0; i < sum.lanes.size(); ++i) sum.lanes[i] = a.lane(i) + sign * b.lane(i);
   return if_fits(std::move(sum));
