@@ -117,10 +117,7 @@ int64_t Kernel::workgroups() const {
 int64_t Kernel::workgroups_sharing(const Stage& stage) const {
   const Mapping& mapping = iter.mapping;
   if (!stage.depth || mapping.threads > 1 || carried_axis()) return 1;
-  const Ints outer = outer_axes(*this);
-  Ints loops;
-  for (const int64_t axis : mapping.serial)
-    if (contains(outer, axis)) loops.push_back(axis);
+  const Ints loops = outer_loops(*this);
   const auto has_one_iteration = [&](int64_t axis) {
     const Ints& tiles = iter.tiles[axis];
     return contains(mapping.block, axis) && tiles.size() > 1 && tiles[0] == tiles[1];
@@ -170,6 +167,14 @@ Ints outer_axes(const Kernel& kernel) {
     if (!inner) result.push_back(i);
   }
   return result;
+}
+
+Ints outer_loops(const Kernel& kernel) {
+  const Ints outer = outer_axes(kernel);
+  Ints loops;
+  for (const int64_t axis : kernel.iter.mapping.serial)
+    if (contains(outer, axis)) loops.push_back(axis);
+  return loops;
 }
 
 Ints reduced_axes(const Kernel& kernel) {

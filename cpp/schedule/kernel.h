@@ -265,6 +265,9 @@ inline bool Phased::operator==(const Phased& other) const {
 
 // The axes that belong to no stage.
 Ints outer_axes(const Kernel& kernel);
+// The axes of the loops around the stages, outermost first. An axis has a loop for each size of its
+// tiles.
+Ints outer_loops(const Kernel& kernel);
 // The axes that a Reduce, Scan or Scatter stage runs along.
 Ints reduced_axes(const Kernel& kernel);
 // Whether the kernel computes a contraction.

@@ -41,8 +41,7 @@ class KernelLowerer {
         values_(context_.values),
         nest_(context_.nest),
         tiles_(kernel.iter.axes.size()) {
-    for (const int64_t axis : mapping_.serial)
-      if (contains(context_.outer, axis)) loops_.push_back(axis);
+    loops_ = schedule::outer_loops(kernel);
     for (const int64_t axis : mapping_.block)
       sizes_.push_back(nest_.extent(axis)), total_ *= nest_.extent(axis);
     for (const schedule::Kernel& phase : kernel.phases())

@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kColumnVectors = 2;
 // The registers that hold no accumulators: the columns' vectors, and values that are being loaded.
 constexpr int64_t kOtherRegisters = 4;
-// The least multiply-adds of a contraction that is packed. Smaller ones stay in cache anyway.
+// The least multiply-adds, terms and rows of a contraction that is packed. Less repays no copies.
 constexpr double kLeastMultiplies = 1 << 21;
 constexpr int64_t kLeastReduced = 32, kLeastRows = 16;
 // The least register tiles in a block of rows. With fewer, its columns are read too often from the

@@ -16,8 +16,7 @@ class OperandKeeper {
  public:
   OperandKeeper(const Graph& graph, const Capabilities& caps, Kernel& kernel, const Kernel* around)
       : graph_(graph), caps_(caps), kernel_(kernel), outer_(outer_axes(kernel)) {
-    for (const int64_t axis : kernel.iter.mapping.serial)
-      if (contains(outer_, axis)) loops_.push_back(axis);
+    loops_ = outer_loops(kernel);
     if (around) first_depth_ = static_cast<int64_t>(around->iter.mapping.serial.size());
   }
 

@@ -34,8 +34,7 @@ class StageVerifier : KernelChecks {
   // Every kept value has a scratch buffer of its own and is read only after it has been kept.
   void check_scratch() {
     std::set<Value> kept;
-    const auto num_loops = std::count_if(mapping_.serial.begin(), mapping_.serial.end(),
-                                         [&](int64_t axis) { return contains(outer_, axis); });
+    const int64_t num_loops = std::ssize(outer_loops(kernel_));
     for (size_t s = 0; s < kernel_.stages().size(); ++s) {
       const Stage& stage = kernel_.stages()[s];
       if (stage.depth && (stage.kind != StageKind::Map || !stage.values.empty() || !stage.keeps))
