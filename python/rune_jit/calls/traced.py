@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from rune_jit.capture.drawn import Numbers
 from rune_jit.capture.draws import Draws
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.loops.growing import Filled
+from rune_jit.capture.loops.list_results import with_lists, with_made_lists
 from rune_jit.capture.loops.streams import FIRST_WORDS
 from rune_jit.capture.matching import Met
 from rune_jit.capture.printed import Prints, Shown
@@ -72,13 +74,15 @@ class Traced(NamedTuple):
     leaves_usual: bool = False  # LoopPlans.leaves_usual
     numbers: Numbers | None = None  # that are drawn before each run
     has_loops: bool = False  # whether it has loops of the program
+    makes_lists: bool = False  # whether its results have MadeLists
 
     @property
     def has_room(self) -> bool:
         """Whether the program has limited room for items or random words whose number data
         decide."""
         has_words = self.numbers is not None and self.numbers.has_words
-        return has_words or (self.assigned is not None and self.assigned.has_room)
+        has_state = self.assigned is not None and self.assigned.has_room
+        return has_words or has_state or self.makes_lists
 
 
 class Assigned(NamedTuple):
@@ -203,6 +207,7 @@ def _trace_once(
         shape = trace.sizes.shape_of(leaf, position)
         traced_leaves.append(_input_tracer(trace, leaf, position, shape))
     trace.may_repeat = may_repeat(call)
+    trace.begins_in = sys._getframe().f_code
     trace.takes_arrays = any(isinstance(leaf, Array) for leaf in call.leaves)
     # The contents of slots come first, because slots may be attributes of objects among the other
     # arguments.
@@ -270,6 +275,7 @@ def _trace_once(
             raise_what_was_caught()
             trace.draws.end()
             trace.rebind.end()
+            result, makes_lists = with_made_lists(trace, result)
             if trace.may_raise_on_host and trace.rebind.may_handle_errors():
                 raise UnsupportedOpError(
                     f"{trace.name}: cannot trace a function that may handle errors of calls on the"
@@ -331,7 +337,7 @@ def _trace_once(
     result, returns_argument = with_places(trace, watch, given, result)
     shown, rows = trace.prints.end() if trace.prints is not None else (None, [])
     if not changes and not assigned and not returns_argument and shown is None:
-        traced = _finish(trace, call, result, input_leaves, watch.guards_now())
+        traced = _finish(trace, call, result, input_leaves, watch.guards_now(), makes_lists)
         return traced._replace(met=watch.met())
     slots = [i for i, slot in enumerate(call.slots) if slot.key in assigned]
     held = [assigned[call.slots[i].key] for i in slots]
@@ -355,7 +361,7 @@ def _trace_once(
         raise _cannot_assign(trace)  # it would get a new list or dict, or methods read it
     _refuse_views(trace, stored)
     whole = (result, held, elements, rows)
-    traced = _finish(trace, call, whole, input_leaves, watch.guards_now())
+    traced = _finish(trace, call, whole, input_leaves, watch.guards_now(), makes_lists)
     unflatten = None
     if returns_argument and isinstance(traced.unflatten, Views):
         unflatten = traced.unflatten.unflatten
@@ -400,7 +406,12 @@ def _refuse_views(trace: Trace, assigned: Any) -> None:
 
 
 def _finish(
-    trace: Trace, call: Call, result: Any, input_leaves: list[int], guards: list[Any]
+    trace: Trace,
+    call: Call,
+    result: Any,
+    input_leaves: list[int],
+    guards: list[Any],
+    makes_lists: bool = False,
 ) -> Traced:
     leaves, treedef = trees.flatten(result, call.receiver)
     given = [*call.leaves, *trace.captured]
@@ -443,6 +454,8 @@ def _finish(
     if not treedef.is_leaf():
         is_flat = type(result) is tuple and all(trees.flatten(x)[1].is_leaf() for x in result)
         unflatten = tuple if is_flat else functools.partial(trees.unflatten, treedef)
+    if makes_lists:
+        unflatten = functools.partial(with_lists, unflatten)
     if views is not None:
         unflatten = Views(views, unflatten)
     graph = trace.builder.finish(computed) if computed or trace.functions else None
@@ -466,6 +479,7 @@ def _finish(
         leaves_usual=trace.loops is not None and trace.loops.plans.leaves_usual,
         numbers=trace.draws.numbers(),
         has_loops=trace.loops is not None and trace.loops.rolled > 0,
+        makes_lists=makes_lists,
     )
 
 
