@@ -55,6 +55,7 @@ class Trace:
         self.loops = loops  # None: all loops are unrolled
         # Computes a traced number at this call, by running the program so far.
         self.evaluate: Callable[[Any], int] | None = None
+        self.caller: types.CodeType | None = None  # the code that calls the traced function
         self._guesses = guesses
         self._has_guessed = False
         self.in_chunks = False  # whether arrays may be larger than memory
