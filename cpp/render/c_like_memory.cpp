@@ -24,15 +24,9 @@ int64_t known_divisor(const lower::Kernel& kernel, Var v, int depth = 0) {
   }
   const auto* alu = instr.as<lower::Alu>();
   if (depth == kDeepest || !alu) return 1;
-  switch (alu->op) {
-    case AluOp::Add:
-    case AluOp::Sub:
-    case AluOp::Min:
-    case AluOp::Max:
-    case AluOp::Fmod: return std::min(of(0), of(1));
-    case AluOp::Mul: return std::min(kMost, of(0) * of(1));
-    default: return 1;
-  }
+  if (alu->op == AluOp::Mul) return std::min(kMost, of(0) * of(1));
+  constexpr AluOp kKeeping[] = {AluOp::Add, AluOp::Sub, AluOp::Min, AluOp::Max, AluOp::Fmod};
+  return contains(kKeeping, alu->op) ? std::min(of(0), of(1)) : 1;
 }
 
 }  // namespace

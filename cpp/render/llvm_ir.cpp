@@ -28,12 +28,23 @@ using lower::Kernel;
 using lower::Special;
 using lower::Var;
 
+// Whether the kernel may use what the previous workgroup left in scratch memory.
+bool asks_for_previous(const Kernel& kernel) {
+  const auto asks = [](const Instr& i) {
+    const auto* special = i.as<Special>();
+    return special && special->kind == lower::SpecialKind::Previous_workgroup_idx;
+  };
+  return kernel.local_offsets().size() > 1 &&
+         std::any_of(kernel.body.begin(), kernel.body.end(), asks);
+}
+
 // Writes the function of one kernel. An Acc has no storage. Its current value is known at each
 // point of the text. Where control flow joins after an assignment, a phi selects the value.
 class KernelRenderer {
  public:
   KernelRenderer(const Kernel& kernel, std::set<std::string>& declarations)
       : kernel_(kernel),
+        asks_for_previous_(asks_for_previous(kernel)),
         w_(declarations),
         values_(kernel.body.size()),
         memories_(kernel.body.size()),
@@ -67,7 +78,6 @@ class KernelRenderer {
   void define_memories();
   Value instruction(uint32_t id);
   Value special(const Instr& instr);
-  bool asks_for_previous() const;
   std::optional<int> only_valid_lane(const Instr& store) const;
   Value mask(Var v) const;
   std::vector<uint32_t> assigned_within(uint32_t id) const;
@@ -90,6 +100,7 @@ class KernelRenderer {
   const Value& value(Var v) const { return values_[v.id]; }
 
   const Kernel& kernel_;
+  const bool asks_for_previous_;
   Writer w_;
   std::vector<Value> values_;     // by instruction; for an Acc, its current value
   std::vector<Memory> memories_;  // by instruction that defines memory
@@ -152,16 +163,6 @@ Value KernelRenderer::displaced(const Instr& sum) const {
   return index;
 }
 
-// Whether the kernel may use what the previous workgroup left in scratch memory.
-bool KernelRenderer::asks_for_previous() const {
-  const auto asks = [](const Instr& i) {
-    const auto* special = i.as<Special>();
-    return special && special->kind == lower::SpecialKind::Previous_workgroup_idx;
-  };
-  return kernel_.local_offsets().size() > 1 &&
-         std::any_of(kernel_.body.begin(), kernel_.body.end(), asks);
-}
-
 // Emits what all tasks share: pointers, symbolic variables and scratch memory.
 void KernelRenderer::prologue() {
   w_.label("entry");
@@ -179,7 +180,7 @@ void KernelRenderer::prologue() {
   w_.line("br i1 %task.any, label %task.loop, label %return");
   w_.label("task.loop");
   w_.line("%task = phi i64 [ %begin, %entry ], [ %task.next, %task.latch ]");
-  if (asks_for_previous())
+  if (asks_for_previous_)
     w_.line("%task.previous = phi i64 [ %previous, %entry ], [ %task, %task.latch ]");
 }
 
@@ -192,7 +193,7 @@ void KernelRenderer::define_memories() {
         w_.emit("getelementptr ptr, ptr %buffers, i64 ", std::ssize(kernel_.globals()));
     scratch = w_.emit("load ptr, ptr ", slot, ", align 8, !invariant.load !0");
   }
-  if (asks_for_previous()) {
+  if (asks_for_previous_) {
     const std::string slot =
         w_.emit("getelementptr ptr, ptr %buffers, i64 ", std::ssize(kernel_.globals()) + 1);
     const std::string memory = w_.emit("load ptr, ptr ", slot, ", align 8, !invariant.load !0");
@@ -210,7 +211,7 @@ void KernelRenderer::define_memories() {
       memories_[id] = {name, own->size, false};
     } else if (const auto* local = i.as<lower::Local>()) {
       const int64_t offset = offsets[num_locals++];
-      if (is_cell(i) && !asks_for_previous())
+      if (is_cell(i) && !asks_for_previous_)
         w_.line(name, " = alloca [", local->size * size_of(i.type.dtype), " x i8], align 64");
       else
         w_.line(name, " = getelementptr i8, ptr ", scratch, ", i64 ", offset);
@@ -223,8 +224,8 @@ Value KernelRenderer::special(const Instr& instr) {
   const auto& special = *instr.as<Special>();
   const DType dtype = instr.type.dtype;
   if (special.kind == lower::SpecialKind::Previous_workgroup_idx)
-    return asks_for_previous() ? emit_cast(w_, {"%task.previous", DType::Int64, 1}, dtype)
-                               : constant(dtype, -1, 1);
+    return asks_for_previous_ ? emit_cast(w_, {"%task.previous", DType::Int64, 1}, dtype)
+                              : constant(dtype, -1, 1);
   if (special.kind == lower::SpecialKind::Local_thread_idx || kernel_.grid == 1)
     return constant(dtype, 0, 1);
   return emit_cast(w_, {"%task", DType::Int64, 1}, dtype);

@@ -393,6 +393,33 @@ def test_draws_keep_their_order():
         assert jitted(seed) == Noisy(seed).run()
 
 
+def test_stacks_of_a_process_that_draws():
+    class Cascade:
+        def __init__(self, rng):
+            self.rng, self.splits = rng, 0
+
+        def spread(self, most):
+            todo, total = [1.0], 0.0
+            while todo:
+                size = todo.pop()
+                total += size
+                if self.splits < most:
+                    part = self.rng.random()
+                    self.splits += 1
+                    todo.append(size * part)
+                    if part < 0.5:
+                        todo.append(size - size * part)
+            return total, self.splits
+
+    jitted = rune_jit.jit(Cascade.spread)
+    for seed in range(6):
+        ours, numpys = (Cascade(np.random.default_rng(seed)) for _ in range(2))
+        for _ in range(2):
+            assert jitted(ours, 100) == numpys.spread(100)
+            assert ours.rng.bit_generator.state == numpys.rng.bit_generator.state
+    assert "of loops" in jitted.explain(), jitted.explain()
+
+
 def test_no_iterations():
     def counted(walker, n):
         for i in range(n):

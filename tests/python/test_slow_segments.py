@@ -13,7 +13,7 @@ from segment_checks import check, never_numpy, segmented, x
 
 import rune_jit
 from rune_jit.calls import entries
-from rune_jit.calls import traced as calls_traced
+from rune_jit.calls.attempts import Attempt
 from rune_jit.calls.trial import Trial
 from rune_jit.capture import rebinder
 from rune_jit.capture.loops import apart
@@ -310,13 +310,13 @@ def test_objects_and_numbers_show_that_calls_run_in_segments(monkeypatch):
             self.lines = []
 
     traced, counts = [], []
-    trace_once = calls_traced._trace_once
+    trace_once = Attempt.traced
 
-    def counted(*args):
-        traced.append(args)
-        return trace_once(*args)
+    def counted(attempt):
+        traced.append(attempt)
+        return trace_once(attempt)
 
-    monkeypatch.setattr(calls_traced, "_trace_once", counted)
+    monkeypatch.setattr(Attempt, "traced", counted)
 
     @rune_jit.jit
     def f(x, n, log):

@@ -67,52 +67,45 @@ std::optional<Range> of_power(const Range& base, const Range& exponent) {
 
 // The range of an operation on exact integers, without wrapping. Nothing if it is unknown.
 std::optional<Range> of_ufunc(AluOp op, const Range& a, const Range& b) {
-  const bool may_divide_by_zero = b.low <= 0 && b.high >= 0;
-  switch (op) {
-    case AluOp::Add: return Range{a.low + b.low, a.high + b.high};
-    case AluOp::Sub: return Range{a.low - b.high, a.high - b.low};
-    case AluOp::Mul:
-      if (magnitude(a) > kMost || magnitude(b) > kMost) return std::nullopt;
-      return around(a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high);
-    case AluOp::Pow: return of_power(a, b);
-    case AluOp::Max: return Range{std::max(a.low, b.low), std::max(a.high, b.high)};
-    case AluOp::Min: return Range{std::min(a.low, b.low), std::min(a.high, b.high)};
-    case AluOp::And:
-      if (a.low >= 0 && b.low >= 0) return Range{0, std::min(a.high, b.high)};
-      if (a.low >= 0) return Range{0, a.high};
-      if (b.low >= 0) return Range{0, b.high};
-      return of_bits(a, b);
-    case AluOp::Or:
-    case AluOp::Xor: return of_bits(a, b);
-    case AluOp::Idiv:
-      if (may_divide_by_zero) return Range{-magnitude(a), magnitude(a)};
-      return around(floored(a.low, b.low), floored(a.low, b.high), floored(a.high, b.low),
-                    floored(a.high, b.high));
-    case AluOp::Mod:
-      if (a.low >= 0 && b.low > a.high) return a;
-      return Range{std::min(b.low + 1, Wide{0}), std::max(b.high - 1, Wide{0})};
-    case AluOp::Div:
-    case AluOp::Fmod: return Range{-magnitude(a), magnitude(a)};
-    case AluOp::Shl:
-      if (b.low < 0 || b.high > 62) return std::nullopt;
-      return around(a.low << b.low, a.low << b.high, a.high << b.low, a.high << b.high);
-    case AluOp::Shr:
-      if (b.low < 0 || b.high > 63) return std::nullopt;
-      return around(a.low >> b.low, a.low >> b.high, a.high >> b.low, a.high >> b.high);
-    default: return std::nullopt;
+  if (op == AluOp::Add) return Range{a.low + b.low, a.high + b.high};
+  if (op == AluOp::Sub) return Range{a.low - b.high, a.high - b.low};
+  if (op == AluOp::Mul) {
+    if (magnitude(a) > kMost || magnitude(b) > kMost) return std::nullopt;
+    return around(a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high);
   }
+  if (op == AluOp::Pow) return of_power(a, b);
+  if (op == AluOp::Max) return Range{std::max(a.low, b.low), std::max(a.high, b.high)};
+  if (op == AluOp::Min) return Range{std::min(a.low, b.low), std::min(a.high, b.high)};
+  if (op == AluOp::And && a.low >= 0)
+    return Range{0, b.low >= 0 ? std::min(a.high, b.high) : a.high};
+  if (op == AluOp::And && b.low >= 0) return Range{0, b.high};
+  if (op == AluOp::And || op == AluOp::Or || op == AluOp::Xor) return of_bits(a, b);
+  if (op == AluOp::Idiv) {
+    if (b.low <= 0 && b.high >= 0) return Range{-magnitude(a), magnitude(a)};  // b may be 0
+    return around(floored(a.low, b.low), floored(a.low, b.high), floored(a.high, b.low),
+                  floored(a.high, b.high));
+  }
+  if (op == AluOp::Mod) {
+    if (a.low >= 0 && b.low > a.high) return a;
+    return Range{std::min(b.low + 1, Wide{0}), std::max(b.high - 1, Wide{0})};
+  }
+  if (op == AluOp::Div || op == AluOp::Fmod) return Range{-magnitude(a), magnitude(a)};
+  if (op == AluOp::Shl && b.low >= 0 && b.high <= 62)
+    return around(a.low << b.low, a.low << b.high, a.high << b.low, a.high << b.high);
+  if (op == AluOp::Shr && b.low >= 0 && b.high <= 63)
+    return around(a.low >> b.low, a.low >> b.high, a.high >> b.low, a.high >> b.high);
+  return std::nullopt;
 }
 
 std::optional<Range> of_ufunc(AluOp op, const Range& a, DType dtype) {
-  switch (op) {
-    case AluOp::Neg: return Range{-a.high, -a.low};
-    case AluOp::Not:
-      if (kind(dtype) == Kind::Int) return Range{-1 - a.high, -1 - a.low};
-      return Range{highest_integer(dtype) - a.high, highest_integer(dtype) - a.low};
-    case AluOp::Abs: return Range{a.low > 0 ? a.low : a.high < 0 ? -a.high : 0, magnitude(a)};
-    case AluOp::Sign: return Range{a.low < 0 ? -1 : a.low > 0, a.high > 0 ? 1 : -(a.high < 0)};
-    default: return std::nullopt;
+  if (op == AluOp::Neg) return Range{-a.high, -a.low};
+  if (op == AluOp::Not) {
+    const Wide ones = kind(dtype) == Kind::Int ? -1 : highest_integer(dtype);
+    return Range{ones - a.high, ones - a.low};
   }
+  if (op == AluOp::Abs) return Range{a.low > 0 ? a.low : a.high < 0 ? -a.high : 0, magnitude(a)};
+  if (op == AluOp::Sign) return Range{a.low < 0 ? -1 : a.low > 0, a.high > 0 ? 1 : -(a.high < 0)};
+  return std::nullopt;
 }
 
 // The range of a result whose exact range may exceed its dtype. A narrower or unsigned dtype wraps,

@@ -14,9 +14,10 @@ from rune_jit.arrays.array import Array
 from rune_jit.arrays.memory import from_numpy
 from rune_jit.backends import calibration
 from rune_jit.calls.arguments import Call, input_names
+from rune_jit.calls.attempts import trace_call
 from rune_jit.calls.numbers import WithNumbers
 from rune_jit.calls.segmented import Segmented
-from rune_jit.calls.traced import Traced, trace_call
+from rune_jit.calls.traced import Traced
 from rune_jit.capture.loops.streams import FIRST_WORDS, MOST_WORDS
 from rune_jit.device import has_host_memory, is_dtype
 from rune_jit.errors import DataDependentShapeError

@@ -18,7 +18,6 @@ from rune_jit.calls.bound import BoundJit, found_by_name, is_pickled_by_value
 from rune_jit.calls.compiler import Compiler
 from rune_jit.calls.dynamic import DynamicAxes
 from rune_jit.calls.entries import Fallback, Postponed, way
-from rune_jit.calls.in_chunks import CallInChunks, has_dask
 from rune_jit.calls.lowered import Lowered
 from rune_jit.calls.numbers import WithNumbers
 from rune_jit.calls.options import CacheInfo, JitOptions
@@ -30,6 +29,7 @@ from rune_jit.calls.signatures import Signatures
 from rune_jit.calls.state import LastCalls, WithState, changes_one_twice
 from rune_jit.calls.traced import Raised
 from rune_jit.calls.trial import FOR_TRIAL
+from rune_jit.chunked.recognition import has_dask
 from rune_jit.device import check_name
 from rune_jit.errors import (
     ResultsChangedError,
@@ -42,6 +42,8 @@ from rune_jit.tracing.context import current_trace, user_site, user_site_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
+
+    from rune_jit.calls.in_chunks import CallInChunks
 
 I = TypeVar("I")  # noqa: E741
 P = ParamSpec("P")
@@ -473,6 +475,8 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
     def _in_chunks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallInChunks:
         """Traces a call with dask's arrays and cuts it into blocks. Raises an error if that is not
         possible."""
+        from rune_jit.calls.in_chunks import CallInChunks  # slow to import
+
         device = self._device or _core.default_device()
         call = CallInChunks(self._fn, self._name, self._take_apart, args, kwargs, device)
         self._known.misses += 1

@@ -11,16 +11,13 @@ import numpy as np
 from rune_jit import trees
 from rune_jit.arrays.array import Array
 from rune_jit.calls.arguments import Call
-from rune_jit.calls.traced import Raised, Traced, trace_call
-from rune_jit.chunked.arrays import ChunkedProgram, is_dask_array, may_have_dask, stand_in
+from rune_jit.calls.attempts import trace_call
+from rune_jit.calls.traced import Raised, Traced
+from rune_jit.chunked.arrays import ChunkedProgram, stand_in
 from rune_jit.chunked.iota import Iota
+from rune_jit.chunked.recognition import is_dask_array
 from rune_jit.errors import ConcretizationError, DataDependentShapeError, UnsupportedOpError
 from rune_jit.tracing.context import ValuesNeeded
-
-
-def has_dask(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether an argument is an array of dask's or holds one."""
-    return may_have_dask() and any(map(is_dask_array, trees.flatten([args, kwargs])[0]))
 
 
 class CallInChunks:

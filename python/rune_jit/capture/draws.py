@@ -133,15 +133,21 @@ class Draws:
         number = stand_in.number
         is_planned = number in self._loops.plans.words and bool(self._loops.within)
         if number in self._words or is_planned:
-            return self._made(stand_in, name, args, kwargs)
+            return self._from_words(stand_in, name, args, kwargs)
         if is_conditional:
-            return self._make(stand_in, name, args, kwargs, "it draws some under a condition")
+            return self._switch_to_words(
+                stand_in, name, args, kwargs, "it draws some under a condition"
+            )
         if any(type(count) is not int for count in counts):
-            return self._make(stand_in, name, args, kwargs, "how many it draws is not known")
+            return self._switch_to_words(
+                stand_in, name, args, kwargs, "how many it draws is not known"
+            )
         try:
             return self._record(stand_in, number, name, args, kwargs)
         except _Unknown:
-            return self._make(stand_in, name, args, kwargs, "an argument of a draw is not known")
+            return self._switch_to_words(
+                stand_in, name, args, kwargs, "an argument of a draw is not known"
+            )
 
     def selects(self, name: str, args: Any) -> bool:
         """Whether a method takes elements of a traced array."""
@@ -198,7 +204,7 @@ class Draws:
             value = self._trace.builder.python_number(value, type(drawn) is int)
         return Tracer(self._trace, value, scalar=True)
 
-    def _make(self, stand_in: Any, name: str, args: Any, kwargs: Any, why: str) -> Any:
+    def _switch_to_words(self, stand_in: Any, name: str, args: Any, kwargs: Any, why: str) -> Any:
         """As `draw`, where the program makes the numbers of this generator from now on. `why` is
         the reason to report if it cannot."""
         number, plans = stand_in.number, self._loops.plans
@@ -208,7 +214,7 @@ class Draws:
         if self._loops.within:  # (the loop may have drawn from the generator in the other way)
             plans.words.setdefault(number, self._least)
             raise LoopRefused
-        return self._made(stand_in, name, args, kwargs)
+        return self._from_words(stand_in, name, args, kwargs)
 
     def need_words(self, items: list[Any]) -> None:
         """Makes the next trace let the program make these numbers, since the loop that draws them
@@ -221,7 +227,7 @@ class Draws:
             self._loops.plans.words.setdefault(site.source, self._least)
         raise LoopRefused
 
-    def _made(self, stand_in: Any, name: str, args: Any, kwargs: Any) -> Any:
+    def _from_words(self, stand_in: Any, name: str, args: Any, kwargs: Any) -> Any:
         """The result of a method, made from words by the program."""
         number, plans = stand_in.number, self._loops.plans
         found = sampler_of(getattr(stand_in.private, name), args, kwargs)

@@ -41,7 +41,7 @@ from rune_jit.capture.objects import (
 )
 from rune_jit.capture.state import Slot, Unbound, bound_members, refuse_other_order, watched_place
 from rune_jit.capture.told_apart import ToldApart
-from rune_jit.chunked.arrays import is_dask_array
+from rune_jit.chunked.recognition import is_dask_array
 from rune_jit.errors import StateChangedError, UnsupportedOpError
 from rune_jit.tracing.context import is_library_file
 from rune_jit.tracing.tracer import contains_tracer

@@ -1,10 +1,8 @@
-"""dask's arrays: recognizes them, makes stand-ins for a trace, and makes the arrays that a plan
-computes. This package does not import dask, because a caller who passes such an array has imported
-it."""
+"""dask's arrays: makes stand-ins for a trace, and makes the arrays that a plan computes. This
+package does not import dask, because a caller who passes such an array has imported it."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,18 +13,8 @@ from rune_jit.chunked.graphs import Source, Tasks, add_output
 from rune_jit.chunked.parts import in_numbers, in_parts
 from rune_jit.chunked.plan import Plan
 from rune_jit.chunked.reading import Reader
+from rune_jit.chunked.recognition import is_dask_array
 from rune_jit.errors import UnsupportedOpError
-
-
-def may_have_dask() -> bool:
-    """Whether dask's arrays can exist, because dask.array has been imported."""
-    return "dask.array" in sys.modules
-
-
-def is_dask_array(x: Any) -> bool:
-    """Whether x is one of dask's arrays."""
-    module = sys.modules.get("dask.array")
-    return module is not None and isinstance(x, module.Array)
 
 
 def stand_in(name: str, array: Any) -> np.ndarray:

@@ -128,69 +128,14 @@ def call_on_host(
     if others is None:
         others = (various,) if probe is zeros else ()
     name = name or f"{function.__module__}.{function.__name__}"
-    leaves: list[Any]
-    leaves, treedef = optree.tree_flatten((args, kwargs))  # type: ignore[arg-type]
-    operands: list[_Operand] = []
-    values: list[Any] = []
-    for position, leaf in enumerate(leaves):
-        value = _traced_value(trace, leaf)
-        if value is None:
-            _refuse_other_arrays(name, leaf)
-            known = plain(leaf)  # its present elements; the function may write to it later
-            leaves[position] = known.copy("K") if isinstance(known, np.ndarray) else known
-        elif 0 in value.shape:  # it has no elements
-            leaves[position] = np.empty(value.shape, value.dtype)
-        else:
-            traced = isinstance(leaf, Tracer)
-            weak = trace.operand(leaf).weak if traced else None
-            if value.dtype.kind in "iu" and not ints_are_data:
-                trace.need_numbers([value])
-            operands.append(_Operand(position, bool(weak), traced and leaf._storage.scalar))
-            values.append(value)
-            leaves[position] = None  # the function may be sent to another process
-
+    run, values = _host_function(trace, function, args, kwargs, name, rows, ints_are_data)
     if trace.in_chunks:
         _refuse_large(name, values, rows)
-
-    dtypes = [value.dtype for value in values]
-
-    def run(*given: np.ndarray) -> list[Any]:
-        arrays = list(map(numbers_of, given, dtypes))
-        filled = list(leaves)
-        for operand, array in zip(operands, arrays, strict=True):
-            filled[operand.position] = operand.of(array)
-        args, kwargs = optree.tree_unflatten(treedef, filled)
-        found = optree.tree_leaves(function(*args, **kwargs))
-        wanted = types
-        if rows:  # the probe had one row only
-            wanted = [(dtype, (*arrays[0].shape[:rows], *shape[rows:])) for dtype, shape in types]
-        if _types(found) != wanted:
-            raise ResultsChangedError(f"{name}: gave {_types(found)}, not {wanted}")
-        return found
-
-    def ask(probe: Callable[[Any], np.ndarray]) -> Any:
-        probes = list(leaves)
-        for operand, value in zip(operands, values, strict=True):
-            shape = (1,) * rows + tuple(value.shape[rows:])
-            probes[operand.position] = operand.of(probe(_Type(shape, value.dtype)))
-        args, kwargs = optree.tree_unflatten(treedef, probes)
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return function(*args, **kwargs)
-
-    answers, errors = _answers(ask, probe, others)
+    answers, errors = _answers(lambda probe: run.ask(probe, values), probe, others)
     if not answers:
         trace.need_numbers(values)
-        first = errors[0]
-        is_of_shape = not isinstance(first, np.linalg.LinAlgError) or "must be" in str(first)
-        is_the_same = len({(type(e), str(e)) for e in errors}) == 1
-        if isinstance(first, RuneJitError) or (is_the_same and is_of_shape):
-            raise first
-        raise UnsupportedOpError(
-            f"{name}: cannot trace this call (it was called with made-up values to find the shape"
-            f" of the result, and raised {type(first).__name__}: {first})"
-        ) from first
-    results, result_treedef = optree.tree_flatten(answers[0])
+        raise _without_answer(name, errors)
+    results, treedef = optree.tree_flatten(answers[0])
     for result in results:
         _refuse_other_arrays(name, result)
     types = _types(results)
@@ -210,6 +155,7 @@ def call_on_host(
         raise UnsupportedOpError(f"{name}: cannot trace a result that is a Python number")
     if rows:
         types = [(dtype, (*values[0].shape[:rows], *shape[rows:])) for dtype, shape in types]
+    run.types = types
     made = trace.call_host(name, run, values, types, may_raise, rows or None, side_by_side)
     tracers = [
         Tracer(
@@ -219,7 +165,103 @@ def call_on_host(
         )
         for value, result in zip(made, results, strict=True)
     ]
-    return optree.tree_unflatten(result_treedef, tracers)
+    return optree.tree_unflatten(treedef, tracers)
+
+
+class _HostFunction:
+    """A function with its arguments, but for the arrays that a program gives it. (It refers to no
+    trace, because programs keep it, and may send it to other processes.)"""
+
+    def __init__(
+        self, function: Callable[..., Any], name: str, leaves: list[Any], treedef: Any, rows: int
+    ) -> None:
+        """`leaves` are the arguments. Those that the program gives are set by `take`."""
+        self._function, self._name, self._rows = function, name, rows
+        self._leaves, self._treedef = leaves, treedef
+        self._operands: list[_Operand] = []
+        self._dtypes: list[Any] = []  # of the operands
+        self.types: list[Any] = []  # dtypes and shapes of the results
+
+    def take(self, operand: _Operand, dtype: Any) -> None:
+        """Makes an argument one that the program gives."""
+        self._leaves[operand.position] = None
+        self._operands.append(operand)
+        self._dtypes.append(dtype)
+
+    def __call__(self, *given: np.ndarray) -> list[Any]:
+        arrays = list(map(numbers_of, given, self._dtypes))
+        found = optree.tree_leaves(self._on(arrays))
+        wanted, rows = self.types, self._rows
+        if rows:  # it may be called for some of the points
+            some = arrays[0].shape[:rows]
+            wanted = [(dtype, (*some, *shape[rows:])) for dtype, shape in wanted]
+        if _types(found) != wanted:
+            raise ResultsChangedError(f"{self._name}: gave {_types(found)}, not {wanted}")
+        return found
+
+    def ask(self, probe: Callable[[Any], np.ndarray], values: list[Any]) -> Any:
+        """What the function returns for probes in place of the values."""
+        shapes = [(1,) * self._rows + tuple(value.shape[self._rows :]) for value in values]
+        types = [_Type(shape, value.dtype) for shape, value in zip(shapes, values, strict=True)]
+        arrays = list(map(probe, types))
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return self._on(arrays)
+
+    def _on(self, arrays: list[Any]) -> Any:
+        filled = list(self._leaves)
+        for operand, array in zip(self._operands, arrays, strict=True):
+            filled[operand.position] = operand.of(array)
+        args, kwargs = optree.tree_unflatten(self._treedef, filled)
+        return self._function(*args, **kwargs)
+
+
+def _host_function(
+    trace: Trace,
+    function: Callable[..., Any],
+    args: Any,
+    kwargs: Any,
+    name: str,
+    rows: int,
+    ints_are_data: bool,
+) -> tuple[_HostFunction, list[Any]]:
+    """The function with its arguments, and the values of those that are traced."""
+    leaves: list[Any]
+    leaves, treedef = optree.tree_flatten((args, kwargs))  # type: ignore[arg-type]
+    made = _HostFunction(function, name, leaves, treedef, rows)
+    values: list[Any] = []
+    for position, leaf in enumerate(leaves):
+        value = _traced_value(trace, leaf)
+        if value is None:
+            _refuse_other_arrays(name, leaf)
+            known = plain(leaf)  # its present elements; the function may write to it later
+            leaves[position] = known.copy("K") if isinstance(known, np.ndarray) else known
+        elif 0 in value.shape:  # it has no elements
+            leaves[position] = np.empty(value.shape, value.dtype)
+        else:
+            traced = isinstance(leaf, Tracer)
+            weak = trace.operand(leaf).weak if traced else None
+            if value.dtype.kind in "iu" and not ints_are_data:
+                trace.need_numbers([value])
+            is_scalar = traced and leaf._storage.scalar
+            made.take(_Operand(position, bool(weak), is_scalar), value.dtype)
+            values.append(value)
+    return made, values
+
+
+def _without_answer(name: str, errors: list[Exception]) -> Exception:
+    """The error of a function that has raised these errors for the probes."""
+    first = errors[0]
+    is_of_shape = not isinstance(first, np.linalg.LinAlgError) or "must be" in str(first)
+    is_the_same = len({(type(e), str(e)) for e in errors}) == 1
+    if isinstance(first, RuneJitError) or (is_the_same and is_of_shape):
+        return first
+    error = UnsupportedOpError(
+        f"{name}: cannot trace this call (it was called with made-up values to find the shape"
+        f" of the result, and raised {type(first).__name__}: {first})"
+    )
+    error.__cause__ = first
+    return error
 
 
 def _refuse_large(name: str, values: Sequence[Any], rows: int) -> None:

@@ -33,7 +33,7 @@ def decide(
     a loop has ended, and has that loop's place in the source. Raises what the program so far
     raises."""
     is_within = trace.loops is not None and bool(trace.loops.within)
-    if not trace.decides or is_within or _is_in_loop(frame, not is_flag):
+    if not trace.decides or is_within or _is_in_loop(trace, frame, not is_flag):
         return None
     if (known := trace.decided.get(value.id)) is not None:
         return known
@@ -47,10 +47,10 @@ def decide(
     return outcome
 
 
-def _is_in_loop(frame: types.FrameType | None, by_place: bool) -> bool:
+def _is_in_loop(trace: Trace, frame: types.FrameType | None, by_place: bool) -> bool:
     """Whether a frame, or one of its callers in this trace, is in a loop. `by_place`: also if its
     place in the source belongs to a loop."""
-    while frame is not None and frame.f_code.co_name != "_trace_once":
+    while frame is not None and frame.f_code is not trace.caller:
         filename = frame.f_code.co_filename
         if not is_own(filename) or filename.endswith(_CONTROL):
             if frame.f_code.co_flags & _GENERATOR:

@@ -55,6 +55,7 @@ class Trace:
         self.loops = loops  # None: all loops are unrolled
         # Computes a traced number at this call, by running the program so far.
         self.evaluate: Callable[[Any], int] | None = None
+        self.caller: types.CodeType | None = None  # the code that calls the traced function
         self._guesses = guesses
         self._has_guessed = False
         self.in_chunks = False  # whether arrays may be larger than memory
@@ -81,7 +82,6 @@ class Trace:
         self.rebind: Any = None  # copies functions: capture.rebinder
         self.draws: Any = None  # random numbers: capture.draws. None in segments
         self.room = 0  # the most items of a list whose length data decide
-        self.begins_in: Any = None  # the code of rune_jit that calls the traced function
         self.prints: Any = None  # capture.printed; None if it may not print
         self.callees: dict[int, tuple[Any, Any]] = {}  # by id: a callee, and its replacement
         self.choices: dict[Any, int] = {}  # by place: how often it chose without a value

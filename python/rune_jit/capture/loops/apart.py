@@ -14,7 +14,7 @@ import sys
 import time
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -68,6 +68,15 @@ _MOST_LOOKS = 10
 # How often a loop that assigns attributes may raise.
 _MOST_FAILURES = 10
 _LEAST_ROWS = 256  # the least estimate of a growing list's rows
+
+
+class _Given(NamedTuple):
+    """What a loop gets from the frame that it is in."""
+
+    values: dict[str, Any]  # of names, with the lists
+    lists: dict[str, Any]  # growing lists and stacks
+    printed: dict[str, Printed]
+    holders: dict[str, Any]  # the objects whose attributes the loop uses, by name
 
 
 class LoopApart:
@@ -129,7 +138,6 @@ class LoopApart:
         not run apart. Raises what the loop raises."""
         if self.is_refused or compiler is None or trace.gave_up:
             return None
-        held = frame.f_locals
         module = getattr(frame.f_globals, "real", frame.f_globals)
         if module is not frame.f_globals and frame.f_globals.assigned():
             return None
@@ -138,17 +146,30 @@ class LoopApart:
             self.is_refused = self._looks > _MOST_LOOKS
             if self.is_refused:
                 return None
-            self._find_attributes(held, module, frame.f_code)
-        holders: dict[str, Any] = {}
+            self._find_attributes(frame.f_locals, module, frame.f_code)
+        given = self._taken(trace, frame, module)
+        if given is None:
+            return None
+        found = self._run_on(given, trace, module, frame.f_code)
+        if found is None or self._attributes is None:
+            return found
+        count = len(found) - len(self._attributes.assigned)
+        self._attributes.assign(given.holders, found[count:])
+        return found[:count]
+
+    def _taken(self, trace: SegmentedTrace, frame: Any, module: dict[str, Any]) -> _Given | None:
+        """What the loop gets in this frame. None if it cannot run apart on it."""
+        held, holders = frame.f_locals, dict[str, Any]()
         if self._attributes is not None:
             initial = self._attributes.initial(held)
             if initial is None:
                 return None
             variables, holders = initial
             held = {**held, **variables}
+        scope = scope_of(frame, module)
         if not self._calls:
             self._find_algorithms(held, module)
-            self._find_shared(trace, held, scope_of(frame, module))
+            self._find_shared(trace, held, scope)
         elif self._are_others(held, module):
             return None
         printed: dict[str, Printed] = {}
@@ -158,35 +179,41 @@ class LoopApart:
             printed, held = self._prints.lists(), {**held, **self._prints.names()}
         if self._shared is not None:
             held = {**held, **self._shared.initial(held)}
-        given = {name: settled(trace, held[name]) for name in self._names if name in held}
-        if any(x not in given and x not in self._assigned for x in self._loop.results):
+        values = {name: settled(trace, held[name]) for name in self._names if name in held}
+        if any(x not in values and x not in self._assigned for x in self._loop.results):
             return None
-        lists = {n: x for n, x in given.items() if n in self._appended and type(x) is list}
-        lists |= {n: x for n, x in given.items() if n in self._stacks}
+        lists = {n: x for n, x in values.items() if n in self._appended and type(x) is list}
+        lists |= {n: x for n, x in values.items() if n in self._stacks}
         try:
-            self._check(trace, given, lists)
-            find = _finding({**held, **given}, scope_of(frame, module))
-            if self._aliases is None or self._aliases.are_possible(given, find):
+            self._check(trace, values, lists)
+            find = _finding({**held, **values}, scope)
+            if self._aliases is None or self._aliases.are_possible(values, find):
                 return None
-            if self._shared is not None and not self._shared.fits(given, find):
+            if self._shared is not None and not self._shared.fits(values, find):
                 return None
             if not self._calls:
-                known = given | dict.fromkeys(self._dicts, ())
-                self._look(known, scope_of(frame, module), module)
+                self._look(values | dict.fromkeys(self._dicts, ()), scope, module)
         except Unsuitable:
             return None
         except Refused:
             self.is_refused = True
             return None
-        growing = {name: (given.pop(name), self._capacities[name]) for name in sorted(lists)}
-        growing |= {name: (x, self._capacities[name]) for name, x in printed.items()}
+        return _Given(values, lists, printed, holders)
+
+    def _run_on(
+        self, given: _Given, trace: SegmentedTrace, module: dict[str, Any], code: types.CodeType
+    ) -> tuple[Any, ...] | None:
+        """As `run`, with the values of attributes after the other results."""
+        arguments, lists = given.values, given.lists
+        growing = {name: (arguments.pop(name), self._capacities[name]) for name in sorted(lists)}
+        growing |= {name: (x, self._capacities[name]) for name, x in given.printed.items()}
         paired: dict[str, list[Any]] = {}
         if self._shared is not None:
             paired = {name: [] for name in sorted(self._shared.lists)}
             growing |= {name: (x, self._capacities[name]) for name, x in paired.items()}
-        given |= {name: items_of(x) for name, x in sorted(lists.items()) if name in self._stacks}
-        with Memory(trace, given) as memory:
-            values, code = memory.values, frame.f_code
+        arguments |= {n: items_of(x) for n, x in sorted(lists.items()) if n in self._stacks}
+        with Memory(trace, arguments) as memory:
+            values = memory.values
             for name in self._stacks.keys() & growing.keys():  # (they may hold traced numbers)
                 fill_again(growing[name][0], values[name])
             restore = None if self._attributes is None else _restoring(values, growing)
@@ -205,20 +232,14 @@ class LoopApart:
                 self.is_refused = self._failures > _MOST_FAILURES
                 return None
             finally:  # (a loop that raises has printed and appended, too)
-                show(printed.values())
+                show(given.printed.values())
                 if self._shared is not None:
-                    objects = self._shared.objects(given)
+                    objects = self._shared.objects(arguments)
                     for name, pairs in paired.items():
                         lists[name] += [objects.setdefault(int(of), x) for x, of in pairs]
             if self._shared is not None:
-                found = self._shared_results(results, objects, memory)
-            else:
-                found = memory.inside(results)
-        if self._attributes is not None:
-            count = len(found) - len(self._attributes.assigned)
-            self._attributes.assign(holders, found[count:])
-            found = found[:count]
-        return found
+                return self._shared_results(results, objects, memory)
+            return memory.inside(results)
 
     def _check(self, trace: SegmentedTrace, given: dict[str, Any], lists: dict[str, Any]) -> None:
         """Raises Unsuitable if the loop's function cannot take one of the values. `lists` are those

@@ -78,7 +78,7 @@ def _is_outermost(trace: Trace) -> bool:
     """Whether the function that calls `made_list` is the one that is traced, not one that it calls.
     (Another function could read what that one returns.)"""
     frame = sys._getframe(2).f_back
-    while frame is not None and frame.f_code is not trace.begins_in:
+    while frame is not None and frame.f_code is not trace.caller:
         if not is_own(frame.f_code.co_filename):
             return False
         frame = frame.f_back
