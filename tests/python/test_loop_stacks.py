@@ -173,8 +173,8 @@ def window_that_data_move(x):
     ],
 )
 def test_programs(function, ran):
-    compared(function)
-    assert ran
+    jitted = compared(function)
+    assert ran or "as one program" in jitted.explain()  # (test_made_lists.py)
     assert all("as one program" in x for x in ran), ran
 
 

@@ -3,6 +3,8 @@ program (capture/loops/made_lists.py, list_results.py)."""
 
 from __future__ import annotations
 
+from collections import deque
+
 import numpy as np
 import pytest
 from compare import assert_same
@@ -236,3 +238,136 @@ def test_longer_lists_get_programs_with_more_room(monkeypatch):
     before = jitted.cache_info().fallbacks
     assert_same(jitted(x, 1e-3), f(x, 1e-3), ulps=64)
     assert jitted.cache_info().fallbacks == before
+
+
+# Lists that the function reads.
+
+
+def mixture(x):
+    """Means of two groups; the loop ends when the likelihood does not change."""
+    centers, likelihood = np.array([-1.0, 1.0]), [-np.inf]
+    while True:
+        near = np.exp(-((x[:, None] - centers) ** 2))
+        likelihood.append(np.log(near.sum(1)).sum())
+        near /= near.sum(1, keepdims=True)
+        centers = near.T @ x / near.sum(0)
+        if abs(likelihood[-1] - likelihood[-2]) < 1e-4 or len(likelihood) > 40:
+            break
+    return centers, likelihood[-1], len(likelihood)
+
+
+def secant(x):
+    points = [float(x[0]), float(x[0]) + 1.0]
+    while abs(points[-1] - points[-2]) > 1e-9 and len(points) < 40:
+        a, b = points[-2], points[-1]
+        fa, fb = a**3 - 2 * a - 5, b**3 - 2 * b - 5
+        points.append(b - fb * (b - a) / (fb - fa))
+    return points
+
+
+def steps(x):
+    """The first item exists before; the size of a step depends on an error."""
+    t, y, h = [0.0], [np.abs(x[0])], 0.1
+    while t[-1] < 2.0:
+        whole = y[-1] - h * y[-1]
+        half = y[-1] - 0.5 * h * y[-1]
+        half = half - 0.5 * h * half
+        if abs(whole - half) < 1e-2:
+            t.append(t[-1] + h)
+            y.append(half)
+        else:
+            h = h * 0.5
+    return np.array(t), np.array(y)
+
+
+def distances(x):
+    """A breadth-first search; the queue is a deque."""
+    free = x[:144].reshape(12, 12) > -0.8
+    found = np.full(free.shape, -1)
+    found[3, 4] = 0
+    queue = deque([(3, 4)])
+    while queue:
+        r, c = queue.popleft()
+        for dr, dc in ((0, 1), (1, 0), (0, -1), (-1, 0)):
+            a, b = r + dr, c + dc
+            if 0 <= a < 12 and 0 <= b < 12 and free[a, b] and found[a, b] < 0:
+                found[a, b] = found[r, c] + 1
+                queue.append((a, b))
+    return found
+
+
+def patient(x):
+    """Training that stops when the last loss was not better."""
+    w, losses, bad = 0.0, [], 0
+    for _ in range(200):
+        w = w - 0.2 * np.mean(w - x)
+        loss = np.mean((w - x) ** 2)
+        bad = bad + 1 if losses and loss > losses[-1] - 1e-5 else 0
+        losses.append(loss)
+        if bad >= 3:
+            break
+    return w, losses
+
+
+@pytest.mark.parametrize(
+    "function", (mixture, secant, steps, distances, patient), ids=lambda f: f.__name__
+)
+def test_lists_that_are_read(function):
+    jitted = compared(function)
+    assert "as one program" in jitted.explain()
+    assert "unrolled" not in jitted.explain()
+    assert jitted.cache_info().fallbacks == 0
+
+
+def last_of_two(x):
+    """The items are arrays, which the function reads."""
+    path = [x[:3]]
+    for i in range(len(x)):
+        path.append(path[-1] * 0.9 + x[i])
+        if x[i] > 1.8:
+            break
+    return path[-1], len(path)
+
+
+def known(x):
+    """The length is known, so that the list is the one of the trace."""
+    path = [x[:3]]
+    for i in range(20):
+        path.append(path[-1] * 0.9 + x[i])
+    return path[-1], np.array(path), len(path)
+
+
+def inner(x):
+    """Another function uses the list."""
+    stack, total = [0], 0
+
+    def push(i):
+        stack.append(i)
+
+    while stack:
+        i = stack.pop()
+        total += i
+        if x[i] > 0 and i < 20:
+            push(i + 1)
+    return total
+
+
+@pytest.mark.parametrize("function", (last_of_two, known, inner))
+def test_lists_that_stay_lists(function):
+    compared(function)
+
+
+def test_errors_of_empty_lists_are_numpys():
+    def f(x):
+        stack = [1]
+        for v in x:
+            if v > 0:
+                stack.append(2)
+            else:
+                stack.pop()
+        return stack[-1]
+
+    jitted = rune_jit.jit(f)
+    for signs in ([1, 1, -1], [-1, 1, 1], [-1, -1], [1, -1, -1], [1, -1, -1, 1], [1, 1, -1]):
+        x = np.array(signs, float)
+        assert outcome(jitted, (x,), {}) == outcome(f, (x,), {})

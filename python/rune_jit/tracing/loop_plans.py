@@ -59,6 +59,11 @@ class LoopPlans:
         self.kinds: dict[tuple[int, str], tuple[Any, Any]] = {}
         self._windows: set[Window] = set()  # that are assumed to have w elements
         self._clipped: set[Window] = set()  # that this attempt does not assume to have them
+        # The code of functions that can be traced with arrays in place of lists that they read: by
+        # loop of such a function; of those that are; and of those for which this is not possible.
+        self.alternatives: dict[int, Any] = {}
+        self.with_stacks: set[Any] = set()
+        self._without_stacks: set[Any] = set()
         # What is known of lists whose length data decide, by name.
         self.growing: dict[str, Any] = {}
         # Generators that give the program random words, with the number of words; and generators
@@ -83,13 +88,23 @@ class LoopPlans:
 
     def refuse(self, loop: int, why: str) -> bool:
         """Refuses a loop. If it has windows, assumes that they have their full length instead, and
-        returns False: the trace begins again."""
+        returns False: the trace begins again. The same holds if arrays can take the place of lists
+        that the loop's function reads."""
+        code = self.alternatives.get(loop)
+        if code is not None and code not in self.with_stacks | self._without_stacks:
+            self.with_stacks.add(code)
+            return False
         found = {window for window in self._clipped if loop in window.loops}
         self._windows |= found
         self._clipped -= found
         if not found:
             self._refused.setdefault(loop, why.partition("\n")[0])
         return not found
+
+    def without_stacks(self, *codes: Any) -> None:
+        """Lets the next attempts trace these functions with their lists."""
+        self._without_stacks.update(codes)
+        self.with_stacks.difference_update(codes)
 
     def is_whole(self, window: Window) -> bool:
         """Whether a window is assumed to have its full length. Notes that it is there."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from rune_jit.errors import StateChangedError
+from rune_jit.errors import RuneJitError, StateChangedError
 from rune_jit.tracing.context import ValuesNeeded
 from rune_jit.tracing.identities import Identities
 from rune_jit.tracing.loop_plans import BetterApart, LoopPeeled, LoopPlans, LoopRefused
@@ -432,6 +432,8 @@ class Loops:
                 )
         elif isinstance(error, StateChangedError):
             return False  # its remedy is state as arguments
+        elif plans.with_stacks and isinstance(error, RuneJitError):
+            plans.without_stacks(*plans.with_stacks)
         elif self.rolled:
             plans.with_loops = error  # perhaps because the values that loops compute are not known
             plans.refuse_all(f"the code after the loop needs a value: {error}")

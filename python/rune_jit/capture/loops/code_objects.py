@@ -120,3 +120,20 @@ def _instructions(code: types.CodeType) -> list[tuple[str, Any]]:
 
 ONLY_FOR_CALLS = ("PUSH_NULL", "PRECALL", "CACHE", "EXTENDED_ARG")
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
+
+
+_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+
+
+def captured_in(code: types.CodeType, loop: ast.stmt | None = None) -> frozenset[str]:
+    """The variables of a function that its inner functions use. Functions in the loop do not count:
+    they belong to an iteration. Neither do comprehensions, which run at once."""
+    lines = range(loop.lineno, (loop.end_lineno or loop.lineno) + 1) if loop is not None else ()
+    names: set[str] = set()
+    for x in code.co_consts:
+        if isinstance(x, types.CodeType):
+            if x.co_name in _COMPREHENSIONS:
+                names |= captured_in(x, loop)
+            elif x.co_firstlineno not in lines:
+                names |= set(x.co_freevars)
+    return frozenset(names)

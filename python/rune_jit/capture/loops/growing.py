@@ -139,7 +139,7 @@ def result_of(trace: Trace, items: list[Any]) -> Filled | list[Any]:
 
 def items_of(x: Filled) -> list[Any]:
     """The items as Python objects, after a run."""
-    return _items(x.items, slice(0, int(x.count)))
+    return _items(x.items, slice(int(x.first), int(x.count)))
 
 
 def filled(name: str, items: list[Any]) -> Filled | list[Any] | int:

@@ -11,7 +11,9 @@ import numpy as np
 
 from rune_jit.capture.loops.effects import ALLOWED
 from rune_jit.capture.loops.growing import Capacity, Filled, Growing, Leaf, items_of
-from rune_jit.capture.loops.made_lists import AS_ARRAY, MADE_LIST
+from rune_jit.capture.loops.made_lists import AS_ARRAY, MADE_LIST, MADE_STACK
+from rune_jit.capture.loops.reading import Stack
+from rune_jit.capture.loops.source import STACK_CODES
 from rune_jit.capture.shim import original
 from rune_jit.tracing.context import current_trace, is_own
 from rune_jit.tracing.loop_plans import LoopRefused
@@ -69,15 +71,54 @@ def made_list(name: str, are_new: bool, items: list[Any]) -> list[Any]:
     if trace is None or trace.is_segmented or trace.loops is None or not trace.decides:
         return items
     is_simple = all(type(x) is Tracer or type(x) in ATOMIC for x in items)
-    if is_simple and not trace.in_chunks and _is_outermost(trace):
+    if is_simple and not trace.in_chunks and is_outermost(trace, sys._getframe(1)):
         trace.loops.growing[id(items)] = _Made(trace, name, items, are_new)
     return items
 
 
-def _is_outermost(trace: Trace) -> bool:
-    """Whether the function that calls `made_list` is the one that is traced, not one that it calls.
-    (Another function could read what that one returns.)"""
-    frame = sys._getframe(2).f_back
+class _MadeStack(Stack):
+    """A list that the function also reads, in a trace."""
+
+    def __init__(
+        self,
+        trace: Trace,
+        name: str,
+        items: list[Any],
+        initial: tuple[Any, ...],
+        size: int,
+        code: Any,
+    ) -> None:
+        self._code = code  # of the function
+        capacity = Capacity(is_stack=True, likely=_LIKELY)
+        capacity.learned = trace.room
+        super().__init__(trace, f"made {name}", items, capacity, initial, size)
+
+    def refuse(self, why: str) -> NoReturn:
+        """Refuses to represent the function's lists that are read. Raises LoopRefused."""
+        self._loops.plans.without_stacks(self._code)
+        raise LoopRefused
+
+
+def made_stack(name: str, size: int, items: Any) -> Any:
+    """The list or deque `items` that the function assigns to `name`, and reads. `size` is that of
+    the tuples that are its items, or 0 if these are numbers."""
+    trace = current_trace()
+    if trace is None or trace.is_segmented or trace.loops is None or not trace.decides:
+        return items
+    frame = sys._getframe(1)
+    if trace.in_chunks or not is_outermost(trace, frame):
+        return items
+    # (The function uses the list by the operations of stacks only.)
+    made: list[Any] = []
+    code = STACK_CODES[frame.f_code]
+    trace.loops.growing[id(made)] = _MadeStack(trace, name, made, tuple(items), size, code)
+    return made
+
+
+def is_outermost(trace: Trace, frame: Any) -> bool:
+    """Whether a frame is that of the traced function, not of one that it calls. (Another function
+    could read a list that this one returns.)"""
+    frame = frame.f_back
     while frame is not None and frame.f_code is not trace.caller:
         if not is_own(frame.f_code.co_filename):
             return False
@@ -111,7 +152,8 @@ def with_made_lists(trace: Trace, result: Any) -> tuple[Any, bool]:
         found = growing.get(id(items)) if type(items) is list else None
         if found is not None and type(filled := made.get(id(items)) or found.filled()) is Filled:
             made[id(items)] = filled
-            return MadeList([*made].index(id(items)), [*items], filled, conversion)
+            before = [] if isinstance(found, Stack) else [*items]
+            return MadeList([*made].index(id(items)), before, filled, conversion)
         if type(x) in (tuple, list):
             parts = [replaced(part) for part in x]
             are_same = all(a is b for a, b in zip(parts, x, strict=True))
@@ -142,6 +184,6 @@ def with_lists(unflatten: Any, outputs: tuple[Any, ...]) -> Any:
     return replaced(unflatten(outputs))
 
 
-ALLOWED += [made_list, as_array]
+ALLOWED += [made_list, made_stack, as_array]
 
-MADE_LISTS = {MADE_LIST: made_list, AS_ARRAY: as_array}
+MADE_LISTS = {MADE_LIST: made_list, MADE_STACK: made_stack, AS_ARRAY: as_array}

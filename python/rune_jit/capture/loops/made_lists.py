@@ -9,15 +9,20 @@
     return x, np.array(losses)              return x, .as_array(np.array, losses)
 
 If data decide how long such a list is, arrays represent it in the program (list_results.py). No
-other code may read the list, since it is empty during the trace."""
+other code may read the list, since it is empty during the trace.
+
+A function may also read such a list, or remove items from it, by the operations of stacks
+(stacks.py). If a loop of the function cannot be traced with the list itself, the function is traced
+again with calls around these operations."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from rune_jit.capture.loops.nodes import (
+    SCOPES,
     Transformer,
     assigned,
     at,
@@ -26,43 +31,65 @@ from rune_jit.capture.loops.nodes import (
     walk,
     within,
 )
+from rune_jit.capture.loops.stacks import Operations
 from rune_jit.capture.loops.unfold import Replacer, is_append
 
-# The names under which functions find `made_list` and `as_array`.
-MADE_LIST, AS_ARRAY = ".made_list", ".as_array"
+# The names under which functions find `made_list`, `made_stack` and `as_array`.
+MADE_LIST, MADE_STACK, AS_ARRAY = ".made_list", ".made_stack", ".as_array"
 
 
-def lists_of(function: ast.FunctionDef) -> dict[str, bool]:
-    """The names of the lists that a function makes once, at its top level, appends to in loops, and
-    uses in no other way than to return them. The values tell whether all appended values are new
-    arrays or numbers."""
-    made: dict[str, bool] = {}
-    uses: set[int] = set()  # ids of the `ast.Name` nodes that are known
+class Kind(NamedTuple):
+    """How such a list is used."""
+
+    are_new: bool  # whether all appended values are new arrays or numbers
+    size: int | None = None  # of a stack: the size of its tuples, or 0 if its items are numbers
+
+
+def lists_of(function: ast.FunctionDef, with_stacks: bool = False) -> dict[str, Kind]:
+    """The lists that a function makes once, at its top level, appends to in loops, and uses in no
+    other way than to return them. `with_stacks`: also those that it reads, or removes items from,
+    by operations of stacks (stacks.py)."""
+    made: dict[str, Kind] = {}
+    known: set[int] = set()  # ids of the `ast.Name` nodes in uses that are known
     for s in function.body:
         for target, value in _pairs_in(s):
-            if isinstance(target, ast.Name) and _is_of_known_length(value):
-                made[target.id] = True
-                uses.add(id(target))
-    in_loops: set[str] = set()
-    for s in within(function.body):
-        if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) and is_append(s.value):
-            of = s.value.func.value  # type: ignore[attr-defined]
-            if isinstance(of, ast.Name) and of.id in made:
-                uses.add(id(of))
-                made[of.id] &= _is_new(s.value.args[0])
-        elif isinstance(s, ast.Return) and s.value is not None:
-            uses |= {id(x) for x in map(_list_in, _parts_of(s.value)) if x is not None}
-        elif isinstance(s, (ast.For, ast.While)):
-            in_loops |= {x.id for x in walk(s) if isinstance(x, ast.Name)}
-    others = {x.id for x in walk(function) if isinstance(x, ast.Name) and id(x) not in uses}
+            size = _size_of_items(value, with_stacks)
+            if isinstance(target, ast.Name) and size is not None:
+                made[target.id] = Kind(True, size)
+                known.add(id(target))
+    own = list(within(function.body))
+    loops = [s for s in own if isinstance(s, (ast.For, ast.While))]
+    in_loops = {x.id for s in loops for x in walk(s) if isinstance(x, ast.Name)}
+    appends = [s.value for s in own if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call)]
+    for x in filter(is_append, appends):
+        of = x.func.value  # type: ignore[attr-defined]
+        if isinstance(of, ast.Name) and of.id in made:
+            known.add(id(of))
+            kind = made[of.id]
+            made[of.id] = kind._replace(are_new=kind.are_new and _is_new(x.args[0]))
+    returned: set[str] = set()
+    for s in own:
+        for part in _parts_of(s.value) if isinstance(s, ast.Return) and s.value else ():
+            if (name := _list_in(part)) is not None:
+                known.add(id(name))
+                returned.add(name.id)
+    reads = Operations()
+    for s in function.body if with_stacks else ():
+        if not isinstance(s, SCOPES):
+            reads.visit(s)
+    known |= reads.known
+    others = {x.id for x in walk(function) if isinstance(x, ast.Name) and id(x) not in known}
     others |= {x.arg for x in walk(function) if type(x) is ast.arg}
-    others |= {
-        name
-        for x in walk(function)
-        if isinstance(x, (ast.Global, ast.Nonlocal))
-        for name in x.names
+    declared = [x for x in walk(function) if isinstance(x, (ast.Global, ast.Nonlocal))]
+    others |= {name for x in declared for name in x.names}
+    others |= _deques_in(function) & returned
+    return {
+        name: kind._replace(
+            size=max(kind.size or 0, reads.sizes.get(name, 0)) if name in reads.read else None
+        )
+        for name, kind in made.items()
+        if name in in_loops - others
     }
-    return {name: is_new for name, is_new in made.items() if name in in_loops - others}
 
 
 def _pairs_in(s: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
@@ -73,8 +100,24 @@ def _pairs_in(s: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
         yield s.target, s.value
 
 
-def _is_of_known_length(x: ast.expr) -> bool:
-    return isinstance(x, ast.List) and not any(isinstance(y, ast.Starred) for y in x.elts)
+def _size_of_items(x: ast.expr, or_deque: bool) -> int | None:
+    """Of the display of a list, or of a deque made of one: the size of its tuples, or 0 if its
+    items are no tuples. None for other expressions."""
+    if or_deque and _is_deque(x):
+        x = x.args[0] if x.args else ast.List([], ast.Load())  # type: ignore[attr-defined]
+    if not isinstance(x, ast.List) or any(isinstance(y, ast.Starred) for y in x.elts):
+        return None
+    return max((len(y.elts) for y in x.elts if isinstance(y, ast.Tuple)), default=0)
+
+
+def _is_deque(x: ast.expr) -> bool:
+    is_call = isinstance(x, ast.Call) and path_of(x.func)[-1:] == ("deque",)
+    return is_call and len(x.args) < 2 and not x.keywords  # type: ignore[attr-defined]
+
+
+def _deques_in(function: ast.FunctionDef) -> set[str]:
+    pairs = [pair for s in function.body for pair in _pairs_in(s)]
+    return {x.id for x, value in pairs if isinstance(x, ast.Name) and _is_deque(value)}
 
 
 def _is_new(x: ast.expr) -> bool:
@@ -109,7 +152,7 @@ def _list_in(x: ast.expr) -> ast.Name | None:
 class MadeLists(Transformer):
     """Puts the calls around these lists. `lists` is what `lists_of` has returned."""
 
-    def __init__(self, lists: dict[str, bool]) -> None:
+    def __init__(self, lists: dict[str, Kind]) -> None:
         self._lists = lists
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
@@ -119,11 +162,12 @@ class MadeLists(Transformer):
         for target, value in _pairs_in(node):
             if not isinstance(target, ast.Name) or target.id not in self._lists:
                 continue
-            assert isinstance(value, ast.List)
-            items = ast.copy_location(ast.List(value.elts, ast.Load()), value)
-            about = ast.Constant(target.id), ast.Constant(self._lists[target.id])
-            made = at(value, call(MADE_LIST, *about, items))
-            Replacer(value, made).visit(node)
+            kind = self._lists[target.id]
+            is_stack = kind.size is not None
+            function, about = (MADE_STACK, kind.size) if is_stack else (MADE_LIST, kind.are_new)
+            inner = type(value)(**dict(ast.iter_fields(value)))  # (it is replaced where it is now)
+            made = call(function, ast.Constant(target.id), ast.Constant(about), at(value, inner))
+            Replacer(value, at(value, made)).visit(node)
         return node
 
     visit_Assign = visit_AnnAssign = _visit_assignment

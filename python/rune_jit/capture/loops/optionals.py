@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rune_jit.capture.loops.jumps import UNSET
-from rune_jit.capture.loops.liveness import stored
+from rune_jit.capture.loops.liveness import loaded, stored
 from rune_jit.capture.loops.nodes import SCOPES, Transformer, assign, assigned, at, call, load, walk
 
 HIT, LAST = ".hit ", ".last "
@@ -71,7 +71,9 @@ class Optionals(Transformer):
                 # None there.)
                 others = seen | _assigned_otherwise(s) | _asked_for_none(around, s)
                 for name in sorted(stored(s.body) - others):
-                    none = _none_before(name, statements[:i])
+                    # (If the loop reads the name, no earlier loop may have assigned it.)
+                    reads = name in loaded([s])
+                    none = _none_before(name, result if reads else statements[:i])
                     if none is not None and _may_assign(s, name):
                         names.append((name, none))
             for name, none in names:

@@ -28,12 +28,13 @@ from rune_jit.capture.loops.iterables import (
     without_bars,
 )
 from rune_jit.capture.loops.kinds import GivenUp, Unsettled, Unstable, any_value
+from rune_jit.capture.loops.list_results import is_outermost
 from rune_jit.capture.loops.lists import begin_lists, end_lists, stand_in
 from rune_jit.capture.loops.places import Changed, Filled, Held, Place, assigned
 from rune_jit.capture.loops.plain import Plain
 from rune_jit.capture.loops.progress import Bar, refuse_bar
 from rune_jit.capture.loops.ranges import Range
-from rune_jit.capture.loops.source import LOOPS
+from rune_jit.capture.loops.source import LOOPS, STACK_LOOPS
 from rune_jit.capture.loops.syntax import Loop
 from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.loop_plans import LoopRefused
@@ -66,6 +67,7 @@ def begin(number: int, over: Any) -> Any:
         found = by_data.numbers, by_data.item
     if found is None:
         return _plain(over, bars)
+    note_stacks(trace, number, sys._getframe(1))
     loop, (numbers, item) = LOOPS[number], found
     few = 1 if loop.has_loops else _FEW_ITEMS if loop.is_comprehension else FEW
     if numbers.is_known and len(numbers.known) <= few:
@@ -77,6 +79,15 @@ def begin(number: int, over: Any) -> Any:
             loops.fail(f"the loop in it ({loop.where}) is unrolled: {why}")
         return _plain(over, bars)
     return _For(trace, loop, numbers, item, sys._getframe(1), by_data, bars)
+
+
+def note_stacks(trace: Trace, number: int, frame: Any) -> None:
+    """Notes that arrays can take the place of lists which the function of a loop reads. `frame` is
+    that of the function."""
+    assert trace.loops is not None
+    alternatives = trace.loops.plans.alternatives
+    if number in STACK_LOOPS and number not in alternatives and is_outermost(trace, frame):
+        alternatives[number] = STACK_LOOPS[number]
 
 
 def _plain(over: Any, bars: list[Bar]) -> Plain:

@@ -30,10 +30,7 @@ from typing import Any, NamedTuple
 from rune_jit.capture.loops.asking import asking, callees_of, original, with_callees
 from rune_jit.capture.loops.callees import Callees, modules_of
 from rune_jit.capture.loops.calls_apart import Apart, keep_loops, place_of
-from rune_jit.capture.loops.code_objects import (
-    compiled_alone,
-    inner,
-)
+from rune_jit.capture.loops.code_objects import captured_in, compiled_alone, inner
 from rune_jit.capture.loops.conditions import Values, condition
 from rune_jit.capture.loops.definitions import UNREADABLE, definition_of, lambda_of
 from rune_jit.capture.loops.filters import Filters
@@ -77,7 +74,7 @@ from rune_jit.capture.loops.syntax import (
 from rune_jit.capture.loops.unfold import CONVERSIONS, METHODS, Unfolder
 from rune_jit.capture.names import all_codes
 from rune_jit.tracing.conditions import SIDE
-from rune_jit.tracing.context import may_handle_errors
+from rune_jit.tracing.context import current_trace, may_handle_errors
 
 # The global names of the functions that loops and branches call. Source cannot contain them.
 ENTRY, WHILE_ENTRY, BRANCH_ENTRY = ".loop", ".while", ".branch"
@@ -96,11 +93,19 @@ LOOPS: list[Loop] = []  # by number
 BRANCHES: list[Branch] = []
 _codes: dict[types.CodeType, types.CodeType] = {}  # by code: the code with calls around loops
 _apart: dict[types.CodeType, types.CodeType] = {}  # by code: the code that runs loops apart
+# By code: the code in which arrays may represent lists that are read (made_lists.py).
+_with_stacks: dict[types.CodeType, types.CodeType] = {}
+STACK_CODES: dict[types.CodeType, types.CodeType] = {}  # the inverse of _with_stacks
+STACK_LOOPS: dict[int, types.CodeType] = {}  # by loop: the function's code, if it has such lists
 _sources: dict[types.CodeType, Source] = {}
 
 
 def with_loops(function: types.FunctionType) -> types.CodeType:
     """The function's code with calls around its loops, or its own code if it has no loops."""
+    trace = current_trace()
+    plans = trace.loops.plans if trace is not None and trace.loops is not None else None
+    if plans is not None and function.__code__ in plans.with_stacks:
+        return _read_with_stacks(function)
     if function.__code__ in _codes:
         return _codes[function.__code__]
     return _read(function) if _is_of_interest(function) else asking(function)
@@ -153,6 +158,16 @@ def _read(function: types.FunctionType) -> types.CodeType:
     return _codes[code]
 
 
+def _read_with_stacks(function: types.FunctionType) -> types.CodeType:
+    code = function.__code__
+    if code not in _with_stacks:
+        _with_stacks[code] = code
+        with contextlib.suppress(*UNREADABLE):
+            made = _with_stacks[code] = _transformed(function, with_stacks=True)
+            _codes[made], STACK_CODES[made] = made, code
+    return _with_stacks[code]
+
+
 def _read_lambda(function: types.FunctionType) -> None:
     """Notes the source of a lambda."""
     x = lambda_of(function)
@@ -164,20 +179,31 @@ def _read_lambda(function: types.FunctionType) -> None:
         )
 
 
-def _transformed(function: types.FunctionType, is_apart: bool = False) -> types.CodeType:
+def _transformed(
+    function: types.FunctionType, is_apart: bool = False, with_stacks: bool = False
+) -> types.CodeType:
     code, tree = function.__code__, definition_of(function)
     if tree is None:
         return code
-    callees = callees_of(function)
+    callees, may_have_stacks = callees_of(function), False
     if any(isinstance(x, (ast.Yield, ast.YieldFrom, ast.Await)) for x in walk(tree)):
         return with_callees(tree, code, function.__qualname__, callees)
     if not loaded(tree.body) & REFLECTIVE:
         Matches().visit(tree)
         extend_at_end(tree)
-        tree.made_lists = lists_of(tree)  # type: ignore[attr-defined]
+        lists = tree.made_lists = lists_of(tree, with_stacks)  # type: ignore[attr-defined]
+        stacks = {name for name in lists if lists[name].size is not None}
+        tree.stacks = frozenset(stacks)  # type: ignore[attr-defined]
+        may_have_stacks = (
+            not is_apart and not with_stacks and len(lists_of(tree, True)) > len(lists)
+        )
     Filters().visit(tree)
     calls = _with_apart if is_apart else _with_calls
-    return calls(tree, code, function.__qualname__, tree.body, callees)
+    first = len(LOOPS)
+    made = calls(tree, code, function.__qualname__, tree.body, callees)
+    if may_have_stacks:
+        STACK_LOOPS.update(dict.fromkeys(range(first, len(LOOPS)), code))
+    return made
 
 
 def code_of(
@@ -295,11 +321,11 @@ class _Transformer:
                 reason or loop_refusal(loop, declared),
                 module_names,
                 nonlocals,
-                _captured(code, loop),
+                captured_in(code, loop),
             )
             for loop, of_loop in live.loops.items()
         }
-        seen = nonlocals | _captured(code)
+        seen = nonlocals | captured_in(code)
         branches = {
             s: self._branch(
                 s,
@@ -405,23 +431,6 @@ def _declared(
 ) -> frozenset[str]:
     """The names that a function itself, not an inner one, declares global or nonlocal."""
     return frozenset(x for s in within(function.body) if isinstance(s, kind) for x in s.names)
-
-
-_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
-
-
-def _captured(code: types.CodeType, loop: ast.stmt | None = None) -> frozenset[str]:
-    """The variables of a function that its inner functions use. Functions in the loop do not count:
-    they belong to an iteration. Neither do comprehensions, which run at once."""
-    lines = range(loop.lineno, (loop.end_lineno or loop.lineno) + 1) if loop is not None else ()
-    names: set[str] = set()
-    for x in code.co_consts:
-        if isinstance(x, types.CodeType):
-            if x.co_name in _COMPREHENSIONS:
-                names |= _captured(x, loop)
-            elif x.co_firstlineno not in lines:
-                names |= set(x.co_freevars)
-    return frozenset(names)
 
 
 def _around_while(s: ast.While, loop: Loop) -> list[ast.stmt]:

@@ -20,7 +20,7 @@ from rune_jit.capture.loops.unfold import ITEM, LENGTH, ON_LISTS, POPPED, PUT, i
 def stacks_of(loop: ast.stmt) -> dict[str, int]:
     """The names of the stacks and queues of a loop. The values are the sizes of an item: the length
     of a tuple, or 0 for a number."""
-    uses = _Uses()
+    uses = Operations()
     uses.visit(loop)
     nodes = [x for x in walk(loop) if isinstance(x, ast.Name)]
     others = {x.id for x in nodes if id(x) not in uses.known}
@@ -35,8 +35,8 @@ def stacks_of(loop: ast.stmt) -> dict[str, int]:
 _SIMPLE = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp)
 
 
-class _Uses(Visitor):
-    """The operations of a loop on lists."""
+class Operations(Visitor):
+    """The operations of statements on lists."""
 
     def __init__(self) -> None:
         self.known: set[int] = set()  # ids of the `ast.Name` nodes in operations that are known

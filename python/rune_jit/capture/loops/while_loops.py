@@ -13,7 +13,7 @@ from rune_jit.capture.loops.branches import Conditions, condition_of, is_traced
 from rune_jit.capture.loops.kinds import GivenUp
 from rune_jit.capture.loops.plain import PLAIN
 from rune_jit.capture.loops.ranges import UNLIMITED, Range, limited
-from rune_jit.capture.loops.rolling import FEW, Rolling
+from rune_jit.capture.loops.rolling import FEW, Rolling, note_stacks
 from rune_jit.capture.loops.source import LOOPS
 from rune_jit.capture.loops.syntax import Loop
 from rune_jit.tracing.context import current_trace
@@ -27,6 +27,7 @@ def begin_while(number: int, *limit: Any) -> Any:
     loops = trace.loops if trace is not None else None
     if trace is None or loops is None:
         return PLAIN
+    note_stacks(trace, number, sys._getframe(1))
     loop = LOOPS[number]
     why = loop.refusal or loops.plans.refusal(number)
     if why:
