@@ -66,32 +66,22 @@ Check Check::of(const py::tuple& t) {
 }
 
 bool Check::passes(const py::object& computed) const {
-  const py::object value = to_numpy_result(computed);
-  switch (kind) {
-    case Kind::Index: {
-      const auto numbers = size ? std::vector<uint64_t>{value.cast<uint64_t>(), 0}
-                                : value.cast<std::vector<uint64_t>>();
-      if (numbers[0] == 0) return true;
-      user_error(ErrorKind::Index, "index ", static_cast<int64_t>(numbers[0]) >> 1,
-                 " is out of bounds for axis ", axis, " with size ",
-                 size.value_or(static_cast<int64_t>(numbers[1])));
-    }
-    case Kind::Equal: {
-      const auto numbers = value.cast<std::vector<int64_t>>();
-      if (numbers.at(0) == numbers.at(1)) return true;
-      std::string text = message;
-      for (const int64_t number : numbers)
-        if (const size_t at = text.find("{}"); at != std::string::npos)
-          text.replace(at, 2, std::to_string(number));
-      user_error(ErrorKind::Value, text);
-    }
-    case Kind::Assumed:
-    case Kind::Raise: {
-      const auto numbers = value.cast<std::vector<int64_t>>();
-      return numbers.at(0) == numbers.at(1);
-    }
+  const py::array array = to_host(computed);  // contiguous, of 64-bit integers
+  if (kind == Kind::Index) {
+    const auto* const numbers = static_cast<const uint64_t*>(array.data());
+    if (numbers[0] == 0) return true;
+    user_error(ErrorKind::Index, "index ", static_cast<int64_t>(numbers[0]) >> 1,
+               " is out of bounds for axis ", axis, " with size ",
+               size ? *size : static_cast<int64_t>(numbers[1]));
   }
-  RUNE_UNREACHABLE();
+  const auto* const numbers = static_cast<const int64_t*>(array.data());
+  if (numbers[0] == numbers[1]) return true;
+  if (kind != Kind::Equal) return false;
+  std::string text = message;
+  for (const int64_t number : {numbers[0], numbers[1]})
+    if (const size_t at = text.find("{}"); at != std::string::npos)
+      text.replace(at, 2, std::to_string(number));
+  user_error(ErrorKind::Value, text);
 }
 
 void WriteBack::write(py::handle target, const py::object& value) const {

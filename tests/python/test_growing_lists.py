@@ -154,8 +154,8 @@ def python_before_numpy(x):
     ],
 )
 def test_what_loops_append_under_conditions(function, ran):
-    compared(function)
-    assert ran
+    jitted = compared(function)
+    assert ran or "as one program" in jitted.explain()  # (test_made_lists.py)
     assert all("as one program" in x for x in ran), ran
 
 
@@ -372,7 +372,7 @@ def test_lists_longer_than_expected(monkeypatch, ran):
             for _ in range(2):
                 if x[i] > -1:
                     out.append(x[i])
-        return out
+        return out[:]
 
     x = np.random.default_rng(0).normal(size=150)
     jitted = rune_jit.jit(f)

@@ -118,7 +118,90 @@ def test_what_is_read_in_the_loop() -> None:
                 last = value
         return last, total
 
-    assert compare(f)
+    def least(x: Any) -> Any:
+        best = None
+        for i in range(len(x)):
+            if x[i] > 0.2 and (best is None or x[i] < x[best]):
+                best = i
+        return best
+
+    def pivot(a: Any) -> Any:
+        place = None
+        for i in range(a.shape[0]):
+            for j in range(a.shape[1]):
+                if a[i, j] > 0.3 and (place is None or a[i, j] > a[place[0], place[1]]):
+                    place = (i, j)
+        return place
+
+    def of_rows(a: Any) -> Any:
+        found = np.zeros(len(a), int)
+        for i in range(len(a)):
+            best = None
+            for j in range(a.shape[1]):
+                if best is None or a[i, j] < a[i, best]:
+                    best = j
+            found[i] = best
+        return found
+
+    rolled(f)
+    rolled(least)
+    rolled(pivot, [x.reshape(12, 5) for x in CASES])
+    rolled(of_rows, [x.reshape(12, 5) for x in CASES])
+
+
+def test_what_is_read_while_it_is_none() -> None:
+    def f(x: Any) -> Any:
+        last, total = None, 0.0
+        for value in x:
+            if value > 0.8:
+                total += last * value
+            if value > 0.3:
+                last = value
+        return total, last
+
+    jitted = rune_jit.jit(f)
+    ordered = np.array([0.0, 0.5, 0.9, 0.4, 1.5, 0.1])
+    for x in (ordered, ordered, np.zeros(6), ordered[::-1].copy(), ordered):
+        try:
+            expected = f(x)
+        except TypeError as error:
+            with pytest.raises(TypeError) as found:
+                jitted(x)
+            assert str(found.value) == str(error)
+        else:
+            assert_same(jitted(x), expected, ulps=8)
+
+
+def test_tuples_with_a_part_that_is_none() -> None:
+    def nearest(x: Any) -> Any:
+        best = (np.inf, None)
+        for i in range(20):
+            for j in range(i + 1, 20):
+                d = abs(x[i] - x[j])
+                if d < best[0]:
+                    best = (d, (i, j))
+        return best
+
+    def swapped(x: Any) -> Any:
+        """The new parts are computed before one of them is assigned."""
+        pair = (1.0, None, 0)
+        for i in range(len(x)):
+            if x[i] > 0.4:
+                pair = (x[i] - pair[-3], i, pair[2] + 1)
+        first, at, count = pair
+        return pair, first, at, count
+
+    def whole(x: Any) -> Any:
+        """Another function gets the tuple."""
+        best = (0.0, None)
+        for i in range(len(x)):
+            if x[i] > best[0]:
+                best = (x[i], i)
+        return len(best), max(best, (0.5, -1))
+
+    rolled(nearest)
+    compare(swapped)
+    rolled(whole, [X, np.abs(X)])
 
 
 def test_what_stays_or_becomes_none_again() -> None:

@@ -20,6 +20,7 @@ from rune_jit.capture import effects, threads
 from rune_jit.capture.draws import Draws
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.loops.growing import Filled
+from rune_jit.capture.loops.list_results import with_lists, with_made_lists
 from rune_jit.capture.loops.streams import FIRST_WORDS
 from rune_jit.capture.printed import Prints
 from rune_jit.capture.rebinder import Rebinder
@@ -135,6 +136,7 @@ class CallTrace:
         self._fn, self._call, self._trace, self._watch, self._run = fn, call, trace, watch, run
         self._inputs: list[int] = []  # leaves of the call that are inputs of the graph
         self._leaves: list[Any] = []  # with traced arrays and numbers in the place of the inputs
+        self._makes_lists = False  # whether the result has MadeLists
         # Leaves that are functions which the program takes as they are.
         functions = [(i, call.leaves[i]) for i in {*call.static_leaves}.difference(call.constants)]
         self._functions = [(i, x) for i, x in functions if is_defined_often(x)]
@@ -236,6 +238,7 @@ class CallTrace:
                 " host (they are known only when the program runs)\n"
                 "hint: move the calls out of `try` and `with`"
             )
+        result, self._makes_lists = with_made_lists(trace, result)
         return result
 
     def _raise_what_was_caught(self, refusals: list[Any]) -> None:
@@ -417,6 +420,8 @@ class CallTrace:
         if not treedef.is_leaf():
             is_flat = type(result) is tuple and all(trees.flatten(x)[1].is_leaf() for x in result)
             unflatten = tuple if is_flat else functools.partial(trees.unflatten, treedef)
+        if self._makes_lists:
+            unflatten = functools.partial(with_lists, unflatten)
         if views is not None:
             unflatten = Views(views, unflatten)
         graph = trace.builder.finish(computed) if computed or trace.functions else None
@@ -440,6 +445,7 @@ class CallTrace:
             leaves_usual=trace.loops is not None and trace.loops.plans.leaves_usual,
             numbers=trace.draws.numbers(),
             has_loops=trace.loops is not None and trace.loops.rolled > 0,
+            makes_lists=self._makes_lists,
         )
 
 

@@ -43,13 +43,15 @@ class Traced(NamedTuple):
     leaves_usual: bool = False  # LoopPlans.leaves_usual
     numbers: Numbers | None = None  # that are drawn before each run
     has_loops: bool = False  # whether it has loops of the program
+    makes_lists: bool = False  # whether its results have MadeLists (list_results.py)
 
     @property
     def has_room(self) -> bool:
         """Whether the program has limited room for items or random words whose number data
         decide."""
         has_words = self.numbers is not None and self.numbers.has_words
-        return has_words or (self.assigned is not None and self.assigned.has_room)
+        has_state = self.assigned is not None and self.assigned.has_room
+        return has_words or has_state or self.makes_lists
 
 
 class Assigned(NamedTuple):

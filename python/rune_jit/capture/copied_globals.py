@@ -18,6 +18,7 @@ from rune_jit.capture.loops.handlers import HANDLERS
 from rune_jit.capture.loops.iterables import iterable
 from rune_jit.capture.loops.iterated import ITERABLE
 from rune_jit.capture.loops.left_to_python import LEFT_TO_PYTHON
+from rune_jit.capture.loops.list_results import MADE_LISTS
 from rune_jit.capture.loops.positions import GRIDS
 from rune_jit.capture.loops.reading import STACKS
 from rune_jit.capture.loops.rolling import begin
@@ -44,6 +45,7 @@ _CALLED_BY_LOOPS = {
     **FOLDS,
     **GRIDS,
     **APPENDS,
+    **MADE_LISTS,
     **HANDLERS,
     **STACKS,
     **TABLES,

@@ -65,7 +65,9 @@ def is_better_apart(trace: Any, items: list[Any], names: dict[str, Any]) -> bool
     iteration appends, and there are many iterations, which would otherwise be unrolled. `names` are
     the local variables; one of them must be the list."""
     loops = trace.loops
-    if not loops.open or not trace.builder.must_pay or id(items) in loops.growing:
+    growing = loops.growing.get(id(items))
+    is_growing = growing is not None and not growing.is_refused
+    if not loops.open or not trace.builder.must_pay or is_growing:
         return False
     body = loops.open[0]
     low, high = (x if type(x) is int else 0 for x in (body.counter.low, body.counter.high))

@@ -57,12 +57,12 @@ class Filled(NamedTuple):
 class Capacity:
     """The number of rows that a list has room for. `is_stack`: the loop also reads the list."""
 
-    def __init__(self, is_stack: bool = False) -> None:
+    def __init__(self, is_stack: bool = False, likely: int = _FIRST_ROWS) -> None:
         self.is_stack = is_stack
         self.learned = 0  # rows that earlier calls needed
         self.last = 0  # rows in the last program
         self.before = 0  # length of the list before a loop that runs without a program
-        self.likely = _FIRST_ROWS  # an estimate of a stack's rows, for the first program
+        self.likely = likely  # an estimate of the rows, for the first program
         self._without = 0  # number of calls in a row in which no program ran
 
     def note_program(self) -> None:
@@ -225,6 +225,11 @@ class Growing:
         """Whether arrays represent the list."""
         return self._plan is not None and not self._plan.is_refused
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether arrays cannot represent the list."""
+        return self._plan is not None and self._plan.is_refused
+
     def want(self) -> None:
         """Makes the next trace represent the list by arrays, and raises LoopRefused to begin it.
         Does nothing if the list has a plan already."""
@@ -236,13 +241,12 @@ class Growing:
     def _make_arrays(self, leaves: list[Leaf]) -> None:
         assert self._plan is not None
         bound = sum(self._plan.sites.values())
-        if self._capacity.is_stack:
-            bound = min(bound, self._capacity.likely)
+        bound = min(bound, self._capacity.likely)
         width = sum(np.dtype(_dtype(x)).itemsize * int(np.prod(x.shape)) + 1 for x in leaves)
         first = max(16, min(_FIRST_BYTES // width, _FIRST_ROWS))
         self._room = self._capacity.last = max(1, min(bound, first), self._capacity.learned)
         if self._room * width > _MOST_BYTES:
-            self._refuse("it appends large arrays to a list under a condition")
+            self.refuse("it appends large arrays to a list under a condition")
         # (Items for which there is no room are written to the last row.)
         self._arrays = [self._array([self._room + 1, *x.shape], _dtype(x)) for x in leaves]
         self._pythons = [
@@ -290,7 +294,7 @@ class Growing:
         if known is None:
             new = leaves
         elif structure != plan.structure:
-            self._refuse("it appends values of different kinds to a list")
+            self.refuse("it appends values of different kinds to a list")
         else:
             new = [self._joined(a, b) for a, b in zip(known, leaves, strict=True)]
         # (A dtype may be equal to None.)
@@ -304,7 +308,7 @@ class Growing:
     def _joined(self, a: Leaf, b: Leaf) -> Leaf:
         if a.kinds is None or b.kinds is None:
             if a != b:
-                self._refuse("it appends arrays of different shapes to a list")
+                self.refuse("it appends arrays of different shapes to a list")
             return a
         kinds = joined_kinds(a.kinds, b.kinds)
         return Leaf(self._checked(kinds, "values of different kinds"))
@@ -317,24 +321,26 @@ class Growing:
                 for body in self._loops.open[-1:]
             )
             if not is_new or any(type(n) is Size for n in x.shape):
-                self._refuse("it appends an array to a list that it has not made")
+                self.refuse("it appends an array to a list that it has not made")
             if x.ndim > 1:
                 try:
                     storage.require_c_order()
                 except UnsupportedOpError:
-                    self._refuse("it appends an array to a list that is not in C order")
+                    self.refuse("it appends an array to a list that is not in C order")
             return Leaf(None, x.dtype, tuple(x.shape))
         kinds = kinds_of(self._trace, [x]) if kind_of(self._trace, x) is not None else None
         return Leaf(self._checked(kinds, f"a {type(x).__name__} under a condition"))
 
     def _checked(self, kinds: Kinds | None, what: str) -> Kinds:
         if kinds is None:
-            self._refuse(f"it appends {what} to a list")
+            self.refuse(f"it appends {what} to a list")
         if kinds[0] == "int" and kinds[1] is not None and kinds[1].kind != "i":
-            self._refuse("it appends a number to a list that may be an int or a float")
+            self.refuse("it appends a number to a list that may be an int or a float")
         return kinds
 
-    def _refuse(self, why: str) -> NoReturn:
+    def refuse(self, why: str) -> NoReturn:
+        """Refuses to represent the list by arrays, or the loop that appends to it. Raises
+        LoopRefused."""
         assert self._plan is not None
         within = self._loops.within
         self._plan.is_refused = not within or self._loops.plans.refuse(within[-1], why)

@@ -9,7 +9,8 @@ from typing import Any
 
 from rune_jit.capture.loops.branches import condition_of, is_traced, loops_now
 from rune_jit.capture.loops.effects import ALLOWED
-from rune_jit.capture.loops.optionals import CHOSEN
+from rune_jit.capture.loops.kinds import UNSET
+from rune_jit.capture.loops.optionals import CHOSEN, HELD
 from rune_jit.capture.loops.raises import RAISES
 from rune_jit.capture.loops.reports import REPORTS, is_report
 from rune_jit.tracing.context import current_trace
@@ -60,7 +61,20 @@ def _chosen_last(is_assigned: Any, last: Any, before: Any) -> Any:
     return last
 
 
-ALLOWED += [_raises, _reports, _chosen_last]
+def _held(is_assigned: Any, last: Any) -> Any:
+    """The value in a loop of a variable that is None before the loop and that the loop assigns
+    under conditions. In a program this is `last`, with a check that it is assigned."""
+    trace, loops = current_trace(), loops_now()
+    if trace is None or loops is None or not is_traced(is_assigned):
+        return last if is_assigned else None
+    if last is UNSET:  # its type is known after the first iteration
+        loops.peel_outer()
+        loops.fail("it reads a variable that may be None")
+    trace.raise_if(trace.builder.ufunc("equal", [is_assigned._value_in(trace), 0])[0])
+    return last
+
+
+ALLOWED += [_raises, _reports, _chosen_last, _held]
 
 # The functions that loops call, by name.
-LEFT_TO_PYTHON = {RAISES: _raises, REPORTS: _reports, CHOSEN: _chosen_last}
+LEFT_TO_PYTHON = {RAISES: _raises, REPORTS: _reports, CHOSEN: _chosen_last, HELD: _held}

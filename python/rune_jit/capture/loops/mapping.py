@@ -104,7 +104,7 @@ class Mapping(Stack):
         for leaf in kinds:
             assert leaf.kinds is not None
             if leaf.kinds[0] not in (None, "int") or not _is_integer(leaf.kinds[1]):
-                self._refuse("a key of a dict is not an integer")
+                self.refuse("a key of a dict is not an integer")
         self._note(structure, kinds, 0)
         return parts
 
@@ -131,7 +131,7 @@ class Mapping(Stack):
             plan.is_guess = False
             new = kinds
         elif structure != plan.structure[which]:
-            self._refuse("the keys or values of a dict are of different kinds")
+            self.refuse("the keys or values of a dict are of different kinds")
         else:
             new = [self._joined(a, b) for a, b in zip(known, kinds, strict=True)]
         if repr(new) == repr(known) and structure == plan.structure[which]:

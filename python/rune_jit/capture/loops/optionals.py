@@ -1,13 +1,16 @@
-"""Variables that are None before a loop, and that the loop assigns under conditions but does not
-read. Two new variables hold the value that the loop assigns last, and whether it assigns one:
+"""Variables that are None before a loop, and that the loop assigns under conditions. Two new
+variables hold the value that the loop assigns last, and whether it has assigned one:
 
     best = None                         best = None
     for i in range(n):                  .hit best, .last best = False, .unset
-        if x[i] > 3:                    for i in range(n):
-            best = i                        if x[i] > 3:
+        if best is None or x[i] > 3:    for i in range(n):
+            best = i                        if not .hit best or x[i] > 3:
                                                 .last best = i
                                                 .hit best = True
                                         if .hit best: best = .last best
+
+Other reads in the loop become `.held(.hit best, .last best)`. The program assumes that the variable
+has been assigned there; Python runs the other calls.
 
 After an inner loop, the last line is `best = .chosen(.hit best, .last best, best)`. There the
 program assumes that the loop assigns the variable. Python runs the calls in which it does not."""
@@ -23,7 +26,7 @@ from rune_jit.capture.loops.liveness import stored
 from rune_jit.capture.loops.nodes import SCOPES, Transformer, assign, assigned, at, call, load, walk
 
 HIT, LAST = ".hit ", ".last "
-CHOSEN = ".chosen"  # the name of the function
+CHOSEN, HELD = ".chosen", ".held"  # names of functions
 _Loop = (ast.For, ast.While)
 _SCOPES = (*SCOPES, ast.Lambda)
 _OTHERS = (
@@ -45,26 +48,29 @@ class Optionals(Transformer):
         inner = [y for x in own if isinstance(x, _SCOPES) for y in walk(x)]
         declared = {n for x in own if isinstance(x, (ast.Global, ast.Nonlocal)) for n in x.names}
         seen = {x.id for x in inner if isinstance(x, ast.Name)} | declared
-        node.body = self._block(node.body, frozenset(seen))
+        node.body = self._block(node.body, frozenset(seen), [])
         return node
 
     def _block(
-        self, statements: list[ast.stmt], seen: frozenset[str], is_in_loop: bool = False
+        self, statements: list[ast.stmt], seen: frozenset[str], around: list[ast.stmt]
     ) -> list[ast.stmt]:
-        """The statements of a block. `seen` are the names that inner functions use."""
+        """The statements of a block. `seen` are the names that inner functions use, `around` is the
+        body of the outermost loop around the block."""
         result: list[ast.stmt] = []
         for i, s in enumerate(statements):
             if isinstance(s, ast.FunctionDef):
                 self.visit(s)
             elif isinstance(s, ast.If):
-                s.body = self._block(s.body, seen, is_in_loop)
-                s.orelse = self._block(s.orelse, seen, is_in_loop)
+                s.body = self._block(s.body, seen, around)
+                s.orelse = self._block(s.orelse, seen, around)
             elif isinstance(s, _Loop):
-                # (A name that the loop compares with None is not assumed to be assigned.)
-                s.body = self._block(s.body, seen | _asked_for_none(s.body), True)
+                s.body = self._block(s.body, seen, around or s.body)
             names: list[tuple[str, ast.stmt]] = []
             if isinstance(s, _Loop):
-                for name in sorted(stored(s.body) - seen - _read_in(s)):
+                # (After an inner loop, a name is assumed to be assigned unless it is compared with
+                # None there.)
+                others = seen | _assigned_otherwise(s) | _asked_for_none(around, s)
+                for name in sorted(stored(s.body) - others):
                     none = _none_before(name, statements[:i])
                     if none is not None and _may_assign(s, name):
                         names.append((name, none))
@@ -78,7 +84,7 @@ class Optionals(Transformer):
                 again = _set(none, name, load(LAST + name))
                 hit, last = load(HIT + name), load(LAST + name)
                 after: ast.stmt = ast.If(hit, [again], [])
-                if is_in_loop:
+                if around:
                     after = assign(name, call(CHOSEN, hit, last, load(name)))
                 result.append(at(none, after))
         return result
@@ -88,10 +94,10 @@ def _set(place: ast.stmt, name: str, value: ast.expr) -> ast.stmt:
     return at(place, assign(name, value))
 
 
-def _read_in(loop: ast.stmt) -> set[str]:
-    """The names that a loop reads, or assigns in another way than by `name = value`."""
+def _assigned_otherwise(loop: ast.stmt) -> set[str]:
+    """The names that a loop assigns in another way than by `name = value`, or deletes."""
     nodes = list(walk(loop))
-    found = {x.id for x in nodes if isinstance(x, ast.Name) and not isinstance(x.ctx, ast.Store)}
+    found = {x.id for x in nodes if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Del)}
     for x in nodes:
         if isinstance(x, _OTHERS):
             found |= stored([x])
@@ -102,11 +108,12 @@ def _read_in(loop: ast.stmt) -> set[str]:
     return found
 
 
-def _asked_for_none(statements: Sequence[ast.stmt]) -> frozenset[str]:
-    """The names that statements compare with None."""
+def _asked_for_none(statements: Sequence[ast.stmt], without: ast.stmt) -> frozenset[str]:
+    """The names that statements compare with None, but for those in the statement `without`."""
     found: set[str] = set()
+    known = {id(x) for x in walk(without)} if statements else ()
     for x in (x for s in statements for x in walk(s)):
-        if isinstance(x, ast.Compare):
+        if isinstance(x, ast.Compare) and id(x) not in known:
             sides = [x.left, *x.comparators]
             if any(isinstance(y, ast.Constant) and y.value is None for y in sides):
                 found |= {y.id for y in sides if isinstance(y, ast.Name)}
@@ -144,10 +151,30 @@ def _may_assign(loop: ast.For | ast.While, name: str) -> bool:
 
 
 class _Renamer(Transformer):
+    """Replaces the assignments and reads of a variable in a loop."""
+
     def __init__(self, name: str) -> None:
         self._name = name
 
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        """Replaces `name is None` and `name is not None`."""
+        is_name = isinstance(node.left, ast.Name) and node.left.id == self._name
+        if not is_name or len(node.ops) > 1 or not isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+            return self.generic_visit(node)
+        other = node.comparators[0]
+        if not isinstance(other, ast.Constant) or other.value is not None:
+            return self.generic_visit(node)
+        hit = load(HIT + self._name)
+        is_not = isinstance(node.ops[0], ast.IsNot)
+        return at(node, hit if is_not else ast.UnaryOp(ast.Not(), hit))
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        if node.id != self._name or not isinstance(node.ctx, ast.Load):
+            return node
+        return at(node, call(HELD, load(HIT + self._name), load(LAST + self._name)))
+
     def visit_Assign(self, node: ast.Assign) -> Any:
+        self.generic_visit(node)
         if self._name not in stored([*node.targets]):
             return node
         for target in node.targets:

@@ -85,7 +85,7 @@ class Stack(Growing):
 
     def _kind(self, x: Any) -> Leaf:
         if is_traced_array(x):
-            self._refuse("it appends an array to a list that it reads")
+            self.refuse("it appends an array to a list that it reads")
         return super()._kind(x)
 
     def _parts(self, value: Any) -> tuple[Any, list[Any]]:
@@ -95,7 +95,7 @@ class Stack(Growing):
         structure = taken_apart(value, parts)
         are_atoms = structure is None or structure == (tuple, *[None] * len(parts))
         if not are_atoms:
-            self._refuse(
+            self.refuse(
                 "it appends an object that is neither a number nor a tuple to a list that it reads"
             )
         return structure, parts
@@ -104,13 +104,13 @@ class Stack(Growing):
         """The number x, with a guard that it is small if it is a traced Python integer."""
         limits = (x.low, x.high) if type(x) is Size else (x, x) if type(x) is int else (0, 0)
         if max(map(abs, limits)) > MOST_SMALL:
-            self._refuse("it appends a large integer to a list that it reads")
+            self.refuse("it appends a large integer to a list that it reads")
         if type(x) is not Tracer:
             return x
         operand = self._trace.operand(x)
         is_int = operand.weak == "int" and not self._trace.builder.unsure_kind(operand)
         if is_int and not self._trace.may_guess:
-            self._refuse("it appends a Python integer of unknown size to a list")
+            self.refuse("it appends a Python integer of unknown size to a list")
         return Tracer(self._trace, assume_small(self._trace, operand), scalar=True) if is_int else x
 
     # Operations on traced numbers with NumPy's dtypes.
@@ -207,7 +207,7 @@ class Stack(Growing):
         if not is_number and (
             type(position) is not Tracer or position.ndim or position.dtype.kind not in "iu"
         ):
-            self._refuse("it reads a list at a position that is not an integer")
+            self.refuse("it reads a list at a position that is not an integer")
         builder = self._trace.builder
         at = builder.astype(builder.value(self._trace.operand(position)), np.dtype(np.int64))
         size = self._size

@@ -43,6 +43,7 @@ from rune_jit.capture.loops.handlers import Guards, as_traced, is_transparent
 from rune_jit.capture.loops.iterated import NamedRanges, iterated
 from rune_jit.capture.loops.jumps import RESULT, Jumps, is_flag, limit_of
 from rune_jit.capture.loops.liveness import Live, LiveIf, live_names, loaded, stored
+from rune_jit.capture.loops.made_lists import MadeLists, lists_of
 from rune_jit.capture.loops.matches import Matches
 from rune_jit.capture.loops.nodes import (
     assign,
@@ -58,6 +59,7 @@ from rune_jit.capture.loops.nodes import (
 from rune_jit.capture.loops.optionals import Optionals
 from rune_jit.capture.loops.raises import RAISES, Raises, wanted
 from rune_jit.capture.loops.reports import Reports, is_hidden
+from rune_jit.capture.loops.split_tuples import SplitTuples
 from rune_jit.capture.loops.stacks import Stacks
 from rune_jit.capture.loops.syntax import (
     REFLECTIVE,
@@ -172,6 +174,7 @@ def _transformed(function: types.FunctionType, is_apart: bool = False) -> types.
     if not loaded(tree.body) & REFLECTIVE:
         Matches().visit(tree)
         extend_at_end(tree)
+        tree.made_lists = lists_of(tree)  # type: ignore[attr-defined]
     Filters().visit(tree)
     calls = _with_apart if is_apart else _with_calls
     return calls(tree, code, function.__qualname__, tree.body, callees)
@@ -218,9 +221,11 @@ def _with_calls(
     keep_loops(within, code.co_filename)
     NamedRanges().visit(tree)
     Stacks(getattr(tree, "stacks", frozenset())).visit(tree)
+    SplitTuples().visit(tree)
     Optionals().visit(tree)
     Grids().visit(tree)
     Unfolder().visit(tree)
+    MadeLists(getattr(tree, "made_lists", {})).generic_visit(tree)
     reports = Reports()
     reports.visit(tree)
     raises = Raises()

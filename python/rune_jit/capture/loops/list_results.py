@@ -1,0 +1,147 @@
+"""Lists that the traced function makes, appends to, and returns (made_lists.py). If data decide how
+long such a list is, arrays represent it in the program (growing.py). The result of the trace has a
+MadeList in its place, and each call makes the list of the MadeList's arrays."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from rune_jit.capture.loops.effects import ALLOWED
+from rune_jit.capture.loops.growing import Capacity, Filled, Growing, Leaf, items_of
+from rune_jit.capture.loops.made_lists import AS_ARRAY, MADE_LIST
+from rune_jit.capture.shim import original
+from rune_jit.tracing.context import current_trace, is_own
+from rune_jit.tracing.loop_plans import LoopRefused
+from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.tracer import ATOMIC, Tracer, is_traced_array
+
+# How many items a list has room for at first, if more may be appended. Programs with room for more
+# follow if calls need it.
+_LIKELY = 2**14
+_CONVERSIONS: dict[str, Any] = {"array": np.array, "asarray": np.asarray}
+
+
+class MadeList(NamedTuple):
+    """A list among the results of a trace, or an array that NumPy makes of it."""
+
+    number: int  # equal for one list that is returned several times
+    before: list[Any]  # the items with which the function has made it
+    appended: Filled
+    conversion: str  # a name in _CONVERSIONS, or ""
+
+
+class _Array(NamedTuple):
+    """The array that a function of NumPy makes of a list."""
+
+    conversion: str
+    items: list[Any]
+
+
+class _Made(Growing):
+    """Such a list in a trace."""
+
+    def __init__(self, trace: Trace, name: str, items: list[Any], are_new: bool) -> None:
+        """For `are_new` see made_list."""
+        capacity = Capacity(likely=_LIKELY)
+        capacity.learned = trace.room
+        super().__init__(trace, f"made {name}", items, capacity)
+        self._are_new = are_new
+
+    def _kind(self, x: Any) -> Leaf:
+        if is_traced_array(x) and not self._are_new:
+            self.refuse("it appends an array for which another name may stand")
+        return super()._kind(x)
+
+    def refuse(self, why: str) -> NoReturn:
+        """Refuses to represent the list by arrays. Raises LoopRefused."""
+        assert self._plan is not None
+        self._plan.is_refused = True
+        raise LoopRefused
+
+
+def made_list(name: str, are_new: bool, items: list[Any]) -> list[Any]:
+    """The list `items` that the function assigns to `name`. `are_new`: whether appended arrays
+    surely are new ones."""
+    trace = current_trace()
+    if trace is None or trace.is_segmented or trace.loops is None or not trace.decides:
+        return items
+    is_simple = all(type(x) is Tracer or type(x) in ATOMIC for x in items)
+    if is_simple and not trace.in_chunks and _is_outermost(trace):
+        trace.loops.growing[id(items)] = _Made(trace, name, items, are_new)
+    return items
+
+
+def _is_outermost(trace: Trace) -> bool:
+    """Whether the function that calls `made_list` is the one that is traced, not one that it calls.
+    (Another function could read what that one returns.)"""
+    frame = sys._getframe(2).f_back
+    while frame is not None and frame.f_code is not trace.caller:
+        if not is_own(frame.f_code.co_filename):
+            return False
+        frame = frame.f_back
+    return frame is not None
+
+
+def as_array(convert: Any, items: list[Any]) -> Any:
+    """convert(items)"""
+    trace = current_trace()
+    loops = trace.loops if trace is not None else None
+    found = loops.growing.get(id(items)) if loops is not None else None
+    if found is None or not found.is_wanted:
+        return convert(items)
+    for name, function in _CONVERSIONS.items():
+        if original(convert) is function:
+            return _Array(name, items)
+    return found.refuse("a function reads a list to which it appends")
+
+
+def with_made_lists(trace: Trace, result: Any) -> tuple[Any, bool]:
+    """The result of a trace with MadeLists in place of lists that arrays represent, and whether
+    there are any. Called while the trace is active."""
+    growing = trace.loops.growing if trace.loops is not None else {}
+    if not growing:
+        return result, False
+    made: dict[int, Filled] = {}
+
+    def replaced(x: Any) -> Any:
+        conversion, items = x if type(x) is _Array else ("", x)
+        found = growing.get(id(items)) if type(items) is list else None
+        if found is not None and type(filled := made.get(id(items)) or found.filled()) is Filled:
+            made[id(items)] = filled
+            return MadeList([*made].index(id(items)), [*items], filled, conversion)
+        if type(x) in (tuple, list):
+            parts = [replaced(part) for part in x]
+            are_same = all(a is b for a, b in zip(parts, x, strict=True))
+            return x if are_same else type(x)(parts)
+        if type(x) is dict:
+            of_keys = {key: replaced(part) for key, part in x.items()}
+            return x if all(of_keys[key] is x[key] for key in x) else of_keys
+        return x
+
+    return replaced(result), bool(made)
+
+
+def with_lists(unflatten: Any, outputs: tuple[Any, ...]) -> Any:
+    """The result that `unflatten` makes of a program's outputs, with lists in place of
+    MadeLists."""
+    lists: dict[int, list[Any]] = {}
+
+    def replaced(x: Any) -> Any:
+        if type(x) is MadeList:
+            if x.number not in lists:
+                lists[x.number] = [*x.before, *items_of(x.appended)]
+            items = lists[x.number]
+            return _CONVERSIONS[x.conversion](items) if x.conversion else items
+        if type(x) in (tuple, list):
+            return type(x)(map(replaced, x))
+        return {key: replaced(part) for key, part in x.items()} if type(x) is dict else x
+
+    return replaced(unflatten(outputs))
+
+
+ALLOWED += [made_list, as_array]
+
+MADE_LISTS = {MADE_LIST: made_list, AS_ARRAY: as_array}
