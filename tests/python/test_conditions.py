@@ -150,10 +150,10 @@ def test_a_way_that_raises_assigns_globals_once():
 
 def test_conditions_in_loops_run_in_segments():
     def f(x):
-        steps = []
+        steps = {}
         while x.sum() > 1:
             x = x / 2
-            steps.append(x[0])
+            steps[len(steps)] = x[0]
         return x, steps
 
     assert isinstance(paths(f, (UP,), (DOWN,)), Segmented)

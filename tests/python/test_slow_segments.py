@@ -13,7 +13,7 @@ from segment_checks import check, never_numpy, segmented, x
 
 import rune_jit
 from rune_jit.calls import entries
-from rune_jit.calls.attempts import Attempt
+from rune_jit.calls.call_trace import CallTrace
 from rune_jit.calls.trial import Trial
 from rune_jit.capture import rebinder
 from rune_jit.capture.loops import apart
@@ -310,13 +310,13 @@ def test_objects_and_numbers_show_that_calls_run_in_segments(monkeypatch):
             self.lines = []
 
     traced, counts = [], []
-    trace_once = Attempt.traced
+    trace_once = CallTrace.traced
 
     def counted(attempt):
         traced.append(attempt)
         return trace_once(attempt)
 
-    monkeypatch.setattr(Attempt, "traced", counted)
+    monkeypatch.setattr(CallTrace, "traced", counted)
 
     @rune_jit.jit
     def f(x, n, log):

@@ -14,7 +14,7 @@ from rune_jit.arrays.array import Array
 from rune_jit.arrays.memory import from_numpy
 from rune_jit.backends import calibration
 from rune_jit.calls.arguments import Call, input_names
-from rune_jit.calls.attempts import trace_call
+from rune_jit.calls.call_trace import trace_call
 from rune_jit.calls.numbers import WithNumbers
 from rune_jit.calls.segmented import Segmented
 from rune_jit.calls.traced import Traced

@@ -11,7 +11,7 @@ import numpy as np
 from rune_jit import trees
 from rune_jit.arrays.array import Array
 from rune_jit.calls.arguments import Call
-from rune_jit.calls.attempts import trace_call
+from rune_jit.calls.call_trace import trace_call
 from rune_jit.calls.traced import Raised, Traced
 from rune_jit.chunked.arrays import ChunkedProgram, stand_in
 from rune_jit.chunked.iota import Iota

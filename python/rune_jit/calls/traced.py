@@ -1,5 +1,5 @@
 """What the trace of a call gives: a graph, and the relation of its inputs and outputs to the call's
-arguments and results (attempts.py)."""
+arguments and results (call_trace.py)."""
 
 from __future__ import annotations
 

@@ -251,38 +251,8 @@ class Attempt(Comparison):
         that are read after it."""
         trace, builder = self._trace, self._trace.builder
         after, self._results = self._structures.after(after, self._loop.results)
-        finals: list[Any] = [None] * self._first_storage
-        for name, index in self._numbers.items():
-            finals[index] = trace.operand(after[name])
-            if name in self._changing:
-                finals[index] = self._changing[name].embed(builder, finals[index])
-            if name in self._unsure:
-                dtype = self._unsure[name][1]
-                finals[self._pythons[name]] = builder.is_python(finals[index])
-                finals[index] = builder.astype(builder.value(finals[index]), dtype)
-        finals += [storage.current(trace) for storage in self._storages]
-        initial = list(self._initial)
-        others: dict[str, int] = {}  # numbers of the results that no iteration reads
-        constants: dict[str, Any] = {}
-        for name in self._results:
-            if name == self._loop.target and self._goes_on is None:
-                constants[name] = self._last()
-            elif name in self._counted and self._goes_on is None:
-                constants[name] = self._counted[name]
-            elif name not in self._numbers:
-                kind = kind_of(trace, after[name])
-                in_place = name in self._carried and is_traced_array(after[name])
-                is_same = is_result(name) and self._is_of_before(after[name])
-                if kind is None or in_place or is_same:
-                    constants[name] = after[name]
-                    continue
-                others[name] = len(initial)
-                finals.append(trace.operand(after[name]))
-                initial.append(self._stand_in(name, finals[-1]))
-                if kind is not None and kind[0] == "unsure":
-                    self._pythons[name] = len(initial)
-                    finals.append(builder.is_python(finals[-1]))
-                    initial.append(builder.is_python(initial[-1]))
+        finals, initial = self._finals(after), list(self._initial)
+        values, others = self._add_results(after, finals, initial)
         if self._body.appended:
             self._appends.carry(initial, finals)
         goes_on = None
@@ -293,19 +263,7 @@ class Attempt(Comparison):
             initial.append(self._loops.runs(builder, trace.operand(self._first)))
         r = self._range
         results = builder.end_loop(self.counter, r.start, r.stop, r.step, finals, initial, goes_on)
-        self._loops.open.pop()
-        for name, carried in self._integers.items():
-            self._loops.integers.append(Integer(self._loop.number, name, carried))
-        self._loops.within.pop()
-        self._loops.check_integers(builder, self._loop.number, trace.may_guess)
-        for i, storage in enumerate(self._storages):
-            storage.value = results[self._first_storage + i]
-            storage.version += 1
-        end_lists(self._loops, self._lists)
-        self._body.forget_own(self._loops.hints)  # a name may keep such an array after the loop
-        arrays = [x for x in self._storages if not any(x in y.storages for y in self._lists)]
-        self._loops.hints[self._loop.number] = arrays
-        values = dict(constants)
+        self._close(results)
         for name, shape in self._changing.items():
             memory = results[self._numbers[name]]
             results[self._numbers[name]] = shape.part(builder, memory, self._range.count)
@@ -332,6 +290,66 @@ class Attempt(Comparison):
         if same:
             identities.note(self._loop.number, same)
         return values, tuple(values[name] for name in self._loop.results)
+
+    def _finals(self, after: Any) -> list[Any]:
+        """The values of the carried numbers, arrays and storages at the end of an iteration."""
+        trace, builder = self._trace, self._trace.builder
+        finals: list[Any] = [None] * self._first_storage
+        for name, index in self._numbers.items():
+            finals[index] = trace.operand(after[name])
+            if name in self._changing:
+                finals[index] = self._changing[name].embed(builder, finals[index])
+            if name in self._unsure:
+                dtype = self._unsure[name][1]
+                finals[self._pythons[name]] = builder.is_python(finals[index])
+                finals[index] = builder.astype(builder.value(finals[index]), dtype)
+        return finals + [storage.current(trace) for storage in self._storages]
+
+    def _add_results(
+        self, after: Any, finals: list[Any], initial: list[Any]
+    ) -> tuple[dict[str, Any], dict[str, int]]:
+        """Lets the loop carry the values of names that are read after it and that no iteration
+        reads. Returns the values of names that are known without the loop's results, and the
+        numbers of the others."""
+        trace, builder = self._trace, self._trace.builder
+        known: dict[str, Any] = {}
+        others: dict[str, int] = {}
+        for name in self._results:
+            if name == self._loop.target and self._goes_on is None:
+                known[name] = self._last()
+            elif name in self._counted and self._goes_on is None:
+                known[name] = self._counted[name]
+            elif name not in self._numbers:
+                kind = kind_of(trace, after[name])
+                in_place = name in self._carried and is_traced_array(after[name])
+                is_same = is_result(name) and self._is_of_before(after[name])
+                if kind is None or in_place or is_same:
+                    known[name] = after[name]
+                    continue
+                others[name] = len(initial)
+                finals.append(trace.operand(after[name]))
+                initial.append(self._stand_in(name, finals[-1]))
+                if kind is not None and kind[0] == "unsure":
+                    self._pythons[name] = len(initial)
+                    finals.append(builder.is_python(finals[-1]))
+                    initial.append(builder.is_python(initial[-1]))
+        return known, others
+
+    def _close(self, results: list[Any]) -> None:
+        """Gives arrays that the body writes to the loop's results, and tells the trace that the
+        loop has ended."""
+        self._loops.open.pop()
+        for name, carried in self._integers.items():
+            self._loops.integers.append(Integer(self._loop.number, name, carried))
+        self._loops.within.pop()
+        self._loops.check_integers(self._trace.builder, self._loop.number, self._trace.may_guess)
+        for i, storage in enumerate(self._storages):
+            storage.value = results[self._first_storage + i]
+            storage.version += 1
+        end_lists(self._loops, self._lists)
+        self._body.forget_own(self._loops.hints)  # a name may keep such an array after the loop
+        arrays = [x for x in self._storages if not any(x in y.storages for y in self._lists)]
+        self._loops.hints[self._loop.number] = arrays
 
     def _made(self, name: str, results: list[Any], index: int, after: Any) -> Tracer:
         """The value of a name after the loop: result number `index` of the loop."""

@@ -78,7 +78,7 @@ def trace_call(
             trace.room = room
             held = Held(call.slots)
             try:
-                traced = Attempt(fn, call, trace, watch, run).traced()
+                traced = CallTrace(fn, call, trace, watch, run).traced()
                 if held.restore():
                     raise _cannot_assign(trace)
                 watch.told_apart.check()
@@ -122,7 +122,7 @@ def trace_call(
     raise AssertionError("a trace returns or raises")
 
 
-class Attempt:
+class CallTrace:
     """One trace of a function for the arguments of a call."""
 
     def __init__(
@@ -148,7 +148,7 @@ class Attempt:
         given = {id(x): path for path, x in places(arguments)}
         self._watch.told_apart.note(x for _, x in places(arguments))
         args, kwargs = self._bound(arguments)
-        trace.evaluate, trace.caller = self._evaluate, Attempt._result.__code__
+        trace.evaluate, trace.caller = self._evaluate, CallTrace._result.__code__
         with trace.active(), noted_refusals() as refusals:
             try:
                 result = self._result(args, kwargs, refusals)
