@@ -126,7 +126,7 @@ def test_numbers_that_change_are_arguments_of_the_program():
             t += dt
             k += 1
             trail.append(t)
-        return x, t, k, trail
+        return x, t, k, trail[:]
 
     assert segmented(f, x(), 0.01).programs.compiled <= 4
 
@@ -204,7 +204,7 @@ def test_elements_and_rows_of_all_places_share_programs():
         for i, row in enumerate(x):
             if row.max() > x[i, 0] and row[1] != x[-1 - i, 2]:
                 sums.append(float(row.sum()))
-        return sums
+        return sums[:]
 
     assert segmented(f, np.random.default_rng(0).random((20, 3))).programs.compiled <= 4
     count = segmented(lambda x: [i for i in range(len(x)) if x[i] * 2 > 1], x(40))
