@@ -19,6 +19,7 @@ from rune_jit.capture.objects import is_library
 from rune_jit.capture.shim import original, stand_ins
 from rune_jit.tracing.frames import replace_locals
 from rune_jit.tracing.tracer import ATOMIC, Tracer, are_atomic
+from rune_jit.trees import attribute
 
 
 def replaced(x: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> Any:
@@ -60,7 +61,7 @@ def replaced(x: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> Any
         items = [replaced(item, replace, seen) for item in x]
         if any(new is not item for new, item in zip(items, x, strict=True)):
             seen[id(x)] = tuple.__new__(type(x), items)
-            if held := getattr(x, "__dict__", None):
+            if held := attribute(x, "__dict__"):
                 vars(seen[id(x)]).update(replaced(held, replace, seen))
         return seen[id(x)]
     elif isinstance(x, types.GeneratorType):
@@ -86,7 +87,7 @@ def has_attributes(x: Any) -> bool:
     """Whether x is an object whose attributes may hold traced arrays."""
     if isinstance(x, (type, types.ModuleType, types.FunctionType, Tracer, _core.ArrayBase)):
         return False
-    return isinstance(getattr(x, "__dict__", None), dict)
+    return isinstance(attribute(x, "__dict__"), dict)
 
 
 def is_written_in_place(x: Any) -> bool:

@@ -74,7 +74,8 @@ def is_of_pandas(x: Any) -> bool:
     """Whether x is pandas, something of pandas, or an object with such an attribute."""
     if "pandas" not in sys.modules:
         return False
-    held: Any = () if isinstance(x, (type, types.ModuleType)) else getattr(x, "__dict__", ())
+    is_apart = isinstance(x, (type, types.ModuleType))
+    held: Any = () if is_apart else trees.attribute(x, "__dict__", ())
     return any(map(_is_pandas_own, (x, *held.values()) if type(held) is dict else (x,)))
 
 
@@ -86,7 +87,7 @@ def _is_pandas_own(x: Any) -> bool:
 
 def is_bar(x: Any) -> bool:
     """Whether x is tqdm's class or function."""
-    name = getattr(x, "__name__", None)
+    name = trees.attribute(x, "__name__")
     return name in ("tqdm", "trange") and str(x.__module__).partition(".")[0] == "tqdm"
 
 
@@ -116,7 +117,7 @@ def can_be_copied(x: Any) -> bool:
     bases = [base for base in type(x).__mro__[:-1] if "__made_in_trace__" not in vars(base)]
     bases = [base for base in bases if base not in _WITHOUT_STATE]
     return (
-        isinstance(getattr(x, "__dict__", None), dict)
+        isinstance(trees.attribute(x, "__dict__"), dict)
         and not isinstance(x, (type, types.ModuleType))
         and all(base.__flags__ & trees.PYTHON_CLASS for base in bases)
         and not any("__slots__" in vars(base) or "__del__" in vars(base) for base in bases)
