@@ -100,7 +100,11 @@ _COMPILERS = ("numba",)
 _OF_CYTHON = ("cython_function_or_method", "fused_cython_function")
 _COMPILED = (*_OF_CYTHON, "CPUDispatcher", "StencilFunc")
 _OF_F2PY = "fortran"
-_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, np.ufunc, type(np.sum), type)
+_OF_NDARRAY = (types.MethodDescriptorType, types.WrapperDescriptorType)
+_FUNCTIONS = (
+    *(types.FunctionType, types.BuiltinFunctionType, np.ufunc, type(np.sum), type),
+    *_OF_NDARRAY,
+)
 _DATA = (np.ndarray, np.generic, Tracer, *PLAIN)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import abc
 import array
+import atexit
 import contextlib
 import datetime
 import functools
@@ -12,6 +13,7 @@ import sys
 import sysconfig
 import types
 import typing
+import weakref
 from collections.abc import Container, Iterable, Iterator
 from typing import Any
 
@@ -250,16 +252,18 @@ _STATEFUL = (
 
 def refuse_stateful(x: Any, may_change: bool, names: Container[str] = ()) -> None:
     """Raises UnsupportedOpError for an object that a call of the program would not use: an
-    iterator; datetime, if code with these names reads its clock; and a file, logger or the like.
-    The last are allowed if `may_change` says that they may be used by the trace only."""
+    iterator; datetime, if code with these names reads its clock; weakref.finalize; atexit.register;
+    and a file, logger or the like. The last are allowed if `may_change` says that they may be used
+    by the trace only."""
     kind = type(x)
     is_iterator = is_library(kind.__module__) and issubclass(kind, Iterator)
     known = (getattr(sys.modules.get(module), name, None) for module, name in _STATEFUL)
     is_clock = any(x is clock for clock in (datetime, datetime.datetime, datetime.date))
     is_clock = is_clock and any(name in names for name in ("now", "utcnow", "today"))
+    is_register = x is weakref.finalize or x is atexit.register
     is_stateful = any(c is not None and issubclass(kind, c) for c in known)
-    if is_clock or is_iterator or (is_stateful and not may_change):
-        name = "datetime" if is_clock else kind.__name__
+    if is_clock or is_iterator or is_register or (is_stateful and not may_change):
+        name = "datetime" if is_clock else x.__name__ if is_register else kind.__name__
         raise UnsupportedOpError(
             f"{name}: cannot trace its use (it would change once, not at each call)\n"
             "hint: use it outside, and pass its result as an argument"

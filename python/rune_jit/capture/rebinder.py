@@ -19,13 +19,13 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.capture.callees import Callees
 from rune_jit.capture.class_tests import refuse_identity_in_methods
-from rune_jit.capture.copied_globals import Globals
-from rune_jit.capture.creation import as_it_is, refuse_reports
+from rune_jit.capture.copied_globals import Globals, calls_for_loops
+from rune_jit.capture.creation import as_it_is, refuse_reports, runs_as_it_is
 from rune_jit.capture.foreign import Compiled, OnHost, is_compiled, public_name
 from rune_jit.capture.grown import Grown
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.loops.appends import append
-from rune_jit.capture.loops.asking import asking
+from rune_jit.capture.loops.asking import asking, own_code
 from rune_jit.capture.loops.callees import refuse_identity
 from rune_jit.capture.loops.growing import result_of, watch
 from rune_jit.capture.loops.source import with_loops, with_loops_apart
@@ -33,7 +33,6 @@ from rune_jit.capture.loops.structures import new_object
 from rune_jit.capture.made_objects import MadeObjects
 from rune_jit.capture.math_functions import is_of_math
 from rune_jit.capture.names import (
-    assigns_globals,
     is_assigned_beside,
     is_read_in_classes,
     names_in_classes,
@@ -50,7 +49,11 @@ from rune_jit.capture.objects import (
 from rune_jit.capture.outside import UNIQUE, of_numpy, outside_of
 from rune_jit.capture.random_methods import Outside
 from rune_jit.capture.shim import IMPURE, ModuleView, of_lists, original, replacements
-from rune_jit.capture.stand_ins import StandIn, refuse_code, refuse_identity_of_arguments
+from rune_jit.capture.stand_ins import (
+    StandIn,
+    refuse_code,
+    refuse_identity_of_arguments,
+)
 from rune_jit.capture.state import ABSENT, FunctionAttributes, Slot
 from rune_jit.errors import StateChangedError, UnsupportedOpError
 from rune_jit.rules.on_host import Vectorized
@@ -159,8 +162,8 @@ class Rebinder:
             refuse_code(code)
             if not self._trace.is_segmented and self._trace.may_repeat:
                 refuse_identity_of_arguments(code)
-            if self._trace.is_segmented and assigns_globals(code):
-                return as_it_is(self._trace, function)  # (methods that are not copied read these)
+            if self._trace.is_segmented and runs_as_it_is(code):
+                return as_it_is(self._trace, function)
             named = zip(function.__closure__ or (), code.co_freevars, strict=True)
             cells = [self._cell(cell, function, name) for cell, name in named]
             traced_code = self._code_of(function)
@@ -434,9 +437,9 @@ class Rebinder:
             return original(x)
         if (known := self.outside(x)) is not x:
             return known
-        new = types.FunctionType(
-            x.__code__, x.__globals__.real, x.__name__, x.__defaults__, x.__closure__
-        )
+        code, closure = own_code(x)
+        names = x.__globals__ if calls_for_loops(code) else x.__globals__.real
+        new = types.FunctionType(code, names, x.__name__, x.__defaults__, closure)
         new.__kwdefaults__, new.__qualname__, new.__doc__ = (
             x.__kwdefaults__,
             x.__qualname__,

@@ -233,10 +233,45 @@ class Ndarray(Class):
             return np.ndarray(shape, dtype, *args, **kwargs)
         return self._make(shape, dtype)
 
+    def __getattr__(self, name: str) -> Any:
+        return METHODS[name] if name in METHODS else getattr(np.ndarray, name)
+
     def __instancecheck__(self, x: Any) -> bool:
         if issubclass(type(x), Tracer):
             return not x._storage.scalar
         return type(x) is Selection or isinstance(x, np.ndarray)
+
+
+class Method(StandIn):
+    """The stand-in for a method of numpy.ndarray that is read from the class."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        x = args[0] if args else None
+        if class_of(x) is np.ndarray:
+            return getattr(x, self._real.__name__)(*args[1:], **kwargs)
+        # (NumPy refuses numbers. Its error names their class.)
+        return self._real(*(x.__class__(0) if _is_number(x) else x for x in args), **kwargs)
+
+
+_OF_NDARRAY = (types.MethodDescriptorType, types.WrapperDescriptorType)
+# The stand-ins for the methods of numpy.ndarray that traced arrays have, by name.
+METHODS = {
+    name: Method(method)
+    for name, method in vars(np.ndarray).items()
+    if isinstance(method, _OF_NDARRAY) and hasattr(Tracer, name)
+}
+
+
+@functools.cache
+def method_read(code: types.CodeType) -> str | None:
+    """A method that code reads from the class numpy.ndarray: `np.ndarray.sum`."""
+    last = None
+    for x in dis.get_instructions(code) if "ndarray" in code.co_names else ():
+        if last == "ndarray" and x.opname in ("LOAD_ATTR", "LOAD_METHOD") and x.argval in METHODS:
+            return f"numpy.ndarray.{x.argval}"
+        last = x.argval
+    inner = (method_read(x) for x in code.co_consts if isinstance(x, types.CodeType))
+    return next(filter(None, inner), None)
 
 
 class Type(Class):
