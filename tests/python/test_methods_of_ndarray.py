@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compare import assert_matches
+from numpy import ndarray
 
 import rune_jit
 
@@ -24,6 +25,12 @@ class Held:
 
     def doubled(self) -> Any:
         return Held.add(self.data, self.data)
+
+    def __gt__(self, other: Any) -> Any:
+        return np.ndarray.__gt__(self.data, other)
+
+    def flat(self) -> Any:
+        return functools.partial(ndarray.flatten, self.data)()
 
 
 def through(method: Callable[..., Any], x: Any) -> Any:
@@ -42,6 +49,7 @@ USES: dict[str, Callable[[Any], Any]] = {
     "list": lambda x: [limit(x) for limit in LIMITS],
     "cell": lambda x: through(np.ndarray.__pow__, x),
     "attribute": lambda x: Held(x).doubled(),
+    "special method": lambda x: (Held(x * 2) > x[0], Held(x * 2).flat()),
     "key": lambda x: max([x[0], x[1]], key=np.ndarray.sum),
     "result": lambda x: (np.ndarray.sum, np.ndarray.sum is GREATER, x + 1),
 }

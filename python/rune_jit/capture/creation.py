@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
-from rune_jit.capture.names import assigns_globals, names_of_errors
-from rune_jit.capture.stand_ins import Function, Ndarray, StandIn, method_read
+from rune_jit.capture.names import names_of_errors
+from rune_jit.capture.stand_ins import Function, Ndarray, StandIn
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules import host, on_host
 from rune_jit.rules.coercions import SAMPLES, as_shape, call_builder
@@ -318,17 +318,9 @@ def refuse_reports(trace: Trace, settings: dict[str, Any]) -> None:
             _leave_to_numpy(trace, refusal)
 
 
-def runs_as_it_is(code: types.CodeType) -> bool:
-    """Whether a function with this code is not copied for a call in segments: it assigns globals,
-    which methods that are not copied read, or it reads a method from numpy.ndarray."""
-    return assigns_globals(code) or method_read(code) is not None
-
-
 def as_it_is(trace: Any, function: types.FunctionType) -> types.FunctionType:
     """A function that runs in segments and is not copied. If it uses np.errstate, for instance, it
     calls NumPy's own, so NumPy computes the rest of the call."""
-    if (name := method_read(function.__code__)) is not None:
-        trace.give_up(f"{name}: NumPy's method takes NumPy's arrays only")
     for name in names_of_errors(function.__code__):
         trace.give_up(f"{name}: cannot trace it in a function that assigns globals")
     return function

@@ -20,7 +20,7 @@ from rune_jit import _core
 from rune_jit.capture.callees import Callees
 from rune_jit.capture.class_tests import refuse_identity_in_methods
 from rune_jit.capture.copied_globals import Globals, calls_for_loops
-from rune_jit.capture.creation import as_it_is, refuse_reports, runs_as_it_is
+from rune_jit.capture.creation import as_it_is, refuse_reports
 from rune_jit.capture.foreign import Compiled, OnHost, is_compiled, public_name
 from rune_jit.capture.grown import Grown
 from rune_jit.capture.guards import Watch
@@ -33,6 +33,7 @@ from rune_jit.capture.loops.structures import new_object
 from rune_jit.capture.made_objects import MadeObjects
 from rune_jit.capture.math_functions import is_of_math
 from rune_jit.capture.names import (
+    assigns_globals,
     is_assigned_beside,
     is_read_in_classes,
     names_in_classes,
@@ -162,8 +163,8 @@ class Rebinder:
             refuse_code(code)
             if not self._trace.is_segmented and self._trace.may_repeat:
                 refuse_identity_of_arguments(code)
-            if self._trace.is_segmented and runs_as_it_is(code):
-                return as_it_is(self._trace, function)
+            if self._trace.is_segmented and assigns_globals(code):
+                return as_it_is(self._trace, function)  # (methods that are not copied read these)
             named = zip(function.__closure__ or (), code.co_freevars, strict=True)
             cells = [self._cell(cell, function, name) for cell, name in named]
             traced_code = self._code_of(function)

@@ -233,9 +233,6 @@ class Ndarray(Class):
             return np.ndarray(shape, dtype, *args, **kwargs)
         return self._make(shape, dtype)
 
-    def __getattr__(self, name: str) -> Any:
-        return METHODS[name] if name in METHODS else getattr(np.ndarray, name)
-
     def __instancecheck__(self, x: Any) -> bool:
         if issubclass(type(x), Tracer):
             return not x._storage.scalar
@@ -260,18 +257,6 @@ METHODS = {
     for name, method in vars(np.ndarray).items()
     if isinstance(method, _OF_NDARRAY) and hasattr(Tracer, name)
 }
-
-
-@functools.cache
-def method_read(code: types.CodeType) -> str | None:
-    """A method that code reads from the class numpy.ndarray: `np.ndarray.sum`."""
-    last = None
-    for x in dis.get_instructions(code) if "ndarray" in code.co_names else ():
-        if last == "ndarray" and x.opname in ("LOAD_ATTR", "LOAD_METHOD") and x.argval in METHODS:
-            return f"numpy.ndarray.{x.argval}"
-        last = x.argval
-    inner = (method_read(x) for x in code.co_consts if isinstance(x, types.CodeType))
-    return next(filter(None, inner), None)
 
 
 class Type(Class):
