@@ -88,9 +88,9 @@ def _is_pandas_own(x: Any) -> bool:
 
 
 def is_bar(x: Any) -> bool:
-    """Whether x is tqdm's class or function."""
-    name = trees.attribute(x, "__name__")
-    return name in ("tqdm", "trange") and str(x.__module__).partition(".")[0] == "tqdm"
+    """Whether x is tqdm's class or function (not its module)."""
+    name, module = trees.attribute(x, "__name__"), trees.attribute(x, "__module__")
+    return name in ("tqdm", "trange") and str(module).partition(".")[0] == "tqdm"
 
 
 def is_copied(x: Any, assigned: Container[int] = ()) -> bool:
