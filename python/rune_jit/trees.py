@@ -39,6 +39,17 @@ OF_GENERATORS = ("random", "numpy.random._generator", "numpy.random.mtrand")
 _KEYS = frozenset({int, bool, str, type(None)})
 
 
+def attribute(x: Any, name: str, default: Any = None) -> Any:
+    """getattr(x, name, default), but without the `__getattr__` of the class of x. It may have
+    effects, and it may raise what it likes."""
+    if not hasattr(type(x), "__getattr__"):
+        return getattr(x, name, default)
+    try:
+        return object.__getattribute__(x, name)
+    except AttributeError:
+        return default
+
+
 class Keyed:
     """An object that is hashed and compared by its `key`."""
 
@@ -84,7 +95,7 @@ def static_key(value: Any) -> Any:
         return kind, static_key(value.__func__), static_key(value.__self__)
     if isinstance(value, (type, enum.Enum, np.dtype)):
         return kind, value
-    if hasattr(value, "__dict__") or _is_users(kind):
+    if attribute(value, "__dict__") is not None or _is_users(kind):
         return ByIdentity(value)
     hash(value)
     return kind, value
@@ -113,7 +124,7 @@ def _key_of(x: Any) -> Any:
     if isinstance(x, dict):
         return type(x), tuple((static_key(name), _key_of(value)) for name, value in x.items())
     if isinstance(x, (list, tuple, collections.deque)):
-        return type(x), getattr(x, "maxlen", None), tuple(map(_key_of, x))
+        return type(x), attribute(x, "maxlen"), tuple(map(_key_of, x))
     if isinstance(x, np.ndarray):
         content = tuple(map(static_key, x.flat)) if x.dtype.hasobject else x.tobytes()
         return type(x), x.dtype, x.shape, content
@@ -137,8 +148,8 @@ class _Structure(Keyed):
 def fields_of(x: Any) -> dict[Any, Any]:
     """The items of a tuple by position, and the attributes of a record by name."""
     if isinstance(x, tuple):
-        return dict(enumerate(x)) | getattr(x, "__dict__", {})
-    fields = dict(getattr(x, "__dict__", ()))
+        return {**dict(enumerate(x)), **attribute(x, "__dict__", {})}
+    fields = dict(attribute(x, "__dict__", ()))
     kind: Any = type(x)
     for name in _names_of(kind):
         with contextlib.suppress(AttributeError):
@@ -308,7 +319,7 @@ def is_rich_tuple(x: Any) -> bool:
     """Whether x belongs to a tuple class whose instances have more than their items."""
     if type(x) is tuple or not isinstance(x, tuple):
         return False
-    return bool(getattr(x, "__dict__", None)) or not _is_made_of_items(type(x))
+    return bool(attribute(x, "__dict__")) or not _is_made_of_items(type(x))
 
 
 @functools.cache

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -54,6 +55,20 @@ def check(function: Any, *args: Any) -> str:
         assert_same(found[1][0], found[0][0], ulps=2**10, scaled=True)
         assert found[1][1] == found[0][1]
     return jitted.explain()
+
+
+def test_the_module() -> None:
+    tqdm = types.ModuleType("tqdm")  # (`import tqdm`)
+
+    def total(x: Any) -> Any:
+        bar, result = None if tqdm is None else list, 0.0
+        for k in bar(range(3)):
+            result = result + x[k]
+        return result
+
+    check(total, np.arange(4.0))
+    segmented = rune_jit.jit(lambda x: total(x * float(x.sum())))
+    assert_same(segmented(np.arange(4.0)), np.float64(18.0))
 
 
 def descent(x: Any, n: int) -> Any:

@@ -1,6 +1,8 @@
 """Functions that run in segments and change objects, containers and globals."""
 
+import collections
 import copy
+import functools
 import types
 
 import numpy as np
@@ -54,6 +56,45 @@ def test_sets_and_keys_get_values():
     del table[np.float64(2.0)]
     theirs = [f(x(n)) for n in (4, 5)], seen, table, state.ends
     assert repr(ours) == repr(theirs)
+
+
+Pair = collections.namedtuple("Pair", "first second")
+KEEPS = {
+    "tuple": lambda rows, total: (rows, (total, 1)),
+    "named tuple": lambda rows, total: Pair(rows, [(total,)]),
+    "queue": lambda rows, total: collections.deque([(rows, total)], maxlen=3),
+    "error": lambda rows, total: ValueError(rows, (total,)),
+    "partial": lambda rows, total: functools.partial(np.add, rows, out=None, where=total > 0),
+    "defaults": lambda rows, total: lambda a=rows, *, b=(total,): (a, b),
+}
+
+
+@pytest.mark.parametrize("way", KEEPS)
+@pytest.mark.parametrize("others", [0, 400])  # (many objects are not searched one by one)
+def test_what_holds_values_for_good(way, others):
+    kept = types.SimpleNamespace(others=[[i] for i in range(others)], last=None)
+
+    def f(x):
+        total = x.sum()
+        kept.last = KEEPS[way](x.reshape(-1, 1), total)
+        if total > 1e9:
+            return None
+        return float(total)
+
+    def contents():
+        last = kept.last
+        if isinstance(last, functools.partial):
+            return last.args, last.keywords
+        if isinstance(last, types.FunctionType):
+            return last.__defaults__, last.__kwdefaults__
+        return list(getattr(last, "args", last))
+
+    jitted = rune_jit.jit(f)
+    for n in (4, 5):
+        result = jitted(x(n))
+        ours = contents()
+        assert result == f(x(n))
+        check(ours, contents())
 
 
 class Slotted:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import itertools
 import sys
@@ -19,6 +20,7 @@ from rune_jit.capture.objects import is_library
 from rune_jit.capture.shim import original, stand_ins
 from rune_jit.tracing.frames import replace_locals
 from rune_jit.tracing.tracer import ATOMIC, Tracer, are_atomic
+from rune_jit.trees import attribute
 
 
 def replaced(x: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> Any:
@@ -60,9 +62,14 @@ def replaced(x: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> Any
         items = [replaced(item, replace, seen) for item in x]
         if any(new is not item for new, item in zip(items, x, strict=True)):
             seen[id(x)] = tuple.__new__(type(x), items)
-            if held := getattr(x, "__dict__", None):
+            if held := attribute(x, "__dict__"):
                 vars(seen[id(x)]).update(replaced(held, replace, seen))
         return seen[id(x)]
+    elif isinstance(x, functools.partial):
+        args = replaced(x.args, replace, seen)
+        keywords = replaced(x.keywords, replace, seen)
+        if args is not x.args:
+            x.__setstate__((x.func, args, keywords, vars(x)))  # type: ignore[attr-defined]
     elif isinstance(x, types.GeneratorType):
         if x.gi_frame is not None:
             replace_locals(x.gi_frame, lambda item: replaced(item, replace, seen))
@@ -86,18 +93,22 @@ def has_attributes(x: Any) -> bool:
     """Whether x is an object whose attributes may hold traced arrays."""
     if isinstance(x, (type, types.ModuleType, types.FunctionType, Tracer, _core.ArrayBase)):
         return False
-    return isinstance(getattr(x, "__dict__", None), dict)
+    return isinstance(attribute(x, "__dict__"), dict)
 
 
 def is_written_in_place(x: Any) -> bool:
-    is_container = isinstance(x, (list, dict, deque, set))
+    is_container = isinstance(x, (list, dict, deque, set, functools.partial))
     return is_container or has_attributes(x) or any(_members_of(x))
 
 
 def _members_of(x: Any) -> Iterator[tuple[Any, Any]]:
-    """The slots of an object with their contents, and the arguments of an exception."""
+    """The slots of an object with their contents, the arguments of an exception, and the defaults
+    of a function."""
     if isinstance(x, BaseException):
         yield BaseException.args, x.args
+    if isinstance(x, types.FunctionType):
+        yield types.FunctionType.__defaults__, x.__defaults__
+        yield types.FunctionType.__kwdefaults__, x.__kwdefaults__
     if not hasattr(type(x), "__slots__") or isinstance(x, (Tracer, _core.ArrayBase)):
         return
     for base in type(x).__mro__:
@@ -134,8 +145,15 @@ def objects_with(held: list[Any]) -> list[Any]:
 
 
 def holders_of(held: list[Any]) -> list[Any]:
-    """The objects that refer to these objects, except frames."""
-    return [x for x in referrers(held) if x is not held and not isinstance(x, types.FrameType)]
+    """The objects that refer to these objects, also through tuples and frozen sets; except
+    frames."""
+    found: list[Any] = []
+    while held:
+        known = len(found)
+        others = (x for x in referrers(held) if x is not held and x is not found)
+        found += [x for x in others if not isinstance(x, types.FrameType)]
+        held = [x for x in found[known:] if isinstance(x, (tuple, frozenset))]
+    return found
 
 
 # How many references there were to each of NumPy's stand-ins after the last call.

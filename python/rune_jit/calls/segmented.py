@@ -159,6 +159,7 @@ def _call_in_segments(
         inside = rebinder(function)
     except UnsupportedOpError as error:  # about its code
         trace.give_up(str(error))
+    if trace.gave_up:
         return function(*args, **kwargs)
     interrupted, trace.until = False, _call_in_segments.__code__
     with trace.active(), threads.noticed():

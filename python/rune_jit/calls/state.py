@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rune_jit import trees
 from rune_jit.arrays.array import Array
 from rune_jit.calls.arguments import Call, type_of, with_state
 from rune_jit.calls.paths import Paths
@@ -119,7 +120,7 @@ class States:
 def _changed_places(entry: Any) -> Iterator[Slot]:
     """The places whose numbers or arrays have changed since an entry's trace read them."""
     for kind, holder, name, before in getattr(entry, "compiled", entry).broken():
-        if kind == "attribute" and type(getattr(holder, "__dict__", None)) is dict:
+        if kind == "attribute" and type(trees.attribute(holder, "__dict__")) is dict:
             kind, holder = "item", vars(holder)
         slot = Slot("content", holder) if kind == "items" else Slot(kind, holder, name)
         if kind in ("item", "cell") and _may_be_argument(before, slot.read()):

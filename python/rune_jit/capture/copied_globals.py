@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import sys
 import types
 from collections.abc import Set
@@ -25,7 +26,7 @@ from rune_jit.capture.loops.rolling import begin
 from rune_jit.capture.loops.source import BRANCH_ENTRY, ENTRY, WHILE_ENTRY
 from rune_jit.capture.loops.tables import TABLES
 from rune_jit.capture.loops.while_loops import begin_while
-from rune_jit.capture.names import tests_of_classes
+from rune_jit.capture.names import all_codes, tests_of_classes
 from rune_jit.capture.objects import has_usual_tests
 from rune_jit.capture.printed import PRINTED
 from rune_jit.capture.shim import BUILTINS
@@ -55,6 +56,12 @@ _CALLED_BY_LOOPS = {
 }
 
 
+@functools.cache
+def calls_for_loops(code: types.CodeType) -> bool:
+    """Whether the code of a function, or of an inner function, calls one of these."""
+    return any(not _CALLED_BY_LOOPS.keys().isdisjoint(x.co_names) for x in all_codes(code))
+
+
 class Globals(dict[str, Any]):
     """The globals of copied functions. Python calls `__getitem__` for each read of a global. The
     first read of a name replaces its value by the stand-in for the trace."""
@@ -70,6 +77,8 @@ class Globals(dict[str, Any]):
         self._rebinder: Rebinder | None = rebinder
 
     def __getitem__(self, name: str) -> Any:
+        if self._rebinder is None and name in self.real:
+            return self.real[name]
         value = super().__getitem__(name)
         now = self.real.get(name, ABSENT)  # (code that is not copied may have assigned it)
         if name not in self._read or now is not self._held.get(name, ABSENT):
@@ -117,11 +126,11 @@ class Globals(dict[str, Any]):
         return self._rebinder.inside(module) if self._rebinder else module
 
     def forget(self) -> None:
-        """Restores the module's globals, for functions that outlive the trace."""
+        """Ends the use of stand-ins. Functions that outlive the trace, such as results, read the
+        module's globals. Around their loops they call functions that leave these to Python."""
         self.clear()
-        self.update(self.real)
-        self._before = dict(self.real)
-        self._read = set(self.real)
+        self.update(_CALLED_BY_LOOPS)
+        self._before, self._held = {}, {}
         self._rebinder = None
 
     def assigned(self) -> dict[str, Any]:

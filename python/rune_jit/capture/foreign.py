@@ -22,7 +22,7 @@ from rune_jit.rules.known import run_known
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.tracer import Tracer, contains_traced, tracers_in
-from rune_jit.trees import PLAIN
+from rune_jit.trees import PLAIN, attribute
 
 _PACKAGES = ("scipy.fft", "scipy.linalg", "scipy.ndimage", "scipy.signal", "scipy.spatial.distance")
 
@@ -30,7 +30,7 @@ _PACKAGES = ("scipy.fft", "scipy.linalg", "scipy.ndimage", "scipy.signal", "scip
 def public_name(x: Any) -> str | None:
     """The public name of a function that is called on the host, as "scipy.ndimage.zoom". None if x
     is no such function."""
-    module, name = getattr(x, "__module__", None), getattr(x, "__name__", None)
+    module, name = attribute(x, "__module__"), attribute(x, "__name__")
     if not (isinstance(module, str) and module.startswith("scipy.") and callable(x)):
         return None
     for package in _PACKAGES:
@@ -100,7 +100,11 @@ _COMPILERS = ("numba",)
 _OF_CYTHON = ("cython_function_or_method", "fused_cython_function")
 _COMPILED = (*_OF_CYTHON, "CPUDispatcher", "StencilFunc")
 _OF_F2PY = "fortran"
-_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, np.ufunc, type(np.sum), type)
+_OF_NDARRAY = (types.MethodDescriptorType, types.WrapperDescriptorType)
+_FUNCTIONS = (
+    *(types.FunctionType, types.BuiltinFunctionType, np.ufunc, type(np.sum), type),
+    *_OF_NDARRAY,
+)
 _DATA = (np.ndarray, np.generic, Tracer, *PLAIN)
 
 

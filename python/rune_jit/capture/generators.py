@@ -16,6 +16,7 @@ from rune_jit.capture.random_methods import METHODS, Outside, Recorded
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.known import known
 from rune_jit.tracing.context import current_trace
+from rune_jit.trees import attribute
 
 KINDS = (np.random.Generator, np.random.RandomState, random.Random)
 # The global generators, which functions use without an object: NumPy's (None) and Python's.
@@ -114,7 +115,7 @@ def is_source(x: Any) -> bool:
 
 def method_of_source(x: Any) -> tuple[Any, str] | None:
     """The generator and the method's name, if x is a method of a generator, else None."""
-    source = getattr(x, "__self__", None)
+    source = attribute(x, "__self__")
     if is_source(source) and callable(x):
         return source, x.__name__
     name = _functions().get(id(x))

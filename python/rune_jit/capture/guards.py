@@ -239,9 +239,9 @@ class Watch:
         elif isinstance(x, self._random.KINDS):
             self._generators.append((x, self._random.state_of(x)))
             self.on_names({"spawn": x}, _refuse_spawning)
-        elif isinstance(getattr(x, "__wrapped__", None), types.FunctionType):
+        elif isinstance(trees.attribute(x, "__wrapped__"), types.FunctionType):
             self.look(x.__wrapped__)
-            self.look(getattr(x, "__self__", None))
+            self.look(trees.attribute(x, "__self__"))
         else:
             if isinstance(x, (dict, list, deque, set, bytearray)):
                 self.guard_content(x)
@@ -290,7 +290,7 @@ class Watch:
         self.look_at_class(klass, x)
 
     def _look_at_attributes(self, x: Any, besides: Collection[str] = ()) -> None:
-        live = getattr(x, "__dict__", None)
+        live = trees.attribute(x, "__dict__")
         if isinstance(live, dict):
             held = {
                 name: value for name, value in self.attributes(x).items() if name not in besides
@@ -305,7 +305,7 @@ class Watch:
     def look_at_class(self, klass: type, x: Any, is_copied: bool = False) -> None:
         """Notes the attributes of a class that code can read through x, an instance or the class
         itself. `is_copied` tells whether the trace has a copy of x, with copies of its methods."""
-        own = vars(x).keys() if x is not klass and hasattr(x, "__dict__") else ()
+        own = trees.attribute(x, "__dict__", {}).keys() if x is not klass else ()
         for base in klass.__mro__:
             if self.is_foreign(base.__module__):
                 self.is_strict |= not is_library(base.__module__)

@@ -189,7 +189,7 @@ class Match:
 
     def _pair_attributes(self, old: Any, new: Any) -> bool:
         """Pairs the dicts of attributes. Returns False if their keys differ."""
-        attributes = getattr(old, "__dict__", None)
+        attributes = trees.attribute(old, "__dict__")
         held = self._met.attributes.get(id(attributes))
         if attributes is None or (held is None and old is new):
             return True
@@ -297,7 +297,7 @@ def function_of(raw: Any) -> types.FunctionType | None:
 
 def owner_of(x: Any, name: str) -> Any:
     """The object or class that has the attribute which `x.name` finds."""
-    if isinstance(x, type) or name in getattr(x, "__dict__", ()):
+    if isinstance(x, type) or name in trees.attribute(x, "__dict__", ()):
         return x
     base = next((base for base in type(x).__mro__ if name in vars(base)), None)
     return x if base is None or hasattr(type(vars(base)[name]), "__set__") else base

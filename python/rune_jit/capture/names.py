@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from rune_jit.capture.state import Unbound
+from rune_jit.trees import attribute
 
 _MATCHED = "__match_args__"  # stands for the attributes in the patterns of a `match`
 _MATCH_CLASS = dis.opmap["MATCH_CLASS"]
@@ -126,7 +127,7 @@ def _outermost(function: types.FunctionType) -> tuple[types.CodeType | None, boo
     name_of = getattr(function.__code__, "co_qualname", function.__qualname__)
     outermost, _, inner = name_of.partition(".<locals>.")
     x: Any = functools.reduce(
-        lambda x, part: vars(x).get(part) if hasattr(x, "__dict__") else None,
+        lambda x, part: attribute(x, "__dict__", {}).get(part),
         outermost.split(".")[1:],
         function.__globals__.get(outermost.split(".")[0]),
     )

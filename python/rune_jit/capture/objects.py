@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import abc
 import array
+import atexit
 import contextlib
 import datetime
 import functools
@@ -12,6 +13,7 @@ import sys
 import sysconfig
 import types
 import typing
+import weakref
 from collections.abc import Container, Iterable, Iterator
 from typing import Any
 
@@ -74,7 +76,8 @@ def is_of_pandas(x: Any) -> bool:
     """Whether x is pandas, something of pandas, or an object with such an attribute."""
     if "pandas" not in sys.modules:
         return False
-    held: Any = () if isinstance(x, (type, types.ModuleType)) else getattr(x, "__dict__", ())
+    is_apart = isinstance(x, (type, types.ModuleType))
+    held: Any = () if is_apart else trees.attribute(x, "__dict__", ())
     return any(map(_is_pandas_own, (x, *held.values()) if type(held) is dict else (x,)))
 
 
@@ -85,9 +88,9 @@ def _is_pandas_own(x: Any) -> bool:
 
 
 def is_bar(x: Any) -> bool:
-    """Whether x is tqdm's class or function."""
-    name = getattr(x, "__name__", None)
-    return name in ("tqdm", "trange") and str(x.__module__).partition(".")[0] == "tqdm"
+    """Whether x is tqdm's class or function (not its module)."""
+    name, module = trees.attribute(x, "__name__"), trees.attribute(x, "__module__")
+    return name in ("tqdm", "trange") and str(module).partition(".")[0] == "tqdm"
 
 
 def is_copied(x: Any, assigned: Container[int] = ()) -> bool:
@@ -116,7 +119,7 @@ def can_be_copied(x: Any) -> bool:
     bases = [base for base in type(x).__mro__[:-1] if "__made_in_trace__" not in vars(base)]
     bases = [base for base in bases if base not in _WITHOUT_STATE]
     return (
-        isinstance(getattr(x, "__dict__", None), dict)
+        isinstance(trees.attribute(x, "__dict__"), dict)
         and not isinstance(x, (type, types.ModuleType))
         and all(base.__flags__ & trees.PYTHON_CLASS for base in bases)
         and not any("__slots__" in vars(base) or "__del__" in vars(base) for base in bases)
@@ -249,16 +252,18 @@ _STATEFUL = (
 
 def refuse_stateful(x: Any, may_change: bool, names: Container[str] = ()) -> None:
     """Raises UnsupportedOpError for an object that a call of the program would not use: an
-    iterator; datetime, if code with these names reads its clock; and a file, logger or the like.
-    The last are allowed if `may_change` says that they may be used by the trace only."""
+    iterator; datetime, if code with these names reads its clock; weakref.finalize; atexit.register;
+    and a file, logger or the like. The last are allowed if `may_change` says that they may be used
+    by the trace only."""
     kind = type(x)
     is_iterator = is_library(kind.__module__) and issubclass(kind, Iterator)
     known = (getattr(sys.modules.get(module), name, None) for module, name in _STATEFUL)
     is_clock = any(x is clock for clock in (datetime, datetime.datetime, datetime.date))
     is_clock = is_clock and any(name in names for name in ("now", "utcnow", "today"))
+    is_register = x is weakref.finalize or x is atexit.register
     is_stateful = any(c is not None and issubclass(kind, c) for c in known)
-    if is_clock or is_iterator or (is_stateful and not may_change):
-        name = "datetime" if is_clock else kind.__name__
+    if is_clock or is_iterator or is_register or (is_stateful and not may_change):
+        name = "datetime" if is_clock else x.__name__ if is_register else kind.__name__
         raise UnsupportedOpError(
             f"{name}: cannot trace its use (it would change once, not at each call)\n"
             "hint: use it outside, and pass its result as an argument"

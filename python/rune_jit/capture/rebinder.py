@@ -19,13 +19,13 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.capture.callees import Callees
 from rune_jit.capture.class_tests import refuse_identity_in_methods
-from rune_jit.capture.copied_globals import Globals
+from rune_jit.capture.copied_globals import Globals, calls_for_loops
 from rune_jit.capture.creation import as_it_is, refuse_reports
 from rune_jit.capture.foreign import Compiled, OnHost, is_compiled, public_name
 from rune_jit.capture.grown import Grown
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.loops.appends import append
-from rune_jit.capture.loops.asking import asking
+from rune_jit.capture.loops.asking import asking, own_code
 from rune_jit.capture.loops.callees import refuse_identity
 from rune_jit.capture.loops.growing import result_of, watch
 from rune_jit.capture.loops.source import with_loops, with_loops_apart
@@ -50,7 +50,11 @@ from rune_jit.capture.objects import (
 from rune_jit.capture.outside import UNIQUE, of_numpy, outside_of
 from rune_jit.capture.random_methods import Outside
 from rune_jit.capture.shim import IMPURE, ModuleView, of_lists, original, replacements
-from rune_jit.capture.stand_ins import StandIn, refuse_code, refuse_identity_of_arguments
+from rune_jit.capture.stand_ins import (
+    StandIn,
+    refuse_code,
+    refuse_identity_of_arguments,
+)
 from rune_jit.capture.state import ABSENT, FunctionAttributes, Slot
 from rune_jit.errors import StateChangedError, UnsupportedOpError
 from rune_jit.rules.on_host import Vectorized
@@ -434,9 +438,9 @@ class Rebinder:
             return original(x)
         if (known := self.outside(x)) is not x:
             return known
-        new = types.FunctionType(
-            x.__code__, x.__globals__.real, x.__name__, x.__defaults__, x.__closure__
-        )
+        code, closure = own_code(x)
+        names = x.__globals__ if calls_for_loops(code) else x.__globals__.real
+        new = types.FunctionType(code, names, x.__name__, x.__defaults__, closure)
         new.__kwdefaults__, new.__qualname__, new.__doc__ = (
             x.__kwdefaults__,
             x.__qualname__,

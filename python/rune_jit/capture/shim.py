@@ -23,7 +23,7 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.capture import bisect_functions, math_functions
 from rune_jit.capture.creation import OF_WARNINGS, REPLACED, make_array
-from rune_jit.capture.stand_ins import OF_CLASSES, Function, Scalar, StandIn, Type
+from rune_jit.capture.stand_ins import METHODS, OF_CLASSES, Function, Scalar, StandIn, Type
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.on_host import Vectorized
 from rune_jit.tracing.context import current_trace, is_own_file
@@ -181,7 +181,7 @@ def _impure() -> Iterator[tuple[Any, Any]]:
 
 # The modules with such functions.
 IMPURE = frozenset({"random", "os", "threading", "time", "warnings", "logging", "sys", "uuid"})
-IMPURE |= {"numpy.random"}
+IMPURE |= {"numpy.random", "weakref", "atexit"}
 
 
 class ModuleView(types.ModuleType):
@@ -252,6 +252,7 @@ def _pairs() -> list[tuple[Any, Any]]:
     return [
         *_functions(np),
         *_functions(np.linalg),
+        *((getattr(np.ndarray, name), stand_in) for name, stand_in in METHODS.items()),
         *_scalar_classes(),
         *_impure(),
         *math_functions.functions(),

@@ -239,6 +239,26 @@ class Ndarray(Class):
         return type(x) is Selection or isinstance(x, np.ndarray)
 
 
+class Method(StandIn):
+    """The stand-in for a method of numpy.ndarray that is read from the class."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        x = args[0] if args else None
+        if class_of(x) is np.ndarray:
+            return getattr(x, self._real.__name__)(*args[1:], **kwargs)
+        # (NumPy refuses numbers. Its error names their class.)
+        return self._real(*(x.__class__(0) if _is_number(x) else x for x in args), **kwargs)
+
+
+_OF_NDARRAY = (types.MethodDescriptorType, types.WrapperDescriptorType)
+# The stand-ins for the methods of numpy.ndarray that traced arrays have, by name.
+METHODS = {
+    name: Method(method)
+    for name, method in vars(np.ndarray).items()
+    if isinstance(method, _OF_NDARRAY) and hasattr(Tracer, name)
+}
+
+
 class Type(Class):
     """The stand-in for Python's `type`. For a traced array it returns what isinstance confirms."""
 

@@ -183,7 +183,7 @@ def places(x: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     """The lists, queues, dicts and dataclasses in x, with their paths."""
     kind = type(x)
     if is_record(x):
-        items: Any = getattr(x, "__dict__", {}).items()
+        items: Any = trees.attribute(x, "__dict__", {}).items()
         yield path, x
     elif kind in _DICTS:
         items = x.items()

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from rune_jit.trees import attribute
+
 _MOST_VISIBLE = 10_000  # objects among which results are searched
 
 
@@ -72,6 +74,6 @@ def _reachable(x: Any) -> set[int]:
             open_ += x
         elif isinstance(x, dict):
             open_ += x.values()
-        elif isinstance(getattr(x, "__dict__", None), dict) and not isinstance(x, type):
+        elif isinstance(attribute(x, "__dict__"), dict) and not isinstance(x, type):
             open_ += vars(x).values()
     return seen

@@ -24,6 +24,7 @@ from rune_jit.capture.random_methods import (
 )
 from rune_jit.capture.shim import original
 from rune_jit.tracing.tracer import is_array
+from rune_jit.trees import attribute
 
 
 class Kind(enum.IntEnum):
@@ -94,7 +95,7 @@ class Aliases:
     def are_possible(self, given: Mapping[str, Any], find: Find) -> bool:
         """Whether a result may share its array with another name or a list after the loop. `given`
         are the values of the names before the loop; `find` finds the functions that it calls."""
-        key = tuple([(name, type(x), getattr(x, "ndim", None)) for name, x in given.items()])
+        key = tuple([(name, type(x), attribute(x, "ndim")) for name, x in given.items()])
         known = self._known.get(key)
         if known is None or not are_as_read(known[2], find):
             reads: Reads = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import types
+from typing import Any
 
 from rune_jit.capture.loops.callees import Callees, asked, has_to_ask, modules_of
 from rune_jit.capture.loops.code_objects import compiled
@@ -14,6 +15,10 @@ from rune_jit.capture.names import all_codes
 
 _asks: dict[types.CodeType, types.CodeType] = {}
 _originals: dict[types.CodeType, types.CodeType] = {}  # by such code: the code it was made from
+
+# By code, of functions and of inner functions, in which loops or calls are rewritten: the code of
+# the source.
+_own: dict[types.CodeType, types.CodeType] = {}
 
 
 def asking(function: types.FunctionType) -> types.CodeType:
@@ -45,6 +50,17 @@ def original(function: types.FunctionType) -> types.FunctionType:
     return made
 
 
+def own_code(function: types.FunctionType) -> tuple[types.CodeType, tuple[Any, ...] | None]:
+    """The code that a function has in the source, and the cells for it. The function's present code
+    and cells if that code is not known, or uses other variables of outer functions."""
+    code, cells = function.__code__, function.__closure__ or ()
+    found = dict(zip(code.co_freevars, cells, strict=True))
+    own = _own.get(code, code)
+    if found.keys() >= set(own.co_freevars):
+        code, cells = own, tuple(found[name] for name in own.co_freevars)
+    return code, cells or None
+
+
 def callees_of(function: types.FunctionType) -> Callees:
     return Callees(modules_of(function.__globals__))
 
@@ -61,7 +77,16 @@ def _compiled(tree: ast.stmt, code: types.CodeType, qualname: str) -> types.Code
     """The code of a definition whose calls have been rewritten. `code` itself if the new code would
     use other variables of outer functions."""
     made = asked(compiled(ast.fix_missing_locations(tree), code, qualname))
-    return made if made.co_freevars == code.co_freevars else code
+    if made.co_freevars != code.co_freevars:
+        return code
+    own: dict[Any, list[types.CodeType]] = {}
+    for x in all_codes(code):
+        own.setdefault((x.co_name, x.co_firstlineno), []).append(x)
+    for x in all_codes(made):
+        same = own.get((x.co_name, x.co_firstlineno), ())
+        if len(same) == 1:
+            _own[x] = same[0]
+    return made
 
 
 def _lambda(function: types.FunctionType) -> types.CodeType:

@@ -3,6 +3,7 @@ that it makes. So each call asks the trace for the object to call:
 
 y = layers[0](x)                    y = (CALLEE @ layers[0])(x)
 ys = map(ops["f"], xs)              ys = map(CALLEE @ ops["f"], xs)
+f = partial(np.ndarray.sum, x)      f = partial(CALLEE.method(np.ndarray, "sum"), x)
 kind = type(x)                      kind = CALLEE.kind_of(type, x)
 
 The comparison by `is` asks as well, since a function, class or object from outside may be replaced
@@ -29,6 +30,7 @@ from rune_jit.capture.loops.nodes import Transformer, at
 from rune_jit.capture.loops.structures import class_of
 from rune_jit.capture.names import all_codes
 from rune_jit.capture.objects import is_library
+from rune_jit.capture.shim import original
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.tracer import Tracer
@@ -57,6 +59,10 @@ class _Callee:
         if function is x:
             return known[1]
         return x if known[1] is function else trace.rebind.callee(x)
+
+    def method(self, kind: Any, name: str) -> Any:
+        """kind.name, for numpy.ndarray or something else called ndarray."""
+        return self @ getattr(original(kind), name)  # (a stand-in has special methods of its own)
 
     def kind_of(self, kind_of: Any, x: Any) -> Any:
         """type(x). `kind_of` is the object that the name `type` stands for."""
@@ -125,6 +131,14 @@ class Callees(Transformer):
                 keyword.value = _asked(keyword.value)
         return node
 
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        self.generic_visit(node)
+        is_of_class = _NDARRAY in (getattr(node.value, "attr", ""), getattr(node.value, "id", ""))
+        if not is_of_class or not isinstance(node.ctx, ast.Load):
+            return node
+        method = ast.Attribute(ast.Constant(_PLACE), "method", ast.Load())
+        return at(node, ast.Call(method, [node.value, ast.Constant(node.attr)], []))
+
     def visit_Compare(self, node: ast.Compare) -> Any:
         self.generic_visit(node)
         operands = [node.left, *node.comparators]
@@ -146,6 +160,7 @@ class Callees(Transformer):
         return not is_known and not isinstance(root, ast.Constant)
 
 
+_NDARRAY = "ndarray"  # (whose methods accept no traced arrays)
 # Functions in C that call their first argument.
 _CALLING = ("map", "filter", "reduce")
 
@@ -187,7 +202,7 @@ def _compares_with_named(code: types.CodeType) -> bool:
 def _calls_others(code: types.CodeType, function: types.FunctionType) -> bool:
     names = function.__globals__
     operations = {dis.opname[x] for x in code.co_code[::2]}
-    if not operations.isdisjoint(_OF_OTHERS):
+    if _NDARRAY in code.co_names or not operations.isdisjoint(_OF_OTHERS):
         return True
     for name in code.co_names:
         value = dict.get(names, name, vars(builtins).get(name))

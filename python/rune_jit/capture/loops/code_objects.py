@@ -5,6 +5,7 @@ import __future__
 
 import ast
 import dis
+import functools
 import types
 import warnings
 from typing import Any
@@ -33,9 +34,7 @@ def compiled(definition: ast.stmt, code: types.CodeType, qualname: str) -> types
     outer.body = [definition]
     for x in (outer, *outer.args.args):
         ast.copy_location(x, definition)
-    module = ast.Module([outer], [])
-    flags = code.co_flags & _FUTURE
-    made = compile(module, code.co_filename, "exec", flags, dont_inherit=True)
+    made = _compiled(ast.Module([outer], []), code)
     found = inner(inner(made, _OUTER), code.co_name)
     return _renamed(found, qualname.removesuffix(code.co_name))
 
@@ -43,9 +42,35 @@ def compiled(definition: ast.stmt, code: types.CodeType, qualname: str) -> types
 def compiled_alone(definition: ast.FunctionDef, like: types.CodeType) -> types.CodeType:
     """The code of a definition that uses no variables of outer functions. The code belongs to the
     file of `like`."""
-    module = ast.Module([definition], [])
-    made = compile(module, like.co_filename, "exec", like.co_flags & _FUTURE, dont_inherit=True)
-    return inner(made, definition.name)
+    return inner(_compiled(ast.Module([definition], []), like), definition.name)
+
+
+def _compiled(module: ast.Module, like: types.CodeType) -> types.CodeType:
+    """The code of a module in the file of `like`. Python has warned of its source before."""
+    compiled = functools.partial(compile, module, like.co_filename, "exec")
+    flags = like.co_flags & _FUTURE
+    if not any(map(_is_warned_of, ast.walk(module))):
+        return compiled(flags, dont_inherit=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return compiled(flags, dont_inherit=True)
+
+
+_LITERALS = (ast.Constant, ast.Tuple, ast.List, ast.Dict, ast.Set, ast.JoinedStr)
+
+
+def _is_warned_of(x: ast.AST) -> bool:
+    """Whether Python may warn of this: `x is 3`, `assert (x, "text")`, `3(x)`, `"text"[x]`."""
+    if isinstance(x, ast.Compare) and any(isinstance(op, (ast.Is, ast.IsNot)) for op in x.ops):
+        given = (x.left, *x.comparators)
+        return any(isinstance(y, _LITERALS) and not _is_single(y) for y in given)
+    used = getattr(x, {"Assert": "test", "Call": "func"}.get(type(x).__name__, ""), None)
+    return isinstance(x.value if isinstance(x, ast.Subscript) else used, _LITERALS)
+
+
+def _is_single(x: ast.expr) -> bool:
+    """Whether x is None, True, False or Ellipsis."""
+    return isinstance(x, ast.Constant) and isinstance(x.value, (type(None), bool, type(...)))
 
 
 # The name of the function that is put around a definition to compile it.

@@ -306,18 +306,18 @@ class Effects:
                 self._look_at(part)
         elif isinstance(x, _core.Dispatcher):
             self._look_at(x.__wrapped__)  # type: ignore[attr-defined]
-        elif isinstance(getattr(x, "__self__", x), Recorded):
+        elif isinstance(trees.attribute(x, "__self__", x), Recorded):
             self.draws = True
         elif self._may_draw and (of := generator_of(x)) is not None:
             self.generators.append(of)
         elif not any(x is known for known in ALLOWED) and not is_pure(original(x)):
             if not isinstance(x, types.FunctionType) or is_library(x.__module__):
-                name = getattr(x, "__name__", None) or f"a {type(x).__name__}"
+                name = trees.attribute(x, "__name__") or f"a {type(x).__name__}"
                 raise Refused(f"it uses {name}")
             self._look_at_function(x)
 
     def _look_at_container(self, x: Any) -> None:
-        if type(x) not in _CONTAINERS and not hasattr(x, "_fields"):
+        if type(x) not in _CONTAINERS and not hasattr(type(x), "_fields"):
             raise Refused(f"it uses a {type(x).__name__}")
         self._num_items += len(x)
         if self._num_items > _MOST_HELD:

@@ -27,6 +27,7 @@ from rune_jit.errors import RuneJitError, UnsupportedOpError
 from rune_jit.tracing.context import ValuesNeeded, current_trace, is_library_file, is_own_file
 from rune_jit.tracing.loop_plans import LoopRefused
 from rune_jit.tracing.tracer import contains_tracer
+from rune_jit.trees import attribute
 
 # The functions that the rewritten statements call: the first handler of a `try`, and `with`.
 PASSED_ON, ENTERED = ".passed_on", ".entered"
@@ -67,8 +68,8 @@ def _is_ours(error: BaseException) -> bool:
         return False
     # Code in C has raised it. It may be an operation on arrays if the function can reach any array.
     held = [*frame.f_locals.values(), *(frame.f_globals.get(name) for name in code.co_names)]
-    objects = [x for x in held if not isinstance(x, types.ModuleType) and hasattr(x, "__dict__")]
-    held += [y for x in objects for y in vars(x).values()]
+    objects = [x for x in held if not isinstance(x, types.ModuleType)]
+    held += [y for x in objects for y in attribute(x, "__dict__", {}).values()]
     return contains_tracer(held) or any(isinstance(x, np.ndarray) for x in held)
 
 

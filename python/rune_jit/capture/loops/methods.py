@@ -28,6 +28,7 @@ from rune_jit.capture.loops.scopes import body_of
 from rune_jit.capture.loops.structures import class_of
 from rune_jit.capture.objects import is_library
 from rune_jit.capture.shim import original
+from rune_jit.trees import attribute
 
 _DEEPEST = 4  # methods that call methods
 _MOST_CALLS = 50
@@ -193,8 +194,8 @@ class _Inliner:
             return path[0] not in BUILTINS
         else:
             for name in path[1:-1] if of is not None else ():
-                of = member(of, name) if hasattr(of, "__dict__") else None
-            return hasattr(of, "__dict__") or path[-1] not in _NEW_METHODS
+                of = member(of, name) if attribute(of, "__dict__") is not None else None
+            return attribute(of, "__dict__") is not None or path[-1] not in _NEW_METHODS
         if isinstance(function, np.ufunc) and len(x.args) > function.nin:
             return True
         if type(function) is not types.FunctionType or is_library(function.__module__):

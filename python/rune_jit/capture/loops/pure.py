@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit.capture.shim import ModuleView
+from rune_jit.trees import attribute
 
 _BUILTIN_NAMES = (
     "abs all any bool complex divmod dict enumerate float frozenset int len list max min pow range"
@@ -45,7 +46,7 @@ def is_pure(x: Any) -> bool:
     writes to arrays."""
     if isinstance(x, np.ufunc) or x is np.errstate:
         return True
-    module, name = getattr(x, "__module__", None), getattr(x, "__name__", None)
+    module, name = attribute(x, "__module__"), attribute(x, "__name__")
     if isinstance(x, type):
         is_exception = issubclass(x, BaseException) and str(module).split(".")[0] in _RAISING
         is_known = issubclass(x, (np.generic, np.dtype)) or x is np.ndarray or is_exception

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rune_jit import trees
 from rune_jit.capture.loops.kinds import UNSET, Unstable
 from rune_jit.capture.objects import can_be_copied
 from rune_jit.tracing.identities import Identities
@@ -37,9 +38,8 @@ def parts_of(x: Any) -> dict[Any, Any] | None:
     if isinstance(x, Tracer):
         return None
     if type(x) in (tuple, list) or is_named_tuple(type(x)):
-        return (
-            dict(enumerate(x)) if len(x) <= _MOST_PARTS and not getattr(x, "__dict__", 0) else None
-        )
+        is_plain = len(x) <= _MOST_PARTS and not trees.attribute(x, "__dict__")
+        return dict(enumerate(x)) if is_plain else None
     if type(x) is dict:
         return dict(x) if len(x) <= _MOST_PARTS and all(isinstance(k, _KEYS) for k in x) else None
     return own_attributes(x) if can_be_copied(x) else None
