@@ -371,3 +371,31 @@ def test_errors_of_empty_lists_are_numpys():
     for signs in ([1, 1, -1], [-1, 1, 1], [-1, -1], [1, -1, -1], [1, -1, -1, 1], [1, 1, -1]):
         x = np.array(signs, float)
         assert outcome(jitted, (x,), {}) == outcome(f, (x,), {})
+
+
+def ragged(x):
+    """A constant list of lists that the loop reads, and one that it appends to."""
+    weights, sums = [[], [0.5], [0.25, 0.75]], []
+    for i in range(3):
+        total = 0.0
+        for k in range(i):
+            total += weights[i][k] * x[k]
+        sums.append(total)
+        if total > 100:
+            break
+    weights.append([1.0])
+    return sums, len(weights)
+
+
+def of_different_sizes(x):
+    stack, total = [(1, 2), (3,)], 0.0
+    while stack:
+        total += sum(stack.pop())
+        if total > x[0]:
+            break
+    return total
+
+
+@pytest.mark.parametrize("function", (ragged, of_different_sizes))
+def test_items_of_different_sizes(function):
+    compared(function)

@@ -106,13 +106,26 @@ def made_stack(name: str, size: int, items: Any) -> Any:
     if trace is None or trace.is_segmented or trace.loops is None or not trace.decides:
         return items
     frame = sys._getframe(1)
-    if trace.in_chunks or not is_outermost(trace, frame):
+    if trace.in_chunks or not _are_of_one_size(items) or not is_outermost(trace, frame):
         return items
     # (The function uses the list by the operations of stacks only.)
     made: list[Any] = []
     code = STACK_CODES[frame.f_code]
     trace.loops.growing[id(made)] = _MadeStack(trace, name, made, tuple(items), size, code)
     return made
+
+
+def _are_of_one_size(items: Any) -> bool:
+    """Whether all items are numbers, or tuples of equally many numbers."""
+    sizes = {len(x) if type(x) is tuple else None for x in items}
+    parts = [y for x in items for y in (x if type(x) is tuple else (x,))]
+    return len(sizes) < 2 and all(_is_number(x) for x in parts)
+
+
+def _is_number(x: Any) -> bool:
+    if type(x) is Tracer:
+        return not is_traced_array(x)
+    return isinstance(x, (bool, int, float, np.bool_, np.number))
 
 
 def is_outermost(trace: Trace, frame: Any) -> bool:
