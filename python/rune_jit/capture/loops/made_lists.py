@@ -50,6 +50,7 @@ def lists_of(function: ast.FunctionDef, with_stacks: bool = False) -> dict[str, 
     other way than to return them. `with_stacks`: also those that it reads, or removes items from,
     by operations of stacks (stacks.py)."""
     made: dict[str, Kind] = {}
+    changed: set[str] = set()
     known: set[int] = set()  # ids of the `ast.Name` nodes in uses that are known
     for s in function.body:
         for target, value in _pairs_in(s):
@@ -65,6 +66,7 @@ def lists_of(function: ast.FunctionDef, with_stacks: bool = False) -> dict[str, 
         of = x.func.value  # type: ignore[attr-defined]
         if isinstance(of, ast.Name) and of.id in made:
             known.add(id(of))
+            changed.add(of.id)
             kind = made[of.id]
             made[of.id] = kind._replace(are_new=kind.are_new and _is_new(x.args[0]))
     returned: set[str] = set()
@@ -78,6 +80,7 @@ def lists_of(function: ast.FunctionDef, with_stacks: bool = False) -> dict[str, 
         if not isinstance(s, SCOPES):
             reads.visit(s)
     known |= reads.known
+    changed |= reads.changed
     others = {x.id for x in walk(function) if isinstance(x, ast.Name) and id(x) not in known}
     others |= {x.arg for x in walk(function) if type(x) is ast.arg}
     declared = [x for x in walk(function) if isinstance(x, (ast.Global, ast.Nonlocal))]
@@ -88,7 +91,7 @@ def lists_of(function: ast.FunctionDef, with_stacks: bool = False) -> dict[str, 
             size=max(kind.size or 0, reads.sizes.get(name, 0)) if name in reads.read else None
         )
         for name, kind in made.items()
-        if name in in_loops - others
+        if name in (in_loops & changed) - others
     }
 
 
