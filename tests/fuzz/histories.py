@@ -29,15 +29,20 @@ class _Generator:
     def program(self) -> LoopProgram:
         rng = self.rng
         self._add(1, "s, k, i = 0.0, 0, 0")
+        depth = 1
+        if rng.random() < 0.2:  # an unrolled loop, whose iterations make lists of their own
+            self._add(1, "for turn in (1, 2):")
+            self._add(2, "k += turn")
+            depth = 2
         for name in self.lists:
             count = rng.choice((0, 0, 1, 2))
             items = ", ".join(self._item(name) for _ in range(count))
-            self._add(1, f"{name} = [{items}]")
+            self._add(depth, f"{name} = [{items}]")
         if self.best:
             start = {"place": "None", "value": "None", "pair": "(3.0, None)"}[self.best]
-            self._add(1, f"best = {start}")
+            self._add(depth, f"best = {start}")
         for _ in range(rng.choice((1, 1, 2))):
-            self._loop(1)
+            self._loop(depth)
         results = ["s", "k", *self.lists, *(["best"] if self.best else [])]
         results += [f"np.array({name})" for name in self.lists if rng.random() < 0.3]
         if self.reads:
@@ -71,7 +76,7 @@ class _Generator:
             self._add(depth + 1, "i += 1")
         for _ in range(rng.randint(2, 5)):
             self._statement(depth + 1)
-        if depth == 1 and rng.random() < 0.2:
+        if rng.random() < 0.2:
             self._add(depth + 1, "for j in range(3):")
             self._append(depth + 2)
         if rng.random() < 0.5:

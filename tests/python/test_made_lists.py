@@ -399,3 +399,34 @@ def of_different_sizes(x):
 @pytest.mark.parametrize("function", (ragged, of_different_sizes))
 def test_items_of_different_sizes(function):
     compared(function)
+
+
+def rates(x):
+    """The function makes a list for each item of a dict."""
+    found = []
+    for rate in {"slow": 0.1, "fast": 0.5}.values():
+        w, history = 0.0, []
+        for _ in range(100):
+            w = w - rate * np.mean(w - x)
+            history.append(np.mean((w - x) ** 2))
+            if len(history) > 1 and abs(history[-1] - history[-2]) < 1e-4:
+                break
+        found.append((w, len(history), history[-1]))
+    return found
+
+
+def rows_of_each(x):
+    """A loop of the program makes the lists."""
+    lengths = np.zeros(12, int)
+    for i in range(12):
+        kept = []
+        for v in x[12 * i : 12 * i + 12]:
+            if v > 0:
+                kept.append(v)
+        lengths[i] = len(kept)
+    return lengths
+
+
+def test_lists_that_loops_make():
+    assert "as one program" in compared(rates).explain()
+    compared(rows_of_each)

@@ -68,10 +68,11 @@ def made_list(name: str, are_new: bool, items: list[Any]) -> list[Any]:
     """The list `items` that the function assigns to `name`. `are_new`: whether appended arrays
     surely are new ones."""
     trace = current_trace()
-    if trace is None or trace.is_segmented or trace.loops is None or not trace.decides:
+    if trace is None or not _may_represent(trace):
         return items
     is_simple = all(type(x) is Tracer or type(x) in ATOMIC for x in items)
-    if is_simple and not trace.in_chunks and is_outermost(trace, sys._getframe(1)):
+    if is_simple and is_outermost(trace, sys._getframe(1)):
+        assert trace.loops is not None
         trace.loops.growing[id(items)] = _Made(trace, name, items, are_new)
     return items
 
@@ -102,17 +103,25 @@ class _MadeStack(Stack):
 def made_stack(name: str, size: int, items: Any) -> Any:
     """The list or deque `items` that the function assigns to `name`, and reads. `size` is that of
     the tuples that are its items, or 0 if these are numbers."""
-    trace = current_trace()
-    if trace is None or trace.is_segmented or trace.loops is None or not trace.decides:
+    trace, frame = current_trace(), sys._getframe(1)
+    if trace is None or not _may_represent(trace) or not _are_of_one_size(items):
         return items
-    frame = sys._getframe(1)
-    if trace.in_chunks or not _are_of_one_size(items) or not is_outermost(trace, frame):
+    if not is_outermost(trace, frame):
         return items
+    assert trace.loops is not None
     # (The function uses the list by the operations of stacks only.)
     made: list[Any] = []
     code = STACK_CODES[frame.f_code]
     trace.loops.growing[id(made)] = _MadeStack(trace, name, made, tuple(items), size, code)
     return made
+
+
+def _may_represent(trace: Trace) -> bool:
+    """Whether arrays may represent a list that the traced function makes now. In the body of a loop
+    of the program, each iteration makes another list."""
+    if trace.is_segmented or trace.loops is None or not trace.decides or trace.in_chunks:
+        return False
+    return not trace.loops.within and not trace.loops.num_conditions
 
 
 def _are_of_one_size(items: Any) -> bool:

@@ -46,13 +46,13 @@ class Kind(NamedTuple):
 
 
 def lists_of(function: ast.FunctionDef, with_stacks: bool = False) -> dict[str, Kind]:
-    """The lists that a function makes once, at its top level, appends to in loops, and uses in no
+    """The lists that a function makes, not under a condition, appends to in loops, and uses in no
     other way than to return them. `with_stacks`: also those that it reads, or removes items from,
     by operations of stacks (stacks.py)."""
     made: dict[str, Kind] = {}
     changed: set[str] = set()
     known: set[int] = set()  # ids of the `ast.Name` nodes in uses that are known
-    for s in function.body:
+    for s in _always_run(function.body):
         for target, value in _pairs_in(s):
             size = _size_of_items(value, with_stacks)
             if isinstance(target, ast.Name) and size is not None:
@@ -95,6 +95,14 @@ def lists_of(function: ast.FunctionDef, with_stacks: bool = False) -> dict[str, 
     }
 
 
+def _always_run(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a function that no condition skips, but for those that end loops."""
+    for s in body:
+        yield s
+        if isinstance(s, (ast.For, ast.While)):
+            yield from _always_run(s.body)
+
+
 def _pairs_in(s: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
     """The pairs of a target and its value in an assignment to one target."""
     if isinstance(s, ast.Assign) and len(s.targets) == 1:
@@ -119,7 +127,7 @@ def _is_deque(x: ast.expr) -> bool:
 
 
 def _deques_in(function: ast.FunctionDef) -> set[str]:
-    pairs = [pair for s in function.body for pair in _pairs_in(s)]
+    pairs = [pair for s in _always_run(function.body) for pair in _pairs_in(s)]
     return {x.id for x, value in pairs if isinstance(x, ast.Name) and _is_deque(value)}
 
 
