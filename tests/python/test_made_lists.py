@@ -401,6 +401,32 @@ def test_items_of_different_sizes(function):
     compared(function)
 
 
+def traced_back(x):
+    """The longest common subsequence of two texts, which is found from its end."""
+    a, b = (x[:20] > 0).astype(int), (x[20:45] > 0.2).astype(int)
+    table = np.zeros((len(a) + 1, len(b) + 1), int)
+    for i in range(len(a)):
+        for j in range(len(b)):
+            if a[i] == b[j]:
+                table[i + 1, j + 1] = table[i, j] + 1
+            else:
+                table[i + 1, j + 1] = max(table[i, j + 1], table[i + 1, j])
+    common, i, j = [], len(a), len(b)
+    while i > 0 and j > 0:
+        if a[i - 1] == b[j - 1]:
+            common.append(a[i - 1])
+            i, j = i - 1, j - 1
+        elif table[i - 1, j] > table[i, j - 1]:
+            i -= 1
+        else:
+            j -= 1
+    return common[::-1], table
+
+
+def test_lists_that_are_reversed():
+    assert "as one program" in compared(traced_back).explain()
+
+
 def rates(x):
     """The function makes a list for each item of a dict."""
     found = []

@@ -11,7 +11,7 @@ import numpy as np
 
 from rune_jit.capture.loops.effects import ALLOWED
 from rune_jit.capture.loops.growing import Capacity, Filled, Growing, Leaf, items_of
-from rune_jit.capture.loops.made_lists import AS_ARRAY, MADE_LIST, MADE_STACK
+from rune_jit.capture.loops.made_lists import CONVERTED, MADE_LIST, MADE_STACK, REVERSED
 from rune_jit.capture.loops.reading import Stack
 from rune_jit.capture.loops.source import STACK_CODES
 from rune_jit.capture.shim import original
@@ -23,11 +23,15 @@ from rune_jit.tracing.tracer import ATOMIC, Tracer, is_traced_array
 # How many items a list has room for at first, if more may be appended. Programs with room for more
 # follow if calls need it.
 _LIKELY = 2**14
-_CONVERSIONS: dict[str, Any] = {"array": np.array, "asarray": np.asarray}
+_CONVERSIONS: dict[str, Any] = {
+    "array": np.array,
+    "asarray": np.asarray,
+    REVERSED: lambda items: items[::-1],
+}
 
 
 class MadeList(NamedTuple):
-    """A list among the results of a trace, or an array that NumPy makes of it."""
+    """A list among the results of a trace, or what a conversion makes of it."""
 
     number: int  # equal for one list that is returned several times
     before: list[Any]  # the items with which the function has made it
@@ -35,8 +39,8 @@ class MadeList(NamedTuple):
     conversion: str  # a name in _CONVERSIONS, or ""
 
 
-class _Array(NamedTuple):
-    """The array that a function of NumPy makes of a list."""
+class _Converted(NamedTuple):
+    """What a conversion makes of a list."""
 
     conversion: str
     items: list[Any]
@@ -148,16 +152,16 @@ def is_outermost(trace: Trace, frame: Any) -> bool:
     return frame is not None
 
 
-def as_array(convert: Any, items: list[Any]) -> Any:
-    """convert(items)"""
+def converted(how: Any, items: list[Any]) -> Any:
+    """how(items), where `how` is a function, or REVERSED for `items[::-1]`."""
     trace = current_trace()
     loops = trace.loops if trace is not None else None
     found = loops.growing.get(id(items)) if loops is not None else None
     if found is None or not found.is_wanted:
-        return convert(items)
+        return items[::-1] if how == REVERSED else how(items)
     for name, function in _CONVERSIONS.items():
-        if original(convert) is function:
-            return _Array(name, items)
+        if how == name or original(how) is function:
+            return _Converted(name, items)
     return found.refuse("a function reads a list to which it appends")
 
 
@@ -170,7 +174,7 @@ def with_made_lists(trace: Trace, result: Any) -> tuple[Any, bool]:
     made: dict[int, Filled] = {}
 
     def replaced(x: Any) -> Any:
-        conversion, items = x if type(x) is _Array else ("", x)
+        conversion, items = x if type(x) is _Converted else ("", x)
         found = growing.get(id(items)) if type(items) is list else None
         if found is not None and type(filled := made.get(id(items)) or found.filled()) is Filled:
             made[id(items)] = filled
@@ -206,6 +210,6 @@ def with_lists(unflatten: Any, outputs: tuple[Any, ...]) -> Any:
     return replaced(unflatten(outputs))
 
 
-ALLOWED += [made_list, made_stack, as_array]
+ALLOWED += [made_list, made_stack, converted]
 
-MADE_LISTS = {MADE_LIST: made_list, MADE_STACK: made_stack, AS_ARRAY: as_array}
+MADE_LISTS = {MADE_LIST: made_list, MADE_STACK: made_stack, CONVERTED: converted}

@@ -6,7 +6,7 @@
         losses.append(loss)                     losses.append(loss)
         if loss < tol:                          if loss < tol:
             break                                   break
-    return x, np.array(losses)              return x, .as_array(np.array, losses)
+    return x, np.array(losses)              return x, .converted(np.array, losses)
 
 If data decide how long such a list is, arrays represent it in the program (list_results.py). No
 other code may read the list, since it is empty during the trace.
@@ -34,8 +34,9 @@ from rune_jit.capture.loops.nodes import (
 from rune_jit.capture.loops.stacks import Operations
 from rune_jit.capture.loops.unfold import Replacer, is_append
 
-# The names under which functions find `made_list`, `made_stack` and `as_array`.
-MADE_LIST, MADE_STACK, AS_ARRAY = ".made_list", ".made_stack", ".as_array"
+# The names under which functions find `made_list`, `made_stack` and `converted`.
+MADE_LIST, MADE_STACK, CONVERTED = ".made_list", ".made_stack", ".converted"
+REVERSED = "reversed"  # the conversion `items[::-1]`
 
 
 class Kind(NamedTuple):
@@ -154,9 +155,11 @@ def _parts_of(x: ast.expr) -> Iterator[ast.expr]:
 
 
 def _list_in(x: ast.expr) -> ast.Name | None:
-    """The name in `items` and in `np.array(items)`."""
+    """The name in `items`, `np.array(items)` and `items[::-1]`."""
     if isinstance(x, ast.Call) and len(x.args) == 1 and not x.keywords:
         x = x.args[0] if path_of(x.func)[-1:] in (("array",), ("asarray",)) else x
+    elif isinstance(x, ast.Subscript) and ast.unparse(x.slice) == "::-1":
+        x = x.value
     return x if isinstance(x, ast.Name) else None
 
 
@@ -186,7 +189,8 @@ class MadeLists(Transformer):
     def visit_Return(self, node: ast.Return) -> Any:
         for x in _parts_of(node.value) if node.value is not None else ():
             items = _list_in(x)
-            if isinstance(x, ast.Call) and items is not None and items.id in self._lists:
-                x.args = [x.func, items]
-                x.func = ast.copy_location(ast.Name(AS_ARRAY, ast.Load()), x.func)
+            if items is None or items is x or items.id not in self._lists:
+                continue
+            how = x.func if isinstance(x, ast.Call) else ast.Constant(REVERSED)
+            Replacer(x, at(x, call(CONVERTED, how, items))).visit(node)
         return node

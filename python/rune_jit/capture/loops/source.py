@@ -245,13 +245,13 @@ def _with_calls(
     the original loops of the statements `within`, which may run apart."""
     by_place: dict[tuple[str, int], Source] = {}
     keep_loops(within, code.co_filename)
+    MadeLists(getattr(tree, "made_lists", {})).generic_visit(tree)
     NamedRanges().visit(tree)
     Stacks(getattr(tree, "stacks", frozenset())).visit(tree)
     SplitTuples().visit(tree)
     Optionals().visit(tree)
     Grids().visit(tree)
     Unfolder().visit(tree)
-    MadeLists(getattr(tree, "made_lists", {})).generic_visit(tree)
     reports = Reports()
     reports.visit(tree)
     raises = Raises()
