@@ -97,6 +97,42 @@ def test_what_holds_values_for_good(way, others):
         check(ours, contents())
 
 
+def adds(held, z, x):
+    held.w += z
+    return held.w
+
+
+def adds_into(held, z, x):
+    return np.add(held.w, z, out=held.w)
+
+
+def adds_to_item(held, z, x):
+    held.parts[0] += z
+    return held.parts[0]
+
+
+@pytest.mark.parametrize("use", [adds, adds_into, adds_to_item])
+@pytest.mark.parametrize("make", [np.zeros, np.ones])
+def test_known_arrays_added_to_an_objects_array(use, make):
+    def f(held, x):
+        w = use(held, make(4), x)
+        first = x.max().item()
+        w -= x
+        held.parts[0] *= first
+        return held.w * 2
+
+    def held():
+        w = np.ones(4)
+        return types.SimpleNamespace(w=w, parts=[w])
+
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        ours, theirs = held(), held()
+        check(jitted(ours, x(4)), f(theirs, x(4)))
+        check(ours, theirs)
+        assert ours.w is ours.parts[0]
+
+
 class Slotted:
     __slots__ = ("__last", "total")
 

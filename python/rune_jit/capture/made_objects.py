@@ -13,8 +13,18 @@ from typing import Any
 from rune_jit.capture.loops.members import NOT_CALLED, Copied, can_be_made, is_made
 from rune_jit.capture.loops.structures import is_named_tuple
 from rune_jit.capture.objects import is_library
+from rune_jit.errors import UnsupportedOpError
+from rune_jit.tracing.context import current_trace
 
 _set_class = vars(object)["__class__"].__set__
+
+
+def _become(made: Any, kind: Any) -> None:
+    """Assigns `__class__` of an object that belongs to a subclass."""
+    trace: Any = current_trace()
+    if trace is None or not trace.is_segmented:  # (it may be a copy)
+        raise UnsupportedOpError("cannot trace an assignment to __class__")
+    _set_class(made, trace.rebind.class_for(kind))
 
 
 class _Meta(type):
@@ -98,7 +108,7 @@ class MadeObjects:
             "__new__": new,
             "__slots__": (),
             "__made_in_trace__": True,
-            "__class__": property(lambda self: kind),
+            "__class__": property(lambda made: kind, _become),
             "__hash__": kind.__hash__,  # (Python removes it from classes with an __eq__)
             "__module__": kind.__module__,
             "__qualname__": kind.__qualname__,

@@ -110,7 +110,10 @@ def run_known(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         if any(np.may_share_memory(result, array) for array in arrays):
             name = getattr(function, "__name__", function)
             raise UnsupportedOpError(f"{name} (a view): cannot trace this")
-        return known(result)
+        # NumPy's own array, for example of `out=`, or a view of it: others see what is written.
+        numpys = [x for x in optree.tree_leaves(both) if isinstance(x, np.ndarray)]
+        is_numpys = any(result is x or np.may_share_memory(result, x) for x in numpys)
+        return result if is_numpys else known(result)
 
     both: Any = (tuple(args), kwargs)
     args, kwargs = optree.tree_map(array, both, none_is_leaf=True)

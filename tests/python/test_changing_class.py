@@ -1,0 +1,93 @@
+"""Objects that change their class: `self.__class__ = Other`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from compare import assert_matches
+
+import rune_jit
+
+X = np.linspace(0.0, 3.0, 12)
+
+
+class Plain:
+    def __init__(self, x: Any) -> None:
+        self.x = x
+        self.choose()
+
+    def choose(self) -> None:
+        if len(self.x) > 2:
+            self.__class__ = Scaled
+
+    def value(self) -> Any:
+        return self.x * 2
+
+
+class Scaled(Plain):
+    def value(self) -> Any:
+        total = 0.0
+        for i in range(3):
+            total = total + self.x[i] * 3
+        return total
+
+
+def of_new_object(x: Any) -> Any:
+    made = Plain(x)
+    return made.value(), isinstance(made, Scaled), type(made) is Scaled
+
+
+def in_segments(x: Any) -> Any:
+    return of_new_object(x * float(x.sum()))
+
+
+def returned(x: Any) -> Any:
+    made = Plain(x + 1)
+    return made.value(), made
+
+
+def changed(x: Any, held: Any) -> Any:
+    held.__class__ = Scaled
+    return held.value() + x
+
+
+@pytest.mark.parametrize("use", [of_new_object, in_segments])
+def test_new_objects(use: Callable[..., Any]) -> None:
+    jitted = rune_jit.jit(use)
+    for _ in range(3):
+        assert_matches(jitted(X), use(X))
+
+
+def test_returned_objects() -> None:
+    jitted = rune_jit.jit(returned)
+    for _ in range(3):
+        value, made = jitted(X)
+        expected, plain = returned(X)
+        assert_matches((value, made.x), (expected, plain.x))
+        assert type(made) is type(plain) is Scaled
+        assert_matches(made.value(), plain.value())
+
+
+def test_objects_outside() -> None:
+    jitted = rune_jit.jit(changed)
+    for _ in range(3):
+        ours, theirs = Plain(np.ones(2)), Plain(np.ones(2))
+        ours.x = theirs.x = X
+        assert_matches(jitted(X, ours), changed(X, theirs))
+        assert type(ours) is Scaled
+
+
+def test_splines() -> None:
+    interpolate = pytest.importorskip("scipy.interpolate")
+
+    def smooth(x: Any, y: Any) -> Any:
+        spline = interpolate.UnivariateSpline(x, y * float(y[1]), s=0.5)
+        return spline(x), spline.derivative()(x)
+
+    jitted = rune_jit.jit(smooth)
+    for n in (12, 13, 12):
+        x = np.linspace(0.0, 3.0, n)
+        assert_matches(jitted(x, np.sin(x)), smooth(x, np.sin(x)), 64)
