@@ -22,7 +22,7 @@ from rune_jit.tracing.tracer import ATOMIC, Tracer, is_traced_array
 
 # How many items a list has room for at first, if more may be appended. Programs with room for more
 # follow if calls need it.
-_LIKELY = 2**14
+_LIKELY = 2**12
 _CONVERSIONS: dict[str, Any] = {
     "array": np.array,
     "asarray": np.asarray,
