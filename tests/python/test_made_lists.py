@@ -456,3 +456,42 @@ def rows_of_each(x):
 def test_lists_that_loops_make():
     assert "as one program" in compared(rates).explain()
     compared(rows_of_each)
+
+
+def made_in_loops(x):
+    """Each iteration of a loop of the program makes a list, which an inner loop reads."""
+    longest = np.zeros(12)
+    for i in range(12):
+        rising = [x[i]]
+        for v in x[i : i + 20]:
+            if v > rising[-1]:
+                rising.append(v)
+        longest[i] = len(rising) + rising[-1]
+    return longest
+
+
+def written(x):
+    """The function writes to an array that the list holds."""
+    found = [x[:3].copy()]
+    for i in range(20):
+        y = found[-1]
+        y += 1
+        found.append(y * 0.5)
+        if x[i] > 2.5:
+            break
+    return np.array(found)
+
+
+def recursive(x, depth=3):
+    stack, total = [0], 0.0
+    while stack:
+        i = stack.pop()
+        total += x[i]
+        if x[i] > 0 and i < 10:
+            stack.append(i + 1)
+    return total if depth == 0 else total + recursive(x * 0.5, depth - 1)
+
+
+def test_lists_that_arrays_cannot_stand_for():
+    for function in (made_in_loops, written, recursive):
+        compared(function)

@@ -20,7 +20,7 @@ from rune_jit.capture import effects, threads
 from rune_jit.capture.draws import Draws
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.loops.growing import Filled
-from rune_jit.capture.loops.list_results import with_lists, with_made_lists
+from rune_jit.capture.loops.list_results import with_lists, with_made_lists, with_packed_lists
 from rune_jit.capture.loops.streams import FIRST_WORDS
 from rune_jit.capture.printed import Prints
 from rune_jit.capture.rebinder import Rebinder
@@ -137,6 +137,7 @@ class CallTrace:
         self._inputs: list[int] = []  # leaves of the call that are inputs of the graph
         self._leaves: list[Any] = []  # with traced arrays and numbers in the place of the inputs
         self._makes_lists = False  # whether the result has MadeLists
+        self._lists: list[Any] = []  # the paths of MadeLists and PackedLists in the result
         # Leaves that are functions which the program takes as they are.
         functions = [(i, call.leaves[i]) for i in {*call.static_leaves}.difference(call.constants)]
         self._functions = [(i, x) for i, x in functions if is_defined_often(x)]
@@ -162,6 +163,9 @@ class CallTrace:
             trace.loops.check_identities(made, lambda x: id(x) in given or trace.rebind.is_copy(x))
         self._watch.told_apart.refuse_keys(trace, arguments, made)
         result, returns_argument = with_places(trace, self._watch, given, result)
+        if trace.decides and not self._call.in_chunks:
+            result, packed = with_packed_lists(trace, result)
+            self._lists += packed
         shown, rows = trace.prints.end() if trace.prints is not None else (None, [])
         if changes or assigned or returns_argument or shown is not None:
             return self._with_state(
@@ -238,7 +242,8 @@ class CallTrace:
                 " host (they are known only when the program runs)\n"
                 "hint: move the calls out of `try` and `with`"
             )
-        result, self._makes_lists = with_made_lists(trace, result)
+        result, self._lists = with_made_lists(trace, result)
+        self._makes_lists = bool(self._lists)
         return result
 
     def _raise_what_was_caught(self, refusals: list[Any]) -> None:
@@ -363,6 +368,7 @@ class CallTrace:
             raise _cannot_assign(trace)  # it would get a new list or dict, or methods read it
         _refuse_views(trace, stored)
         whole = (result, held, elements, rows)
+        self._lists = [(0, *path) for path in self._lists]
         traced = self._finish(whole, self._watch.guards_now())
         unflatten = None
         if returns_argument and isinstance(traced.unflatten, Views):
@@ -422,8 +428,8 @@ class CallTrace:
         if not treedef.is_leaf():
             is_flat = type(result) is tuple and all(trees.flatten(x)[1].is_leaf() for x in result)
             unflatten = tuple if is_flat else functools.partial(trees.unflatten, treedef)
-        if self._makes_lists:
-            unflatten = functools.partial(with_lists, unflatten)
+        if self._lists:
+            unflatten = functools.partial(with_lists, unflatten, self._lists)
         if views is not None:
             unflatten = Views(views, unflatten)
         graph = trace.builder.finish(computed) if computed or trace.functions else None

@@ -181,7 +181,7 @@ def unpack(leaves: list[Any], hows: list[Any]) -> list[Any]:
     """The items of which `pack` made the results of a program."""
     made: list[Any] = []
     for leaf, how in zip(leaves, hows, strict=True):
-        if how is None:
+        if how is None or leaf is None:
             made.append(leaf)
         else:
             made += leaf.tolist() if how == "Python's" else map(_alone, leaf)

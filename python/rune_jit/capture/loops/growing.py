@@ -139,6 +139,8 @@ def result_of(trace: Trace, items: list[Any]) -> Filled | list[Any]:
 
 def items_of(x: Filled) -> list[Any]:
     """The items as Python objects, after a run."""
+    if x.count is None:  # (an example of a result, without values)
+        return []
     return _items(x.items, slice(int(x.first), int(x.count)))
 
 

@@ -1,10 +1,12 @@
 """Lists that the traced function makes, appends to, and returns (made_lists.py). If data decide how
 long such a list is, arrays represent it in the program (growing.py). The result of the trace has a
-MadeList in its place, and each call makes the list of the MadeList's arrays."""
+MadeList in its place, and each call makes the list of the MadeList's arrays. Numbers that a loop
+has appended to a list of known length are one array among the results, too (PackedList)."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -17,6 +19,7 @@ from rune_jit.capture.loops.source import STACK_CODES
 from rune_jit.capture.shim import original
 from rune_jit.tracing.context import current_trace, is_own
 from rune_jit.tracing.loop_plans import LoopRefused
+from rune_jit.tracing.rows import RowStorage, Run, pack, runs_of, unpack
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import ATOMIC, Tracer, is_traced_array
 
@@ -37,6 +40,18 @@ class MadeList(NamedTuple):
     before: list[Any]  # the items with which the function has made it
     appended: Filled
     conversion: str  # a name in _CONVERSIONS, or ""
+
+
+class PackedList(NamedTuple):
+    """A list among the results of a trace whose length is known. For its parts see
+    tracing.rows.pack."""
+
+    leaves: list[Any]
+    hows: list[Any]
+
+
+# The position in tuples and lists, and the keys of dicts, that lead to an object.
+Path = tuple[Any, ...]
 
 
 class _Converted(NamedTuple):
@@ -106,16 +121,17 @@ class _MadeStack(Stack):
 
 def made_stack(name: str, size: int, items: Any) -> Any:
     """The list or deque `items` that the function assigns to `name`, and reads. `size` is that of
-    the tuples that are its items, or 0 if these are numbers."""
+    the tuples that are its items, or 0 if these are numbers. Raises LoopRefused if arrays cannot
+    represent it: the calls in place of operations on the list need them."""
     trace, frame = current_trace(), sys._getframe(1)
-    if trace is None or not _may_represent(trace) or not _are_of_one_size(items):
+    if trace is None or trace.is_segmented or trace.loops is None:
         return items
-    if not is_outermost(trace, frame):
-        return items
-    assert trace.loops is not None
-    # (The function uses the list by the operations of stacks only.)
-    made: list[Any] = []
     code = STACK_CODES[frame.f_code]
+    is_known = _are_of_one_size(items) and is_outermost(trace, frame)
+    if not is_known or not _may_represent(trace):
+        trace.loops.plans.without_stacks(code)
+        raise LoopRefused
+    made: list[Any] = []  # (instead of a deque, too)
     trace.loops.growing[id(made)] = _MadeStack(trace, name, made, tuple(items), size, code)
     return made
 
@@ -165,49 +181,101 @@ def converted(how: Any, items: list[Any]) -> Any:
     return found.refuse("a function reads a list to which it appends")
 
 
-def with_made_lists(trace: Trace, result: Any) -> tuple[Any, bool]:
-    """The result of a trace with MadeLists in place of lists that arrays represent, and whether
-    there are any. Called while the trace is active."""
+def with_made_lists(trace: Trace, result: Any) -> tuple[Any, list[Path]]:
+    """The result of a trace with MadeLists in place of lists that arrays represent, and the places
+    of these. Called while the trace is active."""
     growing = trace.loops.growing if trace.loops is not None else {}
     if not growing:
-        return result, False
+        return result, []
     made: dict[int, Filled] = {}
 
-    def replaced(x: Any) -> Any:
+    def of(x: Any) -> Any:
         conversion, items = x if type(x) is _Converted else ("", x)
         found = growing.get(id(items)) if type(items) is list else None
-        if found is not None and type(filled := made.get(id(items)) or found.filled()) is Filled:
-            made[id(items)] = filled
-            before = [] if isinstance(found, Stack) else [*items]
-            return MadeList([*made].index(id(items)), before, filled, conversion)
-        if type(x) in (tuple, list):
-            parts = [replaced(part) for part in x]
-            are_same = all(a is b for a, b in zip(parts, x, strict=True))
-            return x if are_same else type(x)(parts)
-        if type(x) is dict:
-            of_keys = {key: replaced(part) for key, part in x.items()}
-            return x if all(of_keys[key] is x[key] for key in x) else of_keys
-        return x
+        if found is None or type(filled := made.get(id(items)) or found.filled()) is not Filled:
+            return x
+        made[id(items)] = filled
+        before = [] if isinstance(found, Stack) else [*items]
+        return MadeList([*made].index(id(items)), before, filled, conversion)
 
-    return replaced(result), bool(made)
+    return _replaced(result, of)
 
 
-def with_lists(unflatten: Any, outputs: tuple[Any, ...]) -> Any:
-    """The result that `unflatten` makes of a program's outputs, with lists in place of
-    MadeLists."""
+def with_packed_lists(trace: Trace, result: Any) -> tuple[Any, list[Path]]:
+    """The result of a trace with PackedLists in place of lists with many numbers that a loop has
+    appended, and the places of these. The result must have no list from outside."""
+
+    def of(x: Any) -> Any:
+        if type(x) is not list or len(x) < _MANY or not any(map(_is_number_of_loop, x)):
+            return x
+        packed = PackedList([], [])
+        for part in runs_of(x):
+            is_long = type(part) is Run and len(part.items) >= _MANY
+            if is_long and _is_number_of_loop(part.items[0]):
+                for into, more in zip(packed, pack(trace, part.items), strict=True):
+                    into += more
+            else:
+                items = part.items if type(part) is Run else [part]
+                packed.leaves.extend(items)
+                packed.hows.extend([None] * len(items))
+        return x if len(packed.leaves) == len(x) else packed
+
+    with trace.active():
+        return _replaced(result, of)
+
+
+# Lists of fewer numbers are not packed.
+_MANY = 8
+
+
+def _is_number_of_loop(x: Any) -> bool:
+    return type(x) is Tracer and type(x._storage) is RowStorage and x._storage.scalar
+
+
+def _replaced(result: Any, replace: Callable[[Any], Any]) -> tuple[Any, list[Path]]:
+    """A result with other objects in its tuples, lists and dicts, and the places of these."""
+    paths: list[Path] = []
+
+    def of(x: Any, path: Path) -> Any:
+        if (new := replace(x)) is not x:
+            paths.append(path)
+            return new
+        if type(x) not in (tuple, list, dict):
+            return x
+        pairs = x.items() if type(x) is dict else enumerate(x)
+        parts = {key: of(part, (*path, key)) for key, part in pairs}
+        if all(part is x[key] for key, part in parts.items()):
+            return x
+        return parts if type(x) is dict else type(x)(parts.values())
+
+    return of(result, ()), paths
+
+
+def with_lists(unflatten: Any, paths: list[Path], outputs: tuple[Any, ...]) -> Any:
+    """The result that `unflatten` makes of a program's outputs, with lists in place of MadeLists
+    and PackedLists."""
     lists: dict[int, list[Any]] = {}
 
-    def replaced(x: Any) -> Any:
-        if type(x) is MadeList:
-            if x.number not in lists:
-                lists[x.number] = [*x.before, *items_of(x.appended)]
-            items = lists[x.number]
-            return _CONVERSIONS[x.conversion](items) if x.conversion else items
-        if type(x) in (tuple, list):
-            return type(x)(map(replaced, x))
-        return {key: replaced(part) for key, part in x.items()} if type(x) is dict else x
+    def made(x: Any) -> Any:
+        if type(x) is PackedList:
+            return unpack(x.leaves, x.hows)
+        if x.number not in lists:
+            lists[x.number] = [*x.before, *items_of(x.appended)]
+        items = lists[x.number]
+        return _CONVERSIONS[x.conversion](items) if x.conversion else items
 
-    return replaced(unflatten(outputs))
+    def replaced(x: Any, path: Path) -> Any:
+        if not path:
+            return made(x)
+        key, *rest = path
+        parts = list(x) if type(x) is tuple else x
+        parts[key] = replaced(parts[key], tuple(rest))
+        return tuple(parts) if type(x) is tuple else x
+
+    result = unflatten(outputs)
+    for path in paths:
+        result = replaced(result, path)
+    return result
 
 
 ALLOWED += [made_list, made_stack, converted]
