@@ -89,9 +89,12 @@ def test_they_are_traced_later() -> None:
 
 
 def say(first: float, rest: list[float]) -> None:
+    class Local:
+        factor = FACTOR  # (the body of a class reads globals in another way)
+
     for x in rest:
         if x > 0:
-            SAID.append(first + x * FACTOR)
+            SAID.append(first + x * Local.factor)
 
 
 def finalized(x: Any) -> Any:

@@ -129,7 +129,7 @@ class Globals(dict[str, Any]):
         """Ends the use of stand-ins. Functions that outlive the trace, such as results, read the
         module's globals. Around their loops they call functions that leave these to Python."""
         self.clear()
-        self.update(_CALLED_BY_LOOPS)
+        self.update(_CALLED_BY_LOOPS | self.real)  # (the bodies of classes read these)
         self._before, self._held = {}, {}
         self._rebinder = None
 
