@@ -88,6 +88,11 @@ def check_writeable(x: Tracer) -> None:
 def _refuse_read_only(x: Tracer, message: str) -> None:
     if x._writeable:
         return
+    if any(step.kind == "broadcast_arrays" for step in x._steps):
+        raise UnsupportedOpError(
+            "broadcast_arrays: cannot trace a write to its result (elements share memory)\n"
+            "hint: write to a copy"
+        )
     if any(step.kind == "reshape" for step in x._steps):
         if x._trace.is_segmented:
             raise ValueError(message)

@@ -30,7 +30,8 @@ class Step(NamedTuple):
     Kinds and arguments:
 
     - "index": basic index items; "element": (axis, traced index)
-    - "transpose": axes; "reshape", "broadcast_to": a shape; "diagonal": (offset, axis1, axis2)
+    - "transpose": axes; "diagonal": (offset, axis1, axis2)
+    - "reshape", "broadcast_to", "broadcast_arrays": a shape. (Results of the last are writeable.)
     - "windows": (size, axis), sliding windows along a new last axis
     - "pad": the number of zeros after each axis
     - "real", "imag": None, of a complex array
@@ -70,7 +71,8 @@ class Step(NamedTuple):
             return builder.pad(value, [(0, n) for n in self.argument])
         if self.kind in ("diagonal", "windows"):
             return getattr(builder, self.kind)(value, *self.argument)
-        return getattr(builder, self.kind)(value, list(self.argument))
+        kind = "broadcast_to" if self.kind == "broadcast_arrays" else self.kind
+        return getattr(builder, kind)(value, list(self.argument))
 
     def of_array(self, array: np.ndarray, trace: Trace | None = None) -> np.ndarray:
         """The view of a NumPy array; a reshape must be possible without a copy. An "element" needs
@@ -95,6 +97,8 @@ class Step(NamedTuple):
             return np.lib.stride_tricks.as_strided(array, shape, array.strides, writeable=False)
         if self.kind == "broadcast_to":
             return np.broadcast_to(array, with_bounds(self.argument))
+        if self.kind == "broadcast_arrays":
+            return np.broadcast_arrays(array, np.empty(with_bounds(self.argument), bool))[0]
         if self.kind == "windows":
             return np.lib.stride_tricks.sliding_window_view(array, *self.argument)
         assert self.kind == "diagonal", self.kind

@@ -94,6 +94,7 @@ class Tracer(ArrayMethods, _core.TracerBase):
         view._init(self._trace, self._storage, (*self._steps, step), shape, dtype)
         view._writeable = self._writeable and step.kind not in (
             "broadcast_to",
+            "broadcast_arrays",
             "diagonal",
             "windows",
         )
@@ -108,7 +109,8 @@ class Tracer(ArrayMethods, _core.TracerBase):
         if array is not None:
             for step in self._steps:
                 array = step.of_array(array, self._trace if self._trace.is_segmented else None)
-            if self._steps and not self._writeable:
+            is_numpys = self._steps and self._steps[-1].kind == "broadcast_arrays"
+            if self._steps and not (self._writeable or is_numpys):
                 array.flags.writeable = False  # the view is a new object
         return array
 
