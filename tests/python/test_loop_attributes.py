@@ -472,3 +472,25 @@ def test_else():
         _are_compiled(jitted)
     _compare(descended, X)
     _compare(descended, X * 1e6)
+
+
+def test_else_of_loops_within_loops():
+    """A `break` of the inner loop does not end the outer one."""
+
+    def f(a, b):
+        for i in range(len(a)):
+            for j in range(3):
+                if a[i, j] > 2:
+                    break
+            else:
+                a[i, 0] += 1
+        else:
+            b[0] -= 10
+        return b
+
+    jitted = rune_jit.jit(f)
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        a, b = rng.integers(0, 6, (9, 4)), rng.integers(0, 9, 3)
+        ours, numpys = (a.copy(), b.copy()), (a.copy(), b.copy())
+        assert_same((jitted(*ours), ours), (f(*numpys), numpys))

@@ -21,7 +21,7 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.capture.loops.aliases import Aliases, appended_only, assigned_always
 from rune_jit.capture.loops.attributes import Attributes, attributes_of
-from rune_jit.capture.loops.calls_apart import BROKEN, LEFT, VALUE, results_of
+from rune_jit.capture.loops.calls_apart import LEFT, VALUE, results_of
 from rune_jit.capture.loops.dicts import dicts_of, kind, with_calls
 from rune_jit.capture.loops.effects import Effects, Refused, scope_of
 from rune_jit.capture.loops.functions_apart import function_of
@@ -112,7 +112,8 @@ class LoopApart:
         # A loop within a loop that runs apart calls replacements already. function_of adds them.
         names = loaded(original) | stored(original)
         self._names = sorted(x for x in names if not x.startswith(ON_LISTS))
-        self._assigned = assigned_always(loop.original) | {VALUE, LEFT, BROKEN}
+        of_else = {x.broken for x in original if hasattr(x, "broken")}
+        self._assigned = assigned_always(loop.original) | {VALUE, LEFT} | of_else
         # Growing lists: first those that the loop only appends to,
         self._appended = appended_only(loop.original) if loop.original is not None else frozenset()
         self._capacities = {name: Capacity() for name in self._appended}

@@ -37,9 +37,8 @@ _NOT_IN_LOOPS = (
 # Syntax of the iterables of loops over numbers and arrays.
 _OVER_NUMBERS = (ast.Call, ast.Name, ast.Attribute, ast.Subscript)
 Place = tuple[str, int, int]
-# Variables in the loop's function: the value that the loop returns, whether it returns, and, if the
-# loop has an `else`, whether a `break` has ended it.
-VALUE, LEFT, BROKEN = "_rune_value", "_rune_left", "_rune_broken"
+# Variables in the loop's function: the value that the loop returns, and whether it returns.
+VALUE, LEFT = "_rune_value", "_rune_left"
 
 
 def keep_loops(statements: list[ast.stmt], filename: str) -> None:
@@ -55,23 +54,25 @@ def keep_loops(statements: list[ast.stmt], filename: str) -> None:
         if not is_over_items and not any(isinstance(y, _NOT_IN_LOOPS) for y in walk(x)):
             made = _Extends().visit(copied(x))
             if x.orelse:
-                made.orelse, made.body = [], _noting_breaks(made.body)
-                made.has_else = True
+                # Of a loop with an `else`: the variable for whether a `break` has ended it. (The
+                # function of a loop around this one may have such a variable, too.)
+                made.broken = f"_rune_broken_{x.lineno}_{x.col_offset}"
+                made.orelse, made.body = [], _noting_breaks(made.body, made.broken)
             x.original = _without_returns(made)  # type: ignore[union-attr]
             x.original.filename = filename  # type: ignore[union-attr]
 
 
-def _noting_breaks(block: list[ast.stmt]) -> list[ast.stmt]:
-    """A block of a loop, which notes that a `break` ends the loop."""
+def _noting_breaks(block: list[ast.stmt], broken: str) -> list[ast.stmt]:
+    """A block of a loop, which notes in the variable `broken` that a `break` ends the loop."""
     made: list[ast.stmt] = []
     for s in block:
         if isinstance(s, ast.Break):
-            made.append(at(s, assign(BROKEN, ast.Constant(True))))
+            made.append(at(s, assign(broken, ast.Constant(True))))
         elif isinstance(s, (ast.For, ast.While)):
-            s.orelse = _noting_breaks(s.orelse)
+            s.orelse = _noting_breaks(s.orelse, broken)
         else:
             for inner in blocks_of(s):
-                inner[:] = _noting_breaks(inner)
+                inner[:] = _noting_breaks(inner, broken)
         made.append(s)
     return made
 
@@ -164,19 +165,19 @@ class Apart(Transformer):
         if returns:
             after.append(ast.If(load(LEFT), [ast.Return(load(VALUE))], []))
         if node.orelse:
-            after.append(ast.If(load(BROKEN), [ast.Pass()], copied(node.orelse)))
+            after.append(ast.If(load(loop.original.broken), [ast.Pass()], copied(node.orelse)))
         return [at(node, first), at(node, ast.If(is_none, [node], after))]
 
 
 def results_of(loop: Any) -> tuple[str, ...]:
     """The results of a loop's function: the names that are read after the loop, and the variables
     for the value that the loop returns and for its `else`."""
-    has_else = hasattr(loop.original, "has_else")
+    broken = getattr(loop.original, "broken", None)
     names = tuple(
         x
         for x in loop.results
-        if x not in (RETURNED, RESULT) and not (has_else and x.startswith(STOP))
+        if x not in (RETURNED, RESULT) and not (broken and x.startswith(STOP))
     )
     if RETURNED in loop.results:
         names += VALUE, LEFT
-    return (*names, BROKEN) if has_else else names
+    return (*names, broken) if broken else names

@@ -13,7 +13,7 @@ import ast
 import types
 from typing import Any
 
-from rune_jit.capture.loops.calls_apart import BROKEN, LEFT, VALUE
+from rune_jit.capture.loops.calls_apart import LEFT, VALUE
 from rune_jit.capture.loops.growing import filled, growing
 from rune_jit.capture.loops.library import functions_of
 from rune_jit.capture.loops.mapping import stack_or_dict
@@ -47,7 +47,8 @@ def function_of(
         filling.append(call(_FILLED, ast.Constant(item), load(item)))
     if lists:
         returned = ast.Tuple([returned, ast.Tuple(filling, ast.Load())], ast.Load())
-    initial = {VALUE: None, LEFT: False, BROKEN: False}
+    broken: str | None = getattr(loop, "broken", None)
+    initial = {VALUE: None, LEFT: False} | ({broken: False} if broken else {})
     if initial.keys() & results:
         # (The loop is found by its line, so these statements get the line before it.)
         before = ast.Pass(lineno=max(1, loop.lineno - 1), col_offset=0)
