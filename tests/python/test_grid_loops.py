@@ -212,7 +212,7 @@ def test_what_is_no_loop_of_the_program() -> None:
         seen = []
         for i, j in np.ndindex(4, 5):
             seen.append(i)
-            x[i, j] = len(seen)
+            x[i, j] = max(seen)
         return x
 
     refused("it changes a list", filled, X)

@@ -357,6 +357,27 @@ def test_lists_that_stay_lists(function):
     compared(function)
 
 
+class Queue(list):
+    """A class of the user's with the name of Python's."""
+
+    def append(self, x):
+        super().append(2 * x)
+
+
+def test_a_class_named_deque(monkeypatch):
+    def f(x):
+        queue, total = deque([1]), 0
+        while queue:
+            i = queue.pop()
+            total += i
+            if i < 50 and x[i] > -9:
+                queue.append(i + 1)
+        return total
+
+    monkeypatch.setitem(globals(), "deque", Queue)
+    compared(f)
+
+
 def test_errors_of_empty_lists_are_numpys():
     def f(x):
         stack = [1]

@@ -6,6 +6,7 @@ has appended to a list of known length are one array among the results, too (Pac
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
@@ -127,8 +128,8 @@ def made_stack(name: str, size: int, items: Any) -> Any:
     if trace is None or trace.is_segmented or trace.loops is None:
         return items
     code = STACK_CODES[frame.f_code]
-    is_known = _are_of_one_size(items) and is_outermost(trace, frame)
-    if not is_known or not _may_represent(trace):
+    is_known = type(items) in (list, deque) and _are_of_one_size(items)
+    if not is_known or not is_outermost(trace, frame) or not _may_represent(trace):
         trace.loops.plans.without_stacks(code)
         raise LoopRefused
     made: list[Any] = []  # (instead of a deque, too)
