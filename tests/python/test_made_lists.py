@@ -357,6 +357,26 @@ def test_lists_that_stay_lists(function):
     compared(function)
 
 
+def states(x):
+    """Arrays that NumPy makes of tuples of different numbers, of arrays and of nothing."""
+    rows, mixed, copies, none = [], [], [], []
+    y = x[:3]
+    for i in range(40):
+        y = y * 0.7
+        rows.append((y[0], y[1], y[2]))
+        mixed.append((i, float(y[0]), y[1] > 0))
+        copies.append(y * 2)
+        if y[0] > 1e9:
+            none.append(1.5)
+        if abs(y[0]) < 1e-3:
+            break
+    return np.array(rows), np.array(mixed), np.asarray(copies), np.array(none)
+
+
+def test_arrays_of_lists():
+    assert "as one program" in compared(states).explain()
+
+
 class Queue(list):
     """A class of the user's with the name of Python's."""
 

@@ -144,6 +144,19 @@ def items_of(x: Filled) -> list[Any]:
     return _items(x.items, slice(int(x.first), int(x.count)))
 
 
+def array_of(x: Filled) -> np.ndarray | None:
+    """np.array(items_of(x)) without making the items. None if that needs the items."""
+    columns = x.items if type(x.items) is tuple else (x.items,)
+    are_rows = all(
+        type(c) is Rows and c.kind != "unsure" and type(c.values) is np.ndarray for c in columns
+    )
+    is_tuple_of_arrays = columns is x.items and any(c.kind == "array" for c in columns)
+    if not are_rows or is_tuple_of_arrays or not columns or int(x.count) == int(x.first):
+        return None
+    parts = [c.values[int(x.first) : int(x.count)] for c in columns]
+    return np.stack(parts, 1) if columns is x.items else np.array(parts[0])
+
+
 def filled(name: str, items: list[Any]) -> Filled | list[Any] | int:
     """The items that the program puts into the list. Without a program: by how many it grew."""
     trace = current_trace()

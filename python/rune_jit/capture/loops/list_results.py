@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from rune_jit.capture.loops.effects import ALLOWED
-from rune_jit.capture.loops.growing import Capacity, Filled, Growing, Leaf, items_of
+from rune_jit.capture.loops.growing import Capacity, Filled, Growing, Leaf, array_of, items_of
 from rune_jit.capture.loops.made_lists import CONVERTED, MADE_LIST, MADE_STACK, REVERSED
 from rune_jit.capture.loops.reading import Stack
 from rune_jit.capture.loops.source import STACK_CODES
@@ -260,6 +260,10 @@ def with_lists(unflatten: Any, paths: list[Path], outputs: tuple[Any, ...]) -> A
     def made(x: Any) -> Any:
         if type(x) is PackedList:
             return unpack(x.leaves, x.hows)
+        if x.conversion in ("array", "asarray") and not x.before and x.appended.count is not None:
+            array = array_of(x.appended)
+            if array is not None:
+                return array
         if x.number not in lists:
             lists[x.number] = [*x.before, *items_of(x.appended)]
         items = lists[x.number]
