@@ -405,16 +405,16 @@ def test_stacks_of_a_process_that_draws():
             self.rng, self.splits = rng, 0
 
         def spread(self, most):
-            todo, total = [1.0], 0.0
-            while todo:
-                size = todo.pop()
+            sizes, total = [1.0], 0.0
+            while sizes:
+                size = sizes.pop()
                 total += size
                 if self.splits < most:
                     part = self.rng.random()
                     self.splits += 1
-                    todo.append(size * part)
+                    sizes.append(size * part)
                     if part < 0.5:
-                        todo.append(size - size * part)
+                        sizes.append(size - size * part)
             return total, self.splits
 
     jitted = rune_jit.jit(Cascade.spread)

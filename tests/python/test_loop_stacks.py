@@ -174,7 +174,7 @@ def window_that_data_move(x):
 )
 def test_programs(function, ran):
     jitted = compared(function)
-    assert ran or "as one program" in jitted.explain()  # (test_made_lists.py)
+    assert ran or "as one program" in jitted.explain()  # (test_read_lists.py)
     assert all("as one program" in x for x in ran), ran
 
 

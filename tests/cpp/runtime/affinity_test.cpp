@@ -32,7 +32,7 @@ cpu_set_t mask_of_this_thread() {
 
 TEST(Affinity, AThreadIsKeptOffACoreUntilItIsAllowedAgain) {
   const cpu_set_t all = mask_of_process();
-  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "one core";
+  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "needs two cores";
   EXPECT_LE(available_cores(), CPU_COUNT(&all));
   std::thread([&] {
     const int here = current_core();
@@ -52,7 +52,7 @@ TEST(Affinity, AThreadIsKeptOffACoreUntilItIsAllowedAgain) {
 
 TEST(Affinity, RespectsTheMaskOfTheProcess) {
   const cpu_set_t all = mask_of_process();
-  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "one core";
+  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "needs two cores";
   const int here = current_core();
   cpu_set_t one;
   CPU_ZERO(&one);

@@ -118,7 +118,7 @@ TEST(ThreadPool, AnUnknownEstimateRunsInline) {
 }
 
 TEST(ThreadPool, WakesParkedWorkersForMuchWork) {
-  if (num_threads() < 2) GTEST_SKIP() << "one thread";
+  if (num_threads() < 2) GTEST_SKIP() << "needs two threads";
   for (int i = 0; i < 3; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));  // workers park
     Meeting meeting(num_threads());
@@ -138,7 +138,7 @@ TEST(ThreadPool, WakesParkedWorkersForMuchWork) {
 TEST(ThreadPool, WorkersLeaveTheCallersCoreForOneJob) {
   cpu_set_t allowed;
   ASSERT_EQ(sched_getaffinity(getpid(), sizeof allowed, &allowed), 0);
-  if (num_threads() < 2 || CPU_COUNT(&allowed) < 2) GTEST_SKIP() << "one thread or core";
+  if (num_threads() < 2 || CPU_COUNT(&allowed) < 2) GTEST_SKIP() << "needs two threads and two cores";
   const auto only = [](int core) {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -185,7 +185,7 @@ TEST(ThreadPool, WorkersMayUseTheCoresOfTheProcess) {
 #if defined(__linux__)
   cpu_set_t allowed;
   ASSERT_EQ(sched_getaffinity(getpid(), sizeof allowed, &allowed), 0);
-  if (num_threads() < 2 || CPU_COUNT(&allowed) < 2) GTEST_SKIP() << "one thread or core";
+  if (num_threads() < 2 || CPU_COUNT(&allowed) < 2) GTEST_SKIP() << "needs two threads and two cores";
   const pid_t child = fork();  // has no pool yet
   if (child == 0) {
     bool are_all = true;
@@ -214,7 +214,7 @@ TEST(ThreadPool, WorkersMayUseTheCoresOfTheProcess) {
 }
 
 TEST(ThreadPool, WakesParkedWorkersForManyJobsInARow) {
-  if (num_threads() < 2) GTEST_SKIP() << "one thread";
+  if (num_threads() < 2) GTEST_SKIP() << "needs two threads";
   std::this_thread::sleep_for(std::chrono::milliseconds(2));  // workers park
   const std::thread::id caller = std::this_thread::get_id();
   std::atomic<bool> helped{false};
@@ -308,7 +308,7 @@ TEST(ThreadPool, RethrowsFromWorkThatRunsInline) {
 }
 
 TEST(ThreadPool, DropsRangesAfterAnException) {
-  if (num_threads() < 2) GTEST_SKIP() << "one thread, one range";
+  if (num_threads() < 2) GTEST_SKIP() << "needs two threads";
   std::atomic<int64_t> ran{0};
   EXPECT_THROW(parallel_for(1 << 20, 1e9,
                             [&](int64_t begin, int64_t end) {
@@ -381,7 +381,7 @@ TEST(ThreadPool, JobsAfterPausesOfEveryLength) {
 
 #if !defined(__SANITIZE_THREAD__)
 TEST(ThreadPool, AChildOfAForkHasAPoolOfItsOwn) {
-  if (num_threads() < 2) GTEST_SKIP() << "one thread";
+  if (num_threads() < 2) GTEST_SKIP() << "needs two threads";
   EXPECT_EQ(parallel_sum(1000, kMuch), 499'500);
   const pid_t child = fork();
   ASSERT_GE(child, 0);

@@ -22,7 +22,7 @@ from rune_jit.tracing.context import current_trace, is_own
 from rune_jit.tracing.loop_plans import LoopRefused
 from rune_jit.tracing.rows import RowStorage, Run, pack, runs_of, unpack
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import ATOMIC, Tracer, is_traced_array
+from rune_jit.tracing.tracer import ATOMIC, Tracer, are_atomic, is_traced_array
 
 # How many items a list has room for at first, if more may be appended. Programs with room for more
 # follow if calls need it.
@@ -207,7 +207,7 @@ def with_packed_lists(trace: Trace, result: Any) -> tuple[Any, list[Path]]:
     appended, and the places of these. The result must have no list from outside."""
 
     def of(x: Any) -> Any:
-        if type(x) is not list or len(x) < _MANY or not any(map(_is_number_of_loop, x)):
+        if type(x) is not list or len(x) < _MANY or are_atomic(x):
             return x
         packed = PackedList([], [])
         for part in runs_of(x):
@@ -242,6 +242,8 @@ def _replaced(result: Any, replace: Callable[[Any], Any]) -> tuple[Any, list[Pat
             paths.append(path)
             return new
         if type(x) not in (tuple, list, dict):
+            return x
+        if are_atomic(x.values() if type(x) is dict else x):
             return x
         pairs = x.items() if type(x) is dict else enumerate(x)
         parts = {key: of(part, (*path, key)) for key, part in pairs}

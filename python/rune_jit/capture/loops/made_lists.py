@@ -53,12 +53,14 @@ def lists_of(function: ast.FunctionDef, with_stacks: bool = False) -> dict[str, 
     made: dict[str, Kind] = {}
     changed: set[str] = set()
     known: set[int] = set()  # ids of the `ast.Name` nodes in uses that are known
-    for s in _always_run(function.body):
+    deques: set[str] = set()
+    for s in _outside_conditions(function.body):
         for target, value in _pairs_in(s):
             size = _size_of_items(value, with_stacks)
             if isinstance(target, ast.Name) and size is not None:
                 made[target.id] = Kind(True, size)
                 known.add(id(target))
+                deques |= {target.id} if _is_deque(value) else set()
     own = list(within(function.body))
     loops = [s for s in own if isinstance(s, (ast.For, ast.While))]
     in_loops = {x.id for s in loops for x in walk(s) if isinstance(x, ast.Name)}
@@ -86,7 +88,7 @@ def lists_of(function: ast.FunctionDef, with_stacks: bool = False) -> dict[str, 
     others |= {x.arg for x in walk(function) if type(x) is ast.arg}
     declared = [x for x in walk(function) if isinstance(x, (ast.Global, ast.Nonlocal))]
     others |= {name for x in declared for name in x.names}
-    others |= _deques_in(function) & returned
+    others |= deques & returned
     return {
         name: kind._replace(
             size=max(kind.size or 0, reads.sizes.get(name, 0)) if name in reads.read else None
@@ -96,12 +98,12 @@ def lists_of(function: ast.FunctionDef, with_stacks: bool = False) -> dict[str, 
     }
 
 
-def _always_run(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a function that no condition skips, but for those that end loops."""
+def _outside_conditions(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a function that are in no other statements than loops."""
     for s in body:
         yield s
         if isinstance(s, (ast.For, ast.While)):
-            yield from _always_run(s.body)
+            yield from _outside_conditions(s.body)
 
 
 def _pairs_in(s: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
@@ -125,11 +127,6 @@ def _size_of_items(x: ast.expr, or_deque: bool) -> int | None:
 def _is_deque(x: ast.expr) -> bool:
     is_call = isinstance(x, ast.Call) and path_of(x.func)[-1:] == ("deque",)
     return is_call and len(x.args) < 2 and not x.keywords  # type: ignore[attr-defined]
-
-
-def _deques_in(function: ast.FunctionDef) -> set[str]:
-    pairs = [pair for s in _always_run(function.body) for pair in _pairs_in(s)]
-    return {x.id for x, value in pairs if isinstance(x, ast.Name) and _is_deque(value)}
 
 
 def _is_new(x: ast.expr) -> bool:
