@@ -27,6 +27,7 @@ from rune_jit.capture.loops.nodes import (
     assigned,
     at,
     call,
+    is_new,
     path_of,
     walk,
     within,
@@ -133,10 +134,8 @@ def _is_new(x: ast.expr) -> bool:
     """Whether a value is surely no array that another name stands for."""
     if isinstance(x, ast.Tuple):
         return all(map(_is_new, x.elts))
-    is_copy = (
-        isinstance(x, ast.Call) and isinstance(x.func, ast.Attribute) and x.func.attr == "copy"
-    )
-    return is_copy or isinstance(x, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Constant))
+    is_method = isinstance(x, ast.Call) and isinstance(x.func, ast.Attribute)
+    return is_new(x) or (is_method and x.func.attr == "copy")  # type: ignore[attr-defined]
 
 
 def _parts_of(x: ast.expr) -> Iterator[ast.expr]:

@@ -134,6 +134,11 @@ def path_of(x: ast.AST) -> tuple[str, ...]:
     return (x.id, *reversed(names)) if isinstance(x, ast.Name) else ()
 
 
+def is_new(x: ast.expr) -> bool:
+    """Whether an expression surely yields a number or an array that no name stands for."""
+    return isinstance(x, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Constant))
+
+
 def load(name: str) -> ast.expr:
     return ast.Name(name, ast.Load())
 

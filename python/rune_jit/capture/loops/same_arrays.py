@@ -28,6 +28,7 @@ from rune_jit.capture.loops.nodes import (
     at,
     call,
     copied,
+    is_new,
     load,
     path_of,
     store,
@@ -233,13 +234,9 @@ def _may_write(
             elif isinstance(x, (ast.For, ast.comprehension)):
                 pairs = [(x.target, x.iter)]
             for target, value in pairs:
-                if value is not None and not _is_new(value) and mentions(value):
+                if value is not None and not is_new(value) and mentions(value):
                     names |= {y.id for y in walk(target) if isinstance(y, ast.Name)}
     return any(_writes(x, names, mentions, lists, scope) for x in everything)
-
-
-def _is_new(x: ast.expr) -> bool:
-    return isinstance(x, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Constant))
 
 
 def _writes(
