@@ -138,7 +138,8 @@ TEST(ThreadPool, WakesParkedWorkersForMuchWork) {
 TEST(ThreadPool, WorkersLeaveTheCallersCoreForOneJob) {
   cpu_set_t allowed;
   ASSERT_EQ(sched_getaffinity(getpid(), sizeof allowed, &allowed), 0);
-  if (num_threads() < 2 || CPU_COUNT(&allowed) < 2) GTEST_SKIP() << "needs two threads and two cores";
+  if (num_threads() < 2 || CPU_COUNT(&allowed) < 2)
+    GTEST_SKIP() << "needs two threads and two cores";
   const auto only = [](int core) {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -185,7 +186,8 @@ TEST(ThreadPool, WorkersMayUseTheCoresOfTheProcess) {
 #if defined(__linux__)
   cpu_set_t allowed;
   ASSERT_EQ(sched_getaffinity(getpid(), sizeof allowed, &allowed), 0);
-  if (num_threads() < 2 || CPU_COUNT(&allowed) < 2) GTEST_SKIP() << "needs two threads and two cores";
+  if (num_threads() < 2 || CPU_COUNT(&allowed) < 2)
+    GTEST_SKIP() << "needs two threads and two cores";
   const pid_t child = fork();  // has no pool yet
   if (child == 0) {
     bool are_all = true;
