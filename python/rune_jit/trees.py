@@ -242,8 +242,8 @@ def is_endless(x: Any) -> bool:
 
 
 def _find_endless(tree: Any) -> bool:
-    """Adds the dataclasses of a tree that is too deep to the set. Returns whether one is new. Raises
-    RecursionError if a list, tuple or dict is too deep."""
+    """Adds the dataclasses of a tree that is too deep to the set. Returns whether one is new.
+    Raises RecursionError if a list, tuple or dict is too deep."""
     seen: dict[int, Any] = {}
     open_ = [tree]
     while open_:
