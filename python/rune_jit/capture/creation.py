@@ -18,6 +18,7 @@ from rune_jit.capture.stand_ins import Function, Ndarray, StandIn
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules import host, on_host
 from rune_jit.rules.coercions import SAMPLES, as_shape, call_builder
+from rune_jit.rules.indexing.selection import Selection
 from rune_jit.rules.known import known, plain
 from rune_jit.rules.python_errors import assume_fits
 from rune_jit.rules.table import FUNCTIONS
@@ -241,6 +242,8 @@ def _asarray(a: Any, dtype: Any = None, order: Any = None, **kwargs: Any) -> Any
     if isinstance(a, _core.ArrayBase) and not _outside_trace():
         a = require_trace().stand_in(a)
     copy = _COPY_MODES.get(copy := kwargs.pop("copy", None), copy)
+    if type(a) is Selection and not copy and order != "F" and dtype in (None, a.full.dtype):
+        return a
     if copy is not None:
         return make_array(a, dtype, copy=copy, order=order or "K")
     if isinstance(a, Tracer):

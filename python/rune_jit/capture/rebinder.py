@@ -25,7 +25,7 @@ from rune_jit.capture.foreign import Compiled, OnHost, is_compiled, public_name
 from rune_jit.capture.grown import Grown
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.loops.appends import append
-from rune_jit.capture.loops.asking import asking, own_code
+from rune_jit.capture.loops.asking import asking, own_code, with_own_code
 from rune_jit.capture.loops.callees import refuse_identity
 from rune_jit.capture.loops.growing import result_of, watch
 from rune_jit.capture.loops.source import with_loops, with_loops_apart
@@ -444,17 +444,17 @@ class Rebinder:
             return original(x)
         if (known := self.outside(x)) is not x:
             return known
-        code, closure = own_code(x)
-        names = x.__globals__ if calls_for_loops(code) else x.__globals__.real
-        new = types.FunctionType(code, names, x.__name__, x.__defaults__, closure)
-        for name in ("__kwdefaults__", "__qualname__", "__doc__"):
-            setattr(new, name, getattr(x, name))
-        new.__dict__.update(x.__dict__)
+        new = self.of_module(x)
         self._copies[id(x)] = (new, x)  # (before its cells, which may refer to it)
         for cell in x.__closure__ or ():
             if cell != types.CellType():
                 cell.cell_contents = self.lasting(self.outside(cell.cell_contents))
         return new
+
+    def of_module(self, x: Any) -> types.FunctionType:
+        """A function that the trace has made, with the globals of its module and the same cells."""
+        names = x.__globals__ if calls_for_loops(own_code(x)[0]) else x.__globals__.real
+        return with_own_code(x, names)
 
     def _view_of(self, module: types.ModuleType) -> Any:
         if is_library(module.__name__) and module.__name__ not in IMPURE:

@@ -36,7 +36,10 @@ def settled(trace: SegmentedTrace, x: Any) -> Any:
 
 def _function(trace: SegmentedTrace, x: types.FunctionType) -> Any:
     """The function of which x is a copy for this call. Each call makes other copies, so they cannot
-    tell whether the loop gets the same function again. Returns x if its closure differs."""
+    tell whether the loop gets the same function again. Returns x if its closure differs. If the
+    trace has made x: a function with the same variables, which reads its module's globals."""
+    if trace.rebind.is_made_here(x):
+        return trace.rebind.of_module(x)
     function = trace.rebind.lasting(x)
     return function if _cells(x) == _cells(function) else x
 
