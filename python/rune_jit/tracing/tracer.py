@@ -266,7 +266,11 @@ class Tracer(ArrayMethods, _core.TracerBase):
 
     def _element(self, what: str) -> Any:
         array = self._values(what)
-        return array[()] if self._storage.scalar else array
+        if self._storage.scalar:
+            return array[()]
+        if array.ndim and what in _CLASSES and _is_storing(sys._getframe(2)):
+            np.zeros(1, _CLASSES[what])[0] = array  # (raises what NumPy raises)
+        return array
 
     def _concretization(self, what: str, hint: str) -> NoReturn:
         if not self._trace.done:
@@ -423,11 +427,15 @@ _HINTS = {
 _CONVERSIONS = ("bool", "float", "complex", "int", "numpy.asarray")
 
 
+def _is_storing(frame: Any) -> bool:
+    """Whether a frame is about to assign to an item, as in `array[0] = tracer`."""
+    return frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] in _STORE
+
+
 def _refuse_store() -> None:
     """Raises UnsupportedOpError if the frame that called a method such as Tracer.__float__ is about
-    to assign to an item, as in `array[0] = tracer`."""
-    frame = sys._getframe(3)  # the caller of the method that called Tracer._values
-    if frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] in _STORE:
+    to assign to an item."""
+    if _is_storing(sys._getframe(3)):  # the caller of the method that called Tracer._values
         refuse_write_to_numpy("setitem")
 
 
