@@ -84,6 +84,9 @@ def _calls(made: Variant, jit: Any, noise: int) -> tuple[list[Any], Any]:
                 result = made.limited(called, given) if as_it_is else called(*given)
             except Exception as error:
                 result = _described(error)
+        if type(result) is str and result == "RecursionError":
+            # What the call did before depends on where the recursion ends.
+            return [*did, result], called
         what = {"result": result, "arguments": given} | {
             k: dict(v.items()) for k, v in state.items()
         }
@@ -97,10 +100,11 @@ def _calls(made: Variant, jit: Any, noise: int) -> tuple[list[Any], Any]:
 
 def _described(error: Exception) -> str:
     """Type and text of an exception, but for what may differ: which of several indices out of
-    bounds is named, and where a recursion ends."""
+    bounds is named, how an index that is no integer is described, and where a recursion ends."""
     if isinstance(error, RecursionError):
         return "RecursionError"
     text = re.sub(r"^index -?\d+ is out of bounds", "index out of bounds", str(error))
+    text = re.sub(r"^(only integers, slices|arrays used as indices).*", "no index", text)
     return f"{type(error).__name__}: {text}"
 
 
