@@ -119,6 +119,16 @@ def _with_noise(arguments: Any, noise: float) -> Any:
     return arguments
 
 
+def _until_index_error(did: list[Any]) -> list[Any]:
+    """What the calls did until an index that data decide was out of bounds. (Functions in segments
+    go on until they ask for a value.)"""
+    for i, call in enumerate(did):
+        result = call[1][1] if isinstance(call, list) and call[0] is dict else None
+        if isinstance(result, str) and result.startswith("IndexError: index out of bounds"):
+            return [*did[:i], result]
+    return did
+
+
 def _as_it_is(function: Any) -> Any:
     return function
 
@@ -157,6 +167,8 @@ def _unlike(made: Variant, device: str) -> str | None:
     wanted, _ = _calls(made, _as_it_is, 0)
     found, jitted = _calls(made, lambda f: rune_jit.jit(f, fallback="silent", device=device), 0)
     how = difference(found, wanted)
+    if how is not None and "in segments" in jitted.explain():
+        how = difference(_until_index_error(found), _until_index_error(wanted))
     if how is None:
         made.explanation = jitted.explain()  # type: ignore[attr-defined]
         return None

@@ -152,6 +152,32 @@ def test_positions_that_are_no_integers(at):
         segmented(function, x())
 
 
+def test_floats_as_positions_of_lists():
+    def read(x, items):
+        return items[x.max()]
+
+    def read_part(x, items):
+        return items[: x.max()]
+
+    def write(x, items):
+        items[x.max()] = 3
+
+    def count(x, items):
+        return range(x.max())
+
+    for function in (read, read_part, write, count):
+        segmented(function, x(), [1, 2, 3])
+
+
+def test_arrays_that_are_not_sorted_in_place():
+    def f(x, how):
+        x[0].item()
+        getattr(np.broadcast_to(x * 2, (3, 6)), how[0])(*how[1:])
+
+    for how in (("sort",), ("partition", 2), ("fill", 1)):
+        segmented(f, x(), how)
+
+
 def test_reports_name_callers_by_their_level(caplog):
     def f(x):
         def report():

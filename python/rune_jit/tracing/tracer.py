@@ -5,7 +5,6 @@ from __future__ import annotations
 import dis
 import itertools
 import math
-import operator
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
@@ -18,7 +17,7 @@ from rune_jit.errors import ConcretizationError, TracerLeakError, UnsupportedOpE
 from rune_jit.methods import ArrayMethods
 from rune_jit.tracing.conditions import decide
 from rune_jit.tracing.context import is_own, user_site
-from rune_jit.tracing.frames import is_of_xarray, is_shuffling, namespace_for
+from rune_jit.tracing.frames import index_of, is_of_xarray, is_shuffling, namespace_for
 from rune_jit.tracing.storage import Step, Storage, refuse_write_to_numpy
 from rune_jit.trees import PLAIN
 
@@ -250,7 +249,7 @@ class Tracer(ArrayMethods, _core.TracerBase):
         return np.round(self, ndigits)
 
     def __index__(self) -> int:
-        return operator.index(self._element("index"))
+        return index_of(self._element("index"))
 
     def __trunc__(self) -> Any:
         return math.trunc(self._element("int"))
