@@ -242,10 +242,11 @@ def _asarray(a: Any, dtype: Any = None, order: Any = None, **kwargs: Any) -> Any
     if isinstance(a, _core.ArrayBase) and not _outside_trace():
         a = require_trace().stand_in(a)
     copy = _COPY_MODES.get(copy := kwargs.pop("copy", None), copy)
-    if type(a) is Selection and not copy and order != "F" and dtype in (None, a.full.dtype):
-        return a
     if copy is not None:
         return make_array(a, dtype, copy=copy, order=order or "K")
+    if type(a) is Selection and (order != "F" or a.ndim == 1):
+        # (Selections of several axes are in C order.)
+        return a if dtype is None or np.dtype(dtype) == a.full.dtype else a.astype(dtype)
     if isinstance(a, Tracer):
         if a._storage.scalar:
             return make_array(a, dtype)

@@ -34,6 +34,7 @@ from rune_jit.capture.made_objects import MadeObjects
 from rune_jit.capture.math_functions import is_of_math
 from rune_jit.capture.names import (
     assigns_globals,
+    handles_errors,
     is_assigned_beside,
     is_read_in_classes,
     names_in_classes,
@@ -58,7 +59,6 @@ from rune_jit.capture.stand_ins import (
 from rune_jit.capture.state import ABSENT, FunctionAttributes, Slot
 from rune_jit.errors import StateChangedError, UnsupportedOpError
 from rune_jit.rules.on_host import Vectorized
-from rune_jit.tracing.context import may_handle_errors
 from rune_jit.tracing.trace import Trace
 
 _REBOUND = (types.FunctionType, types.MethodType, functools.partial)
@@ -255,10 +255,10 @@ class Rebinder:
         return self._made_objects.class_for(kind, self)
 
     def may_handle_errors(self) -> bool:
-        """Whether one of the copied functions has a `try` or `with` statement."""
+        """Whether a copied function, or one in it, has a `try` or `with` statement."""
         functions = (copy for copy, _ in self._copies.values())
         codes = (getattr(function, "__code__", None) for function in functions)
-        return any(code is not None and may_handle_errors(code) for code in codes)
+        return any(code is not None and handles_errors(code) for code in codes)
 
     def forget(self) -> tuple[list[tuple[weakref.ref[Any], Any]], list[Any]]:
         """Ends the use of the copies. Functions that outlive the trace read the globals of their
