@@ -14,6 +14,7 @@ from rune_jit import trees
 from rune_jit.arrays.array import Array
 from rune_jit.calls.arguments import STATE, Call, is_defined_often, is_fortran_ordered, may_repeat
 from rune_jit.calls.outputs import plan_output
+from rune_jit.calls.repeated import are_apart, flattened
 from rune_jit.calls.traced import Assigned, Raised, Traced
 from rune_jit.calls.views import View, Views, with_bases, with_places
 from rune_jit.capture import effects, threads
@@ -162,10 +163,12 @@ class CallTrace:
         if trace.loops is not None:
             trace.loops.check_identities(made, lambda x: id(x) in given or trace.rebind.is_copy(x))
         self._watch.told_apart.refuse_keys(trace, arguments, made)
-        result, returns_argument = with_places(trace, self._watch, given, result)
+        whole, (result, returns_argument) = result, with_places(trace, self._watch, given, result)
         if trace.decides and not self._call.in_chunks:
             result, packed = with_packed_lists(trace, result)
             self._lists += packed
+        if are_apart(whole, made[1:], result):
+            raise _cannot_assign(trace)
         shown, rows = trace.prints.end() if trace.prints is not None else (None, [])
         if changes or assigned or returns_argument or shown is not None:
             return self._with_state(
@@ -387,7 +390,7 @@ class CallTrace:
     def _finish(self, result: Any, guards: list[Any]) -> Traced:
         """Ends the graph with the leaves of the result, writes to arguments, and checks."""
         call, trace = self._call, self._trace
-        leaves, treedef = trees.flatten(result, call.receiver)
+        leaves, unflatten = flattened(result, call.receiver)
         given = [*call.leaves, *trace.captured]
         takes_numpys = not call.in_chunks and not any(isinstance(x, Array) for x in given)
         leaves = [Tracer(trace, trace.operand(x)) if isinstance(x, Size) else x for x in leaves]
@@ -424,10 +427,6 @@ class CallTrace:
             checks.append(tuple(what))
             computed.append(value)
         leaf_guards = [(self._inputs[i], dtype) for i, dtype in trace.builder.guards]
-        unflatten: Any = None
-        if not treedef.is_leaf():
-            is_flat = type(result) is tuple and all(trees.flatten(x)[1].is_leaf() for x in result)
-            unflatten = tuple if is_flat else functools.partial(trees.unflatten, treedef)
         if self._lists:
             unflatten = functools.partial(with_lists, unflatten, self._lists)
         if views is not None:
