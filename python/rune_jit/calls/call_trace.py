@@ -87,7 +87,7 @@ def trace_call(
                 watch.restore()
                 held.restore()
                 raise
-            except (Exception, ValuesNeeded, LoopRefused) as error:
+            except BaseException as error:
                 held.restore()
                 begins_again = trace.loops is not None and trace.loops.begin_again(error)
                 begins_again = begins_again or watch.told_apart.are_met()
@@ -97,9 +97,9 @@ def trace_call(
                 pays = trace.builder.pays
                 if plans.with_loops is not None and not pays:  # too large to unroll the loops
                     error, pays = plans.with_loops, True
-                error.loops = plans.lines()  # type: ignore[union-attr]
+                error.loops = plans.lines()  # type: ignore[attr-defined]
                 # (A loop that is a program of its own in segments need not pay.)
-                error.pays = pays or bool(plans.apart)  # type: ignore[union-attr]
+                error.pays = pays or bool(plans.apart)  # type: ignore[attr-defined]
                 stood_in = captured_are_traced and bool(trace.stand_ins) and not call.slots
                 refused = isinstance(error, (UnsupportedOpError, ConcretizationError, ValuesNeeded))
                 is_found = isinstance(error, ValuesNeeded) or getattr(error, "slots", None)
@@ -111,7 +111,6 @@ def trace_call(
                 if not stood_in and (refused or isinstance(error, (RuneJitError, LoopRefused))):
                     raise error
                 if not stood_in:
-                    assert isinstance(error, Exception)
                     raise Raised(error) from error
                 break
             if plans.apart is not None and len(traced.graph or ()) > _LONG:
@@ -154,7 +153,9 @@ class CallTrace:
         with trace.active(), noted_refusals() as refusals:
             try:
                 result = self._result(args, kwargs, refusals)
-            except Exception as error:
+            except (KeyboardInterrupt, ValuesNeeded, LoopRefused):
+                raise
+            except BaseException as error:  # (SystemExit, too)
                 return self._conditions_before(error, refusals)
             trace.check_captured()
         changes = self._changes(contents, arguments)
@@ -256,7 +257,7 @@ class CallTrace:
         if refusals:
             raise refusals[0]
 
-    def _conditions_before(self, error: Exception, refusals: list[Any]) -> Traced:
+    def _conditions_before(self, error: BaseException, refusals: list[Any]) -> Traced:
         """The program that only checks the conditions before the function's error, so that calls
         with the same conditions run on NumPy, which raises it. Raises an error if the trace may be
         its cause."""
