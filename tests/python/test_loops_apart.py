@@ -424,3 +424,71 @@ def test_a_call_whose_short_loops_numpy_runs_goes_on_with_numpy(monkeypatch):
     monkeypatch.setattr(segments, "_SLOW", 0.0)
     assert rune_jit.jit(f)(np.ones(3)) == f(np.ones(3))
     assert 100 <= len(runs) < 200, len(runs)
+
+
+def of_written_argument(x, steps):
+    f = lambda v: v * x  # noqa: E731
+    x += 1
+    total = x * 0
+    for step in steps.tolist():
+        total = total + f(step)
+    return total
+
+
+def of_numbers(x, steps):
+    scale, total = x.sum(), 0.0
+    f = lambda v: v * scale  # noqa: E731
+    steps.tolist()
+    scale = scale + 1
+    for i in range(len(steps)):
+        total += f(steps[i])
+    return total, scale
+
+
+def through_another(x, steps):
+    rates, total = x * 2, 0.0
+
+    def f(v):
+        return v * rates[0]
+
+    def g(v):
+        return f(v) + 1
+
+    steps.tolist()
+    rates[0] += 1
+    for i in range(len(steps)):
+        total += g(steps[i])
+        rates[0] += 1
+    rates[1] += 1
+    return total, rates
+
+
+def that_writes(x, steps):
+    def f(v):
+        x[0] += v
+        return x[1]
+
+    total = 0.0
+    steps.tolist()
+    x[1] += 1
+    for i in range(len(steps)):
+        total += f(steps[i])
+    x[1] += 1
+    return total
+
+
+def of_defaults(x, steps):
+    y, total = x + 1, 0.0
+    f = lambda v, y=y: v * y.sum()  # noqa: E731
+    steps.tolist()
+    y += 1
+    for i in range(len(steps)):
+        total += f(steps[i])
+    return total
+
+
+@pytest.mark.parametrize(
+    "function", [of_written_argument, of_numbers, through_another, that_writes, of_defaults]
+)
+def test_functions_that_read_traced_variables(function):
+    apart(function, lambda: (X.copy(), np.arange(3.0) + 0.5))

@@ -19,13 +19,14 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.capture.callees import Callees
 from rune_jit.capture.class_tests import refuse_identity_in_methods
-from rune_jit.capture.copied_globals import Globals, calls_for_loops
+from rune_jit.capture.copied_globals import Globals
+from rune_jit.capture.in_modules import apart, in_module
 from rune_jit.capture.creation import as_it_is, refuse_reports
 from rune_jit.capture.foreign import Compiled, OnHost, is_compiled, public_name
 from rune_jit.capture.grown import Grown
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.loops.appends import append
-from rune_jit.capture.loops.asking import asking, own_code
+from rune_jit.capture.loops.asking import asking
 from rune_jit.capture.loops.callees import refuse_identity
 from rune_jit.capture.loops.growing import result_of, watch
 from rune_jit.capture.loops.source import with_loops, with_loops_apart
@@ -438,21 +439,17 @@ class Rebinder:
             return original(x)
         if (known := self.outside(x)) is not x:
             return known
-        code, closure = own_code(x)
-        names = x.__globals__ if calls_for_loops(code) else x.__globals__.real
-        new = types.FunctionType(code, names, x.__name__, x.__defaults__, closure)
-        new.__kwdefaults__, new.__qualname__, new.__doc__ = (
-            x.__kwdefaults__,
-            x.__qualname__,
-            x.__doc__,
-        )
-        new.__dict__.update(x.__dict__)
+        new = in_module(x, lambda cell: cell)
         self._copies[id(x)] = (new, x)  # (before its cells, which may refer to it)
         for cell in x.__closure__ or ():
             if cell != types.CellType():
                 held = cell.cell_contents
                 cell.cell_contents = self.lasting(self.outside(held))
         return new
+
+    def apart(self, x: Any) -> Any:
+        """As `lasting`, for code that runs before the call has ended (in_modules.py)."""
+        return apart(self, x, {})
 
     def _view_of(self, module: types.ModuleType) -> Any:
         if is_library(module.__name__) and module.__name__ not in IMPURE:
