@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import optree
 
+from rune_jit.errors import UnsupportedOpError
 from rune_jit.methods import ArrayMethods
 
 _NAMESPACE = "rune_jit"
@@ -242,7 +243,8 @@ def is_endless(x: Any) -> bool:
 
 
 def _find_endless(tree: Any) -> bool:
-    """Adds the dataclasses of a tree that is too deep to the set. Returns whether one is new."""
+    """Adds the dataclasses of a tree that is too deep to the set. Returns whether one is new. Raises
+    RecursionError if a list, tuple or dict is too deep."""
     seen: dict[int, Any] = {}
     open_ = [tree]
     while open_:
@@ -361,8 +363,14 @@ def flatten(
             others = [x for x in others if id(x) not in whole]
             new = {type(x) for x in others if _is_record(x) and _holds_array(x)}
         except RecursionError:
-            if not _find_endless(tree):
-                raise
+            try:
+                is_new = _find_endless(tree)
+            except RecursionError:
+                is_new = False
+            if not is_new:
+                raise UnsupportedOpError(
+                    "cannot trace a container that holds itself, or that is nested too deep"
+                ) from None
             continue
         new |= {kind for kind in map(type, others) if _is_of_xarray(kind)}
         if not new - _known:

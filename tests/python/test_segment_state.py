@@ -215,6 +215,25 @@ def test_globals_closures_and_defaults():
     np.testing.assert_allclose(first[0][1:], second[0][1:])
 
 
+def test_selections_that_are_kept():
+    kept = chosen = None
+
+    def f(x):
+        nonlocal kept, chosen
+        for limit in np.unique(np.round(x)):
+            chosen = x[x > limit]
+            kept = {"parts": (chosen, limit)}
+            if chosen.size == 2:
+                break
+
+    jitted, done = rune_jit.jit(f, fallback="silent"), []
+    for function in (f, jitted, jitted, jitted):
+        function(x())
+        assert kept["parts"][0] is chosen
+        done.append((type(chosen), chosen.tolist(), kept["parts"][1]))
+    assert done[1:] == done[:1] * 3
+
+
 def test_containers_among_the_arguments():
     def f(parameters, history):
         if parameters["w"].sum() > 0:

@@ -334,16 +334,25 @@ def _replace_kept(trace: SegmentedTrace, interrupted: bool) -> None:
     """Replaces traced arrays that the function has stored somewhere by arrays and numbers. Those
     that cannot be replaced, for example in a frame, keep their elements, unless the call was
     `interrupted`."""
-    kept = [x for x in gc.get_referrers(trace) if type(x) is Tracer]
+    kept: list[Any] = [x for x in gc.get_referrers(trace) if type(x) is Tracer]
+    kept += _selections_of(kept)
     holders = holders_of(kept)
     if interrupted:
         held = set(map(id, gc.get_referents(*holders)))
         kept = [x for x in kept if id(x) in held]
     with trace.active():
-        plain = trace.finish(kept)
+        plain = trace.finish([x.settled() if type(x) is Selection else x for x in kept])
     _replace_in(holders, {id(x): value for x, value in zip(kept, plain, strict=True)})
     for tracer, value in zip(kept, plain, strict=True):
-        tracer._become(np.asarray(value))
+        if type(tracer) is Tracer:
+            tracer._become(np.asarray(value))
+
+
+def _selections_of(kept: list[Any]) -> list[Any]:
+    """The selections from these traced arrays."""
+    found = referrers(kept)
+    found += referrers([x for x in found if type(x) is dict])
+    return list({id(x): x for x in found if type(x) is Selection}.values())
 
 
 def _replace_in(holders: list[Any], by_id: dict[int, Any]) -> None:

@@ -100,11 +100,15 @@ _CONTAINERS = (*_SEQUENCES, dict, weakref.WeakKeyDictionary, weakref.WeakSet)
 def _keys_within(x: Any) -> Iterator[Any]:
     """The keys of dicts and members of sets in x, and the parts of keys that are tuples. Leaves out
     those that can be equal to other objects."""
-    yield from _keys_of(x)
-    if isinstance(x, (list, tuple, dict)):
-        items = x.values() if isinstance(x, dict) else x
-        for item in () if trees.PLAIN.issuperset(map(type, items)) else items:
-            yield from _keys_within(item)
+    seen: set[int] = set()
+    open_ = [x]
+    while open_:
+        x = open_.pop()
+        yield from _keys_of(x)
+        if isinstance(x, (list, tuple, dict)) and id(x) not in seen:
+            seen.add(id(x))
+            items = x.values() if isinstance(x, dict) else x
+            open_ += () if trees.PLAIN.issuperset(map(type, items)) else items
 
 
 def _keys_of(x: Any) -> Iterator[Any]:
