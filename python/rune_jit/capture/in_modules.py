@@ -34,12 +34,13 @@ def in_module(
     return new
 
 
-def apart(rebinder: Rebinder, x: Any, known: dict[int, Any]) -> Any:
+def apart(rebinder: Rebinder, x: Any, known: dict[int, Any] | None = None) -> Any:
     """The counterpart of a function, for code that runs while the call goes on. If the call has made
     the function, the counterpart has variables of its own, with their present values, since the
     trace needs those of x. `known` has such counterparts, by id."""
     if not rebinder.is_made_here(x):
         return x if type(x) is Tracer else rebinder.outside(x)
+    known = {} if known is None else known
     if id(x) not in known:
         pairs: list[tuple[types.CellType, types.CellType]] = []
 

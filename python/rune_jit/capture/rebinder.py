@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
+from rune_jit.capture import in_modules
 from rune_jit.capture.callees import Callees
 from rune_jit.capture.class_tests import refuse_identity_in_methods
 from rune_jit.capture.copied_globals import Globals
-from rune_jit.capture.in_modules import apart, in_module
 from rune_jit.capture.creation import as_it_is, refuse_reports
 from rune_jit.capture.foreign import Compiled, OnHost, is_compiled, public_name
 from rune_jit.capture.grown import Grown
@@ -422,6 +422,10 @@ class Rebinder:
         """Whether the trace has met x outside."""
         return self._watch.knows(x)
 
+    def knows_memory(self, x: np.ndarray) -> bool:
+        """Whether the trace has met an array outside that shares memory with x."""
+        return self._watch.knows_memory(x)
+
     def is_new(self, x: Any) -> bool:
         """Whether each call would make a new object in place of x, and code can tell it from x:
         the object is compared by identity, and the trace has not met it outside."""
@@ -439,7 +443,7 @@ class Rebinder:
             return original(x)
         if (known := self.outside(x)) is not x:
             return known
-        new = in_module(x, lambda cell: cell)
+        new = in_modules.in_module(x, lambda cell: cell)
         self._copies[id(x)] = (new, x)  # (before its cells, which may refer to it)
         for cell in x.__closure__ or ():
             if cell != types.CellType():
@@ -447,9 +451,7 @@ class Rebinder:
                 cell.cell_contents = self.lasting(self.outside(held))
         return new
 
-    def apart(self, x: Any) -> Any:
-        """As `lasting`, for code that runs before the call has ended (in_modules.py)."""
-        return apart(self, x, {})
+    apart = in_modules.apart  # (as `lasting`, for code that runs before the call has ended)
 
     def _view_of(self, module: types.ModuleType) -> Any:
         if is_library(module.__name__) and module.__name__ not in IMPURE:
