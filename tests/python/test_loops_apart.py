@@ -168,8 +168,8 @@ def test_a_variable_without_a_value():
     def f(x):
         out = x * x.sum().item()
         for i in range(20):
-            out[i] += later[0]  # noqa: F821, F823
-        later = x
+            out[i] += later[0]  # noqa: F821
+        later = x  # noqa: F841
         return out
 
     jitted = rune_jit.jit(f)

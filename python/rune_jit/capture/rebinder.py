@@ -17,15 +17,16 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
+from rune_jit.capture import in_modules
 from rune_jit.capture.callees import Callees
 from rune_jit.capture.class_tests import refuse_identity_in_methods
-from rune_jit.capture.copied_globals import Globals, calls_for_loops, has_copied_globals
+from rune_jit.capture.copied_globals import Globals, has_copied_globals
 from rune_jit.capture.creation import as_it_is, refuse_reports
 from rune_jit.capture.foreign import Compiled, OnHost, is_compiled, public_name
 from rune_jit.capture.grown import Grown
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.loops.appends import append
-from rune_jit.capture.loops.asking import asking, own_code, with_own_code
+from rune_jit.capture.loops.asking import asking
 from rune_jit.capture.loops.callees import refuse_identity
 from rune_jit.capture.loops.growing import result_of, watch
 from rune_jit.capture.loops.source import with_loops, with_loops_apart
@@ -427,13 +428,16 @@ class Rebinder:
         """Whether the trace has met x outside."""
         return self._watch.knows(x)
 
+    def knows_memory(self, x: np.ndarray) -> bool:
+        """Whether the trace has met an array outside that shares memory with x."""
+        return self._watch.knows_memory(x)
+
     def is_new(self, x: Any) -> bool:
         """Whether each call would make a new object in place of x, and code can tell it from x:
         the object is compared by identity, and the trace has not met it outside."""
         kind: Any = type(x)
-        by_identity = kind.__hash__ in (None, object.__hash__)
         is_known = self._watch.knows(x) or self.has_copy_of(x) or self._trace.draws.knows(x)
-        return by_identity and not isinstance(x, UNIQUE) and not is_known
+        return kind.__hash__ in (None, object.__hash__) and not (is_known or isinstance(x, UNIQUE))
 
     def lasting(self, x: Any) -> Any:
         """The counterpart, outside of the trace, of a function that the trace has made or copied:
@@ -444,17 +448,14 @@ class Rebinder:
             return original(x)
         if (known := self.outside(x)) is not x:
             return known
-        new = self.of_module(x)
+        new = in_modules.in_module(x, lambda cell: cell)
         self._copies[id(x)] = (new, x)  # (before its cells, which may refer to it)
         for cell in x.__closure__ or ():
             if cell != types.CellType():
                 cell.cell_contents = self.lasting(self.outside(cell.cell_contents))
         return new
 
-    def of_module(self, x: Any) -> types.FunctionType:
-        """A function that the trace has made, with the globals of its module and the same cells."""
-        names = x.__globals__ if calls_for_loops(own_code(x)[0]) else x.__globals__.real
-        return with_own_code(x, names)
+    apart = in_modules.apart  # (as `lasting`, for code that runs before the call has ended)
 
     def _view_of(self, module: types.ModuleType) -> Any:
         if is_library(module.__name__) and module.__name__ not in IMPURE:
@@ -472,10 +473,9 @@ class Rebinder:
     def _cell(self, cell: Any, function: types.FunctionType, name: str) -> Any:
         if id(cell) in self._cell_copies:  # (functions may share it)
             return self._cell_copies[id(cell)][1]
-        try:
-            value = cell.cell_contents
-        except ValueError:  # (not bound yet)
+        if cell == types.CellType():  # (not bound yet)
             return cell
+        value = cell.cell_contents
         if self._trace.is_segmented and is_assigned_beside(function, name):
             if not isinstance(value, np.ndarray):
                 return cell

@@ -61,16 +61,6 @@ def own_code(function: types.FunctionType) -> tuple[types.CodeType, tuple[Any, .
     return code, cells or None
 
 
-def with_own_code(x: types.FunctionType, names: dict[str, Any]) -> types.FunctionType:
-    """A function like x, with `own_code` and with `names` as its globals."""
-    code, closure = own_code(x)
-    new = types.FunctionType(code, names, x.__name__, x.__defaults__, closure)
-    for name in ("__kwdefaults__", "__qualname__", "__doc__"):
-        setattr(new, name, getattr(x, name))
-    new.__dict__.update(x.__dict__)
-    return new
-
-
 def callees_of(function: types.FunctionType) -> Callees:
     return Callees(modules_of(function.__globals__))
 
