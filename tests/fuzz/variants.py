@@ -166,6 +166,16 @@ def blocks(node: Any) -> Iterator[list[ast.stmt]]:
                 yield found
 
 
+def _own_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
+    """The nodes of a function, without those of inner functions."""
+    open_: list[ast.AST] = [*function.body]
+    while open_:
+        node = open_.pop()
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
+            open_ += ast.iter_child_nodes(node)
+
+
 class Changer:
     """Makes a variant of a program."""
 
@@ -508,7 +518,7 @@ class Changer:
 
     def _return_more(self) -> None:
         more = [ast.Name(name, ast.Load()) for name in self._results]
-        returns = [n for n in ast.walk(self._base.called) if isinstance(n, ast.Return)]
+        returns = [n for n in _own_nodes(self._base.called) if isinstance(n, ast.Return)]
         for node in returns:
             node.value = ast.Tuple([node.value or ast.Constant(None), *more], ast.Load())
         if not returns:

@@ -172,3 +172,20 @@ def test_masks_without_elements_stay_masks() -> None:
     for seed in range(3):
         x = np.random.default_rng(seed).random((5, 3))
         assert_same(jitted(x, np.arange(15).reshape(5, 3)), f(x, np.arange(15).reshape(5, 3)))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_concatenations_of_several_orders(axis):
+    """C order decides if the operands disagree."""
+
+    def f(x):
+        a, results = x.T, []
+        x[0, 0].item()
+        for parts in ([a, a * 1.0], [a, np.ones(a.shape)], [a[:1], a[1:]], [a.copy(), a]):
+            joined = np.concatenate(parts, axis=axis)
+            flat = joined.ravel()
+            flat += 1
+            results.append((joined, joined.flags.c_contiguous, joined.strides))
+        return results
+
+    segmented(f, np.arange(12.0).reshape(3, 4))

@@ -23,10 +23,11 @@ from rune_jit.rules.known import known, plain
 from rune_jit.rules.python_errors import assume_fits
 from rune_jit.rules.table import FUNCTIONS
 from rune_jit.tracing.context import current_trace, require_trace
+from rune_jit.tracing.layouts_now import laid_out_now
 from rune_jit.tracing.rows import Run, runs_of
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.sizes import Size
-from rune_jit.tracing.storage import laid_out_now, layout, note_copy
+from rune_jit.tracing.storage import layout, note_copy
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced, contains_tracer
 

@@ -30,6 +30,7 @@ from rune_jit.rules.memory import known_order
 from rune_jit.rules.table import implements
 from rune_jit.rules.writes import check_casting
 from rune_jit.tracing.context import require_trace
+from rune_jit.tracing.layouts_now import laid_out_now
 from rune_jit.tracing.rows import Run, runs_along
 from rune_jit.tracing.sizes import (
     Size,
@@ -44,7 +45,6 @@ from rune_jit.tracing.storage import (
     can_view,
     is_contiguous,
     is_viewed,
-    laid_out_now,
     note_copy,
     permutation,
 )

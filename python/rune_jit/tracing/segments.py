@@ -18,8 +18,9 @@ from rune_jit import _core, recording
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import user_site
 from rune_jit.tracing.frames import callers, is_handler_active, replace_locals, user_frame
+from rune_jit.tracing.layouts_now import base_laid_out_now
 from rune_jit.tracing.programs import Programs
-from rune_jit.tracing.storage import Step, Storage, as_number, base_laid_out_now, is_empty_mask
+from rune_jit.tracing.storage import Step, Storage, as_number, is_empty_mask
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 

@@ -407,46 +407,13 @@ def is_contiguous(shape: tuple[int, ...], dtype: np.dtype[Any], steps: tuple[Ste
 def is_in_c_order(shape: tuple[int, ...], dtype: np.dtype[Any], steps: tuple[Step, ...]) -> bool:
     """Whether NumPy gives C order to the result of an elementwise operation on the view through
     `steps` of a C-contiguous array."""
-    return not steps or _has_c_order(layout(shape, dtype, steps))
+    return not steps or has_c_order(layout(shape, dtype, steps))
 
 
-def _has_c_order(array: np.ndarray) -> bool:
+def has_c_order(array: np.ndarray) -> bool:
+    """Whether the elements lie in C order, possibly with gaps between them."""
     strides = [abs(s) for s, size in zip(array.strides, array.shape, strict=True) if size != 1]
     return all(a > b > 0 for a, b in itertools.pairwise(strides))
-
-
-def laid_out_now(tracer: Tracer) -> np.ndarray | None:
-    """An array with the layout that this one has with NumPy, in a trace in segments. Its elements
-    must not be read or written. None if the layout is not known."""
-    base = base_laid_out_now(tracer)
-    return None if base is None else viewed(base, tracer._steps)
-
-
-def base_laid_out_now(tracer: Tracer) -> np.ndarray | None:
-    """Like `laid_out_now`, for the array of which this one is a view."""
-    storage = tracer._storage
-    known: Any = storage.captured if storage.array is None else storage.array
-    if known is not None:
-        return known if isinstance(known, np.ndarray) else known._laid_out()
-    dtype = tracer.dtype
-    for step in reversed(tracer._steps):
-        dtype = step.dtype_before(dtype)
-    in_c_order = layout(storage.shape, dtype, ())
-    shape = tuple(with_bounds(storage.shape))
-    if sum(size != 1 for size in shape) < 2:
-        return in_c_order
-    operands = [laid_out_now(x) for x in storage.order_from]
-    laid_out = [x for x in operands if x is not None]
-    if not storage.order_known or len(laid_out) < len(operands):
-        return None
-    if all(map(_has_c_order, laid_out)):
-        return in_c_order
-    if any(x.shape != shape for x in laid_out):  # not an elementwise operation
-        return None
-    roles: list[Any] = [["readonly"]] * len(laid_out) + [["writeonly", "allocate"]]
-    arrays: list[Any] = [*laid_out, None]
-    made = np.nditer(arrays, ["zerosize_ok"], roles, [x.dtype for x in laid_out] + [dtype])
-    return made.operands[-1]
 
 
 def note_copy(copy: Tracer, original: Tracer) -> None:

@@ -1,0 +1,53 @@
+"""The layouts that NumPy would give to the arrays of a call that runs in segments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune_jit.tracing.sizes import with_bounds
+from rune_jit.tracing.storage import has_c_order, layout, viewed
+from rune_jit.tracing.tracer import Tracer
+
+
+def laid_out_now(tracer: Tracer) -> np.ndarray | None:
+    """An array with the layout that this one has with NumPy, in a trace in segments. Its elements
+    must not be read or written. None if the layout is not known."""
+    base = base_laid_out_now(tracer)
+    return None if base is None else viewed(base, tracer._steps)
+
+
+def base_laid_out_now(tracer: Tracer) -> np.ndarray | None:
+    """Like `laid_out_now`, for the array of which this one is a view."""
+    storage = tracer._storage
+    known: Any = storage.captured if storage.array is None else storage.array
+    if known is not None:
+        return known if isinstance(known, np.ndarray) else known._laid_out()
+    dtype = tracer.dtype
+    for step in reversed(tracer._steps):
+        dtype = step.dtype_before(dtype)
+    in_c_order = layout(storage.shape, dtype, ())
+    shape = tuple(with_bounds(storage.shape))
+    if sum(size != 1 for size in shape) < 2:
+        return in_c_order
+    operands = [laid_out_now(x) for x in storage.order_from]
+    laid_out = [x for x in operands if x is not None]
+    if not storage.order_known or len(laid_out) < len(operands):
+        return None
+    if all(map(has_c_order, laid_out)):
+        return in_c_order
+    if any(x.shape != shape for x in laid_out):  # not an elementwise operation
+        if not storage.in_order_of_operands or any(x.ndim != len(shape) for x in laid_out):
+            return None
+        laid_out = [_stretched(x, shape) for x in laid_out]
+    roles: list[Any] = [["readonly"]] * len(laid_out) + [["writeonly", "allocate"]]
+    arrays: list[Any] = [*laid_out, None]
+    made = np.nditer(arrays, ["zerosize_ok"], roles, [x.dtype for x in laid_out] + [dtype])
+    return made.operands[-1]
+
+
+def _stretched(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """An array with the same strides, and with this shape where it has several elements."""
+    sizes = [min(old, 1) if old < 2 else new for old, new in zip(array.shape, shape, strict=True)]
+    return np.lib.stride_tricks.as_strided(array, sizes, array.strides)
