@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from variants import Base, TooLong, Variant, base, smaller, variant
+from variant_changes import variant
+from variants import Base, TooLong, Variant, base, smaller
 
 import rune_jit
 from rune_jit.calls.segmented import Trial
