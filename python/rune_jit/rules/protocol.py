@@ -15,7 +15,14 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.errors import DataDependentShapeError, UnsupportedOpError, forgive
-from rune_jit.methods import BINARY, COMPARISONS, METHODS, UNARY, install_operators
+from rune_jit.methods import (
+    BINARY,
+    COMPARISONS,
+    METHODS,
+    UNARY,
+    ArrayMethods,
+    install_operators,
+)
 from rune_jit.rules import (  # noqa: F401  (some only register their rules)
     by_rows,
     compositions,
@@ -299,6 +306,12 @@ def _set_flat(self: Tracer, value: Any) -> None:
     Flat(self)[:] = value
 
 
+def _contains(self: Tracer, x: Any) -> bool:
+    if self._storage.scalar:
+        return x in self._element("in")  # (raises Python's TypeError)
+    return ArrayMethods.__contains__(self, x)
+
+
 def _conjugate(self: Tracer, *given: Any) -> Any:
     if given:  # an array for the result
         return np.conjugate(self, *given)
@@ -392,6 +405,7 @@ for _name, _method in {
     "copy": host.or_numpy(_copy, host.given(_by_name("copy"))),
     "view": host.or_numpy(_view, host.given(_by_name("view"))),
     "flat": property(Flat, _set_flat),
+    "__contains__": _contains,
     "conj": _conjugate,
     "conjugate": _conjugate,
     "_with_object": _with_object,
