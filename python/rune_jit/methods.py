@@ -228,7 +228,7 @@ class ArrayMethods:
         try:
             self[...] = new
         except ValueError:
-            if self.flags.writeable:
+            if self.flags.writeable:  # type: ignore[attr-defined]
                 raise
             raise ValueError(f"{name} array is read-only") from None
 

@@ -18,6 +18,7 @@ import sys
 import threading
 import types
 import warnings
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -242,8 +243,8 @@ def is_endless(x: Any) -> bool:
 
 
 def _find_endless(tree: Any) -> bool:
-    """Adds the dataclasses of a tree that is too deep to the set. Returns whether one is new. Raises
-    RecursionError if a list, tuple or dict is too deep."""
+    """Adds the dataclasses of a tree that is too deep to the set. Returns whether one is new.
+    Raises RecursionError if a list, tuple or dict is too deep."""
     seen: dict[int, Any] = {}
     open_ = [tree]
     while open_:
@@ -340,14 +341,15 @@ PLAIN: frozenset[Any] = frozenset({int, float, complex, bool, str, bytes, type(N
 LEAVES = PLAIN | {np.ndarray, np.float64}
 
 
-def flatten(tree: Any, opaque: Any = None) -> tuple[list[Any], Any]:
-    """The leaves of a tree, and its structure. `opaque` is a leaf even if it is a dataclass."""
+def flatten(tree: Any, opaque: Any = None, whole: Collection[int] = ()) -> tuple[list[Any], Any]:
+    """The leaves of a tree, and its structure. `opaque` is a leaf even if it is a dataclass. So are
+    objects with the ids `whole`, even if they are containers."""
 
     def is_leaf(x: Any) -> bool:
         kind = type(x)
         if kind in LEAVES:
             return False
-        if x is opaque or kind in _endless:
+        if x is opaque or kind in _endless or id(x) in whole:
             return True
         is_other_tuple = kind is not tuple and issubclass(kind, tuple)
         return is_other_tuple and kind not in _known and is_rich_tuple(x)
@@ -356,6 +358,7 @@ def flatten(tree: Any, opaque: Any = None) -> tuple[list[Any], Any]:
         try:
             leaves, structure = optree.tree_flatten(tree, is_leaf, namespace=_NAMESPACE)
             others = [x for x in leaves if type(x) not in LEAVES and x is not opaque]
+            others = [x for x in others if id(x) not in whole]
             new = {type(x) for x in others if _is_record(x) and _holds_array(x)}
         except RecursionError:
             try:

@@ -3,6 +3,8 @@ of tests.)"""
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 
 log: list[int] = []
@@ -198,6 +200,16 @@ def else_of_an_inner_loop(x):
         else:
             raise Refusal(f"no root of {i}: {k}")
         s += k
+    return s
+
+
+def exits(x):
+    s = 0.0
+    for i in range(len(x)):
+        if x[i] < 0:
+            log.append("negative")
+            sys.exit(f"at {i}")
+        s += np.sqrt(x[i])
     return s
 
 

@@ -108,6 +108,42 @@ def test_exceptions_of_the_function_propagate() -> None:
         rune_jit.jit(fail)(X)
 
 
+class Stop(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("error", [ValueError, SystemExit, Stop])
+def test_calls_that_raise_have_done_what_comes_before(error: type[BaseException]) -> None:
+    class Log:
+        count = 0
+        last: Any = None
+
+    def note(x: Any, log: Any, lines: list[Any]) -> Any:
+        log.count += 1
+        log.last = x * 2
+        lines.append(x + 1)
+        if x[0] > 1:
+            raise error("too large", x.sum())
+        x += 1
+        return x
+
+    def outcome(function: Any, x: Any, log: Log, lines: list[Any]) -> Any:
+        try:
+            result = function(x, log, lines)
+        except error as found:
+            result = found.args
+        return result, x, log.count, log.last, lines
+
+    jitted = rune_jit.jit(note)
+    log, expected_log = Log(), Log()
+    lines: list[Any] = []
+    expected_lines: list[Any] = []
+    for first in (0.0, 0.0, 2.0, 0.0, 3.0, 3.0, 0.0, 2.0):
+        x, y = np.array([first, 1.0]), np.array([first, 1.0])
+        expected = outcome(note, y, expected_log, expected_lines)
+        assert str(outcome(jitted, x, log, lines)) == str(expected)
+
+
 NUMBERS = pickle.dumps(np.zeros((2, 3)))
 UNTRACEABLE = [
     lambda x: x[x > 1],

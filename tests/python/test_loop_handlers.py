@@ -238,8 +238,8 @@ def test_handlers_of_functions_within_the_function():
         for i in at:
 
             def read():
-                try:
-                    found.append(x[i])
+                try:  # noqa: SIM105
+                    found.append(x[i])  # noqa: B023
                 except IndexError:
                     pass
 

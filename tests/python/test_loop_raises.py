@@ -36,6 +36,7 @@ FUNCTIONS = [
     programs.after_the_loop,
     programs.else_of_a_loop,
     programs.else_of_an_inner_loop,
+    programs.exits,
     programs.mode_that_is_known,
 ]
 
@@ -46,7 +47,7 @@ def _outcome(function: Callable[..., Any], given: np.ndarray) -> tuple[Any, ...]
     x, result, raised = given.copy(), None, None
     try:
         result = function(x)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raised = type(error), error.args, type(error.__cause__)
     return result, raised, x, programs.log.copy()
 

@@ -374,7 +374,16 @@ def _returned(x):
     return np.where(x > 0.5), np.argwhere(x > 0.5)[0]
 
 
+def _under_two_names(x):
+    chosen = x[x > 0.5]
+    same, copy = np.asarray(chosen, float), np.array(chosen)
+    chosen += 1
+    same[0] = 7
+    return chosen, same, copy
+
+
 OTHERS = [
+    _under_two_names,
     _changed_positions,
     _shifted,
     _of_another_size,

@@ -58,6 +58,21 @@ def of_captured(x: Any) -> Any:
     return TABLE[1:], x + TABLE[0, 0], TABLE
 
 
+ROWS = np.array([1, 3])
+LAST_ROWS = TABLE[1:]
+
+
+def of_known_positions(x: Any) -> Any:
+    first, last = ROWS
+    return TABLE[first:last], LAST_ROWS[first:], x + TABLE[first], TABLE[first:last] * 2
+
+
+def of_known_arrays(x: Any) -> Any:
+    first, last = ROWS
+    known = TABLE[first:last] * 2
+    return known, known[1:], x + first, {"again": known}
+
+
 def in_segments(x: Any) -> Any:
     y = x * 2
     known = float(y[0, 0]) > -1
@@ -91,6 +106,8 @@ FUNCTIONS = [
     of_made_arrays,
     of_complex,
     of_captured,
+    of_known_positions,
+    of_known_arrays,
     in_segments,
     one_of_two,
     same_arrays,

@@ -14,6 +14,7 @@ from rune_jit import trees
 from rune_jit.arrays.array import Array
 from rune_jit.calls.arguments import STATE, Call, is_defined_often, is_fortran_ordered, may_repeat
 from rune_jit.calls.outputs import plan_output
+from rune_jit.calls.repeated import are_apart, flattened
 from rune_jit.calls.traced import Assigned, Raised, Traced
 from rune_jit.calls.views import View, Views, with_bases, with_places
 from rune_jit.capture import effects, threads
@@ -86,7 +87,7 @@ def trace_call(
                 watch.restore()
                 held.restore()
                 raise
-            except (Exception, ValuesNeeded, LoopRefused) as error:
+            except BaseException as error:
                 held.restore()
                 begins_again = trace.loops is not None and trace.loops.begin_again(error)
                 begins_again = begins_again or watch.told_apart.are_met()
@@ -96,9 +97,9 @@ def trace_call(
                 pays = trace.builder.pays
                 if plans.with_loops is not None and not pays:  # too large to unroll the loops
                     error, pays = plans.with_loops, True
-                error.loops = plans.lines()  # type: ignore[union-attr]
+                error.loops = plans.lines()  # type: ignore[attr-defined]
                 # (A loop that is a program of its own in segments need not pay.)
-                error.pays = pays or bool(plans.apart)  # type: ignore[union-attr]
+                error.pays = pays or bool(plans.apart)  # type: ignore[attr-defined]
                 stood_in = captured_are_traced and bool(trace.stand_ins) and not call.slots
                 refused = isinstance(error, (UnsupportedOpError, ConcretizationError, ValuesNeeded))
                 is_found = isinstance(error, ValuesNeeded) or getattr(error, "slots", None)
@@ -110,7 +111,6 @@ def trace_call(
                 if not stood_in and (refused or isinstance(error, (RuneJitError, LoopRefused))):
                     raise error
                 if not stood_in:
-                    assert isinstance(error, Exception)
                     raise Raised(error) from error
                 break
             if plans.apart is not None and len(traced.graph or ()) > _LONG:
@@ -153,7 +153,9 @@ class CallTrace:
         with trace.active(), noted_refusals() as refusals:
             try:
                 result = self._result(args, kwargs, refusals)
-            except Exception as error:
+            except (KeyboardInterrupt, ValuesNeeded, LoopRefused):
+                raise
+            except BaseException as error:  # (SystemExit, too)
                 return self._conditions_before(error, refusals)
             trace.check_captured()
         changes = self._changes(contents, arguments)
@@ -163,10 +165,12 @@ class CallTrace:
         if trace.loops is not None:
             trace.loops.check_identities(made, lambda x: id(x) in given or trace.rebind.is_copy(x))
         self._watch.told_apart.refuse_keys(trace, arguments, made)
-        result, returns_argument = with_places(trace, self._watch, given, result)
+        whole, (result, returns_argument) = result, with_places(trace, self._watch, given, result)
         if trace.decides and not self._call.in_chunks:
             result, packed = with_packed_lists(trace, result)
             self._lists += packed
+        if are_apart(whole, made[1:], result):
+            raise _cannot_assign(trace)
         shown, rows = trace.prints.end() if trace.prints is not None else (None, [])
         if changes or assigned or returns_argument or shown is not None:
             return self._with_state(
@@ -254,7 +258,7 @@ class CallTrace:
         if refusals:
             raise refusals[0]
 
-    def _conditions_before(self, error: Exception, refusals: list[Any]) -> Traced:
+    def _conditions_before(self, error: BaseException, refusals: list[Any]) -> Traced:
         """The program that only checks the conditions before the function's error, so that calls
         with the same conditions run on NumPy, which raises it. Raises an error if the trace may be
         its cause."""
@@ -388,7 +392,7 @@ class CallTrace:
     def _finish(self, result: Any, guards: list[Any]) -> Traced:
         """Ends the graph with the leaves of the result, writes to arguments, and checks."""
         call, trace = self._call, self._trace
-        leaves, treedef = trees.flatten(result, call.receiver)
+        leaves, unflatten = flattened(result, call.receiver)
         given = [*call.leaves, *trace.captured]
         takes_numpys = not call.in_chunks and not any(isinstance(x, Array) for x in given)
         leaves = [Tracer(trace, trace.operand(x)) if isinstance(x, Size) else x for x in leaves]
@@ -425,10 +429,6 @@ class CallTrace:
             checks.append(tuple(what))
             computed.append(value)
         leaf_guards = [(self._inputs[i], dtype) for i, dtype in trace.builder.guards]
-        unflatten: Any = None
-        if not treedef.is_leaf():
-            is_flat = type(result) is tuple and all(trees.flatten(x)[1].is_leaf() for x in result)
-            unflatten = tuple if is_flat else functools.partial(trees.unflatten, treedef)
         if self._lists:
             unflatten = functools.partial(with_lists, unflatten, self._lists)
         if views is not None:

@@ -392,7 +392,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         return self._in_segments(self._unkeyed, args, kwargs)
 
     def _call_that_raised(
-        self, error: Exception, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, error: BaseException, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """Runs a call whose trace has raised an error on NumPy. If NumPy does not raise, all calls
         of this signature run on NumPy."""
@@ -401,7 +401,9 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         self._note_look(self._reports.may_fall_back)
         try:
             result = self._eager_call(args, kwargs, f"its trace raised {type(error).__name__}")
-        except Exception as own:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as own:
             reason = f"it raised {type(own).__name__}: {own}"
             self._known.cache.replace(key, Fallback(reason, until_it_returns=True))
             raise

@@ -100,7 +100,7 @@ def _trace(fn: Callable[..., Any], name: str, call: Call) -> Traced:
             "hint: compute it before, and pass it as an argument"
         )
 
-    raised: Exception
+    raised: BaseException
     while True:
         try:
             return trace_call(fn, name, call, no_values, guesses=False)

@@ -32,7 +32,7 @@ def plan_output(
         return ("constant", leaf.real)
     if not isinstance(leaf, Tracer):
         if isinstance(leaf, np.ndarray) and not (leaf.dtype.hasobject and _holds_tracer(leaf)):
-            return ("constant" if trace.rebind.knows(leaf) else "copy", leaf)
+            return _plan_known_array(trace, leaf, planned)
         if id(leaf) in planned:
             return planned[id(leaf)]
         is_used_later = isinstance(leaf, USED_ONCE) or trace.rebind.is_made_here(leaf)
@@ -81,6 +81,27 @@ def plan_output(
     if not leaf._steps:
         planned[id(storage)] = plan
     return plan
+
+
+def _plan_known_array(
+    trace: Trace, leaf: np.ndarray, planned: dict[int, tuple[Any, ...]]
+) -> tuple[Any, ...]:
+    """As plan_output, for an array whose elements are part of the program. Each call copies it, so
+    it must not share memory with arrays outside or with other results."""
+    if trace.rebind.knows(leaf):
+        return ("constant", leaf)
+    if not trace.decides:
+        return ("copy", leaf)
+    owner = leaf
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    if id(owner) in planned or (owner is not leaf and trace.rebind.knows_memory(leaf)):
+        raise ConcretizationError(
+            f"{trace.name}: cannot return arrays that share memory and whose elements are part of"
+            " the program\nhint: return copies: x.copy()"
+        )
+    planned[id(owner)] = ("copy", leaf)
+    return planned[id(owner)]
 
 
 def _holds_tracer(x: Any) -> bool:

@@ -124,7 +124,7 @@ class Segmented:
         except KeyboardInterrupt:
             interrupted = True
             raise
-        except Exception as error:
+        except BaseException as error:
             ended = _clear_own_frames(error)
             raise
         finally:
@@ -174,7 +174,7 @@ def _call_in_segments(
         except KeyboardInterrupt:  # pending operations are not computed
             interrupted = True
             raise
-        except Exception as error:
+        except BaseException as error:
             _settle(trace, error)
             raise
         finally:

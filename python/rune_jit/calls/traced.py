@@ -73,6 +73,6 @@ class Raised(Exception):
     """The function raised `error` while it was traced. NumPy may raise it, too, or only the
     trace."""
 
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, error: BaseException) -> None:
         super().__init__(error)
         self.error = error

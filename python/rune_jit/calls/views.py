@@ -208,11 +208,17 @@ def _is_fixed(x: Tracer) -> bool:
     return not any(step.kind == "pad" for step in x._steps)
 
 
-def with_places(trace: Trace, watch: Watch, given: dict[int, Path], x: Any) -> tuple[Any, bool]:
+def with_places(
+    trace: Trace, watch: Watch, given: dict[int, Path], x: Any, known: dict[int, Any] | None = None
+) -> tuple[Any, bool]:
     """A result with Places in place of lists, dicts and dataclasses that the function did not make,
-    and whether the arguments have such objects. `given`: the paths of these objects, by id."""
+    and whether the arguments have such objects. `given`: the paths of these objects, by id.
+    `known`: what this function has returned for lists and dicts, by id."""
     if type(x) in ATOMIC:
         return x, False
+    known = {} if known is None else known
+    if id(x) in known:
+        return known[id(x)]  # type: ignore[no-any-return]
     if (path := given.get(id(x))) is not None:
         return Place(path), True
     if type(x) not in (list, dict, tuple) and not dataclasses.is_dataclass(x):
@@ -224,9 +230,12 @@ def with_places(trace: Trace, watch: Watch, given: dict[int, Path], x: Any) -> t
     items = [*x.values()] if type(x) is dict else [*x]
     if are_atomic(items):
         return x, False
-    found = [with_places(trace, watch, given, item) for item in items]
+    found = [with_places(trace, watch, given, item, known) for item in items]
     if all(new is old for (new, _), old in zip(found, items, strict=True)):
         return x, False
     new = [item for item, _ in found]
     made = dict(zip(x, new, strict=True)) if type(x) is dict else type(x)(new)
-    return made, any(is_given for _, is_given in found)
+    replaced = made, any(is_given for _, is_given in found)
+    if type(x) is not tuple:
+        known[id(x)] = replaced
+    return replaced

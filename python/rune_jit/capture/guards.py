@@ -201,6 +201,11 @@ class Watch:
         """Whether the trace has met an object outside, so that it existed before the trace."""
         return id(x) in self._seen
 
+    def knows_memory(self, x: np.ndarray) -> bool:
+        """Whether the trace has met an array outside that shares memory with x."""
+        arrays = (y for y in self._seen.values() if isinstance(y, np.ndarray))
+        return any(np.may_share_memory(x, y) for y in arrays)
+
     # The search of objects that are not copied.
 
     def look(self, x: Any) -> None:

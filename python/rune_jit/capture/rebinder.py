@@ -17,15 +17,16 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
+from rune_jit.capture import in_modules
 from rune_jit.capture.callees import Callees
 from rune_jit.capture.class_tests import refuse_identity_in_methods
-from rune_jit.capture.copied_globals import Globals, calls_for_loops
+from rune_jit.capture.copied_globals import Globals, has_copied_globals
 from rune_jit.capture.creation import as_it_is, refuse_reports
 from rune_jit.capture.foreign import Compiled, OnHost, is_compiled, public_name
 from rune_jit.capture.grown import Grown
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.loops.appends import append
-from rune_jit.capture.loops.asking import asking, own_code
+from rune_jit.capture.loops.asking import asking
 from rune_jit.capture.loops.callees import refuse_identity
 from rune_jit.capture.loops.growing import result_of, watch
 from rune_jit.capture.loops.source import with_loops, with_loops_apart
@@ -90,9 +91,16 @@ class Rebinder:
         """Gives slots their values in the trace."""
         self._state = {slot.key: x for slot, x in zip(slots, values, strict=True)}
         self._holders = {id(slot.holder) for slot in slots}
+        for copy in self._globals.values():
+            copy.hold(self.state_of(copy.real))
         for slot in slots:
             if slot.kind == "grown":  # (its arrays must be older than all loops)
                 self.inside(slot.holder)
+
+    def state_of(self, names: dict[str, Any]) -> dict[str, Any]:
+        """The values in the trace of the slots in a module's or an object's dict, by name."""
+        at = ("item", id(names))
+        return {key[2]: x for key, x in self._state.items() if key[:2] == at}
 
     def end(self) -> None:
         """Called at the end of the trace, while it is active."""
@@ -373,7 +381,7 @@ class Rebinder:
     def _copy_attributes(self, holder: Any, copy: Any) -> None:
         """Gives the copy of an object the trace's versions of its attributes and methods."""
         held, live, now = self._watch.attributes(holder), vars(holder), vars(copy)
-        slots = {key[2]: x for key, x in self._state.items() if key[:2] == ("item", id(live))}
+        slots = self.state_of(live)
         if slots:
             self._attributes.append((live, now))
         now.update({name: x for name, x in (held | slots).items() if x is not ABSENT})
@@ -414,45 +422,40 @@ class Rebinder:
 
     def is_made_here(self, x: Any) -> bool:
         """Whether x is a function that the trace has made, so that it reads the trace's globals."""
-        is_function = isinstance(x, types.FunctionType) and isinstance(x.__globals__, Globals)
-        return is_function and not self.is_copy(x)
+        return has_copied_globals(x) and not self.is_copy(x)
 
     def knows(self, x: Any) -> bool:
         """Whether the trace has met x outside."""
         return self._watch.knows(x)
 
+    def knows_memory(self, x: np.ndarray) -> bool:
+        """Whether the trace has met an array outside that shares memory with x."""
+        return self._watch.knows_memory(x)
+
     def is_new(self, x: Any) -> bool:
         """Whether each call would make a new object in place of x, and code can tell it from x:
         the object is compared by identity, and the trace has not met it outside."""
         kind: Any = type(x)
-        by_identity = kind.__hash__ in (None, object.__hash__)
         is_known = self._watch.knows(x) or self.has_copy_of(x) or self._trace.draws.knows(x)
-        return by_identity and not isinstance(x, UNIQUE) and not is_known
+        return kind.__hash__ in (None, object.__hash__) and not (is_known or isinstance(x, UNIQUE))
 
     def lasting(self, x: Any) -> Any:
         """The counterpart, outside of the trace, of a function that the trace has made or copied:
         it reads the globals of its module. For a stand-in, the original."""
         if isinstance(x, Vectorized):
             x.real.pyfunc = self.lasting(x.real.pyfunc)
-        if not isinstance(x, types.FunctionType) or not isinstance(x.__globals__, Globals):
+        if not has_copied_globals(x):
             return original(x)
         if (known := self.outside(x)) is not x:
             return known
-        code, closure = own_code(x)
-        names = x.__globals__ if calls_for_loops(code) else x.__globals__.real
-        new = types.FunctionType(code, names, x.__name__, x.__defaults__, closure)
-        new.__kwdefaults__, new.__qualname__, new.__doc__ = (
-            x.__kwdefaults__,
-            x.__qualname__,
-            x.__doc__,
-        )
-        new.__dict__.update(x.__dict__)
+        new = in_modules.in_module(x, lambda cell: cell)
         self._copies[id(x)] = (new, x)  # (before its cells, which may refer to it)
         for cell in x.__closure__ or ():
             if cell != types.CellType():
-                held = cell.cell_contents
-                cell.cell_contents = self.lasting(self.outside(held))
+                cell.cell_contents = self.lasting(self.outside(cell.cell_contents))
         return new
+
+    apart = in_modules.apart  # (as `lasting`, for code that runs before the call has ended)
 
     def _view_of(self, module: types.ModuleType) -> Any:
         if is_library(module.__name__) and module.__name__ not in IMPURE:
@@ -463,19 +466,16 @@ class Rebinder:
             def read(name: str) -> Any:
                 return self.read(names, name, getattr(module, name))
 
-            def assign(name: str, value: Any) -> None:
-                self._assign(names, name, value)
-
+            assign = functools.partial(self._assign, names)
             self._copies[id(module)] = (module, ModuleView(module, read, assign))
         return self._copies[id(module)][1]
 
     def _cell(self, cell: Any, function: types.FunctionType, name: str) -> Any:
         if id(cell) in self._cell_copies:  # (functions may share it)
             return self._cell_copies[id(cell)][1]
-        try:
-            value = cell.cell_contents
-        except ValueError:  # (not bound yet)
+        if cell == types.CellType():  # (not bound yet)
             return cell
+        value = cell.cell_contents
         if self._trace.is_segmented and is_assigned_beside(function, name):
             if not isinstance(value, np.ndarray):
                 return cell

@@ -166,11 +166,11 @@ def containers(x: Any, path: Path = (), opaque: Collection[int] = ()) -> Iterato
     if type(x) in (list, dict) or is_container:
         yield path, x
     if type(x) is dict or isinstance(x, (list, tuple)) or is_container:
-        for key, item in _content(x).items():
+        for key, item in content(x).items():
             yield from containers(item, (*path, key), opaque)
 
 
-def _content(x: Any) -> dict[Any, Any]:
+def content(x: Any) -> dict[Any, Any]:
     """The items of a list, tuple or queue by position, those of a dict, and the attributes of a
     dataclass's object."""
     if isinstance(x, dict):
@@ -179,21 +179,23 @@ def _content(x: Any) -> dict[Any, Any]:
     return dict(enumerate(x)) if is_sequence else trees.fields_of(x)
 
 
+def is_place(x: Any) -> bool:
+    """Whether x is a list, queue, dict or dataclass."""
+    return type(x) in (list, collections.deque, *_DICTS) or is_record(x)
+
+
 def places(x: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     """The lists, queues, dicts and dataclasses in x, with their paths."""
-    kind = type(x)
     if is_record(x):
         items: Any = trees.attribute(x, "__dict__", {}).items()
-        yield path, x
-    elif kind in _DICTS:
+    elif type(x) in _DICTS:
         items = x.items()
-        yield path, x
     elif isinstance(x, (list, tuple, collections.deque)):
         items = enumerate(x)
-        if kind is list or kind is collections.deque:
-            yield path, x
     else:
         return
+    if is_place(x):
+        yield path, x
     for key, item in items:
         if type(item) not in trees.LEAVES:
             yield from places(item, (*path, key))
@@ -275,15 +277,15 @@ class Contents:
 
     def __init__(self, x: Any, opaque: Collection[int] = ()) -> None:
         """`opaque` is that of `containers`."""
-        self._before = [(path, held, _content(held)) for path, held in containers(x, (), opaque)]
+        self._before = [(path, held, content(held)) for path, held in containers(x, (), opaque)]
         others = (collections.deque, *_DICTS[1:])
-        self._others = [(held, _content(held)) for _, held in places(x) if type(held) in others]
+        self._others = [(held, content(held)) for _, held in places(x) if type(held) in others]
 
     @classmethod
     def of(cls, held: list[tuple[Any, Any]]) -> Contents:
         """A Contents of pairs of a list or dict and its earlier copy."""
         self = cls(())
-        self._before = [((), x, _content(before)) for x, before in held]
+        self._before = [((), x, content(before)) for x, before in held]
         return self
 
     def holds(self, x: Any) -> bool:
@@ -297,12 +299,12 @@ class Contents:
         or another kind of dict differs."""
         found = []
         for held, before in self._others:
-            now = _content(held)
+            now = content(held)
             if [*now] != [*before] or any(now[key] is not before[key] for key in now):
                 return None
         for path, held, old in self._before:
             appended: list[Any] = []
-            new = _content(held)
+            new = content(held)
             if type(held) is list:
                 if len(held) < len(old):
                     return None

@@ -89,7 +89,7 @@ def index_of(x: Any) -> int:
         if last in ("BINARY_SLICE", "STORE_SLICE") or before == "BUILD_SLICE":
             slice(x).indices(0)
         elif last.endswith("_SUBSCR"):
-            operator.getitem([], x)
+            operator.getitem([], x)  # type: ignore[misc]
         raise
 
 

@@ -14,7 +14,7 @@ from rune_jit.capture.loops.dicts import is_dict
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.storage import as_number
-from rune_jit.tracing.tracer import NUMBERS, Tracer
+from rune_jit.tracing.tracer import NUMBERS, Tracer, contains_tracer
 
 _ATOMS = (*NUMBERS, str, type(None), np.generic)
 _MOST_ITEMS = 2500  # items of a list
@@ -36,8 +36,11 @@ def settled(trace: SegmentedTrace, x: Any) -> Any:
 
 def _function(trace: SegmentedTrace, x: types.FunctionType) -> Any:
     """The function of which x is a copy for this call. Each call makes other copies, so they cannot
-    tell whether the loop gets the same function again. Returns x if its closure differs."""
-    function = trace.rebind.lasting(x)
+    tell whether the loop gets the same function again. Returns x if its closure differs. For a
+    function that the call has made: one that reads the globals of its module."""
+    function = trace.rebind.outside(x)
+    if function is x:
+        return trace.rebind.apart(x)
     return function if _cells(x) == _cells(function) else x
 
 
@@ -48,9 +51,10 @@ def _cells(x: types.FunctionType) -> list[int]:
 def check(trace: SegmentedTrace, x: Any, outer: tuple[types.FunctionType, ...] = ()) -> None:
     """Raises Unsuitable for a value of another kind than a loop's function takes: traced arrays of
     this trace, NumPy's arrays, numbers, strings, functions, and tuples and lists of these. `outer`
-    are the functions in whose variables the value has been found."""
+    are the functions in whose variables the value has been found. (These hold no traced values:
+    `Memory` does not replace them.)"""
     if type(x) is Tracer:
-        if x._trace is not trace:
+        if x._trace is not trace or outer:
             raise Unsuitable
     elif type(x) is tuple:
         for item in x:
@@ -59,7 +63,8 @@ def check(trace: SegmentedTrace, x: Any, outer: tuple[types.FunctionType, ...] =
         if len(x) > _MOST_ITEMS or not all(type(item) in NUMBERS for item in x):
             raise Unsuitable
     elif type(x) is types.FunctionType:
-        if hasattr(x.__globals__, "real"):
+        defaults = [*(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values()]
+        if hasattr(x.__globals__, "real") or contains_tracer(defaults):
             raise Unsuitable
         for cell in x.__closure__ or () if x not in outer else ():
             if cell != types.CellType():

@@ -47,6 +47,7 @@ class PackedList(NamedTuple):
     """A list among the results of a trace whose length is known. For its parts see
     tracing.rows.pack."""
 
+    number: int  # equal for one list that is returned several times
     leaves: list[Any]
     hows: list[Any]
 
@@ -206,14 +207,16 @@ def with_packed_lists(trace: Trace, result: Any) -> tuple[Any, list[Path]]:
     """The result of a trace with PackedLists in place of lists with many numbers that a loop has
     appended, and the places of these. The result must have no list from outside."""
 
+    numbers: dict[int, int] = {}
+
     def of(x: Any) -> Any:
         if type(x) is not list or len(x) < _MANY or are_atomic(x):
             return x
-        packed = PackedList([], [])
+        packed = PackedList(numbers.setdefault(id(x), len(numbers)), [], [])
         for part in runs_of(x):
             is_long = type(part) is Run and len(part.items) >= _MANY
             if is_long and _is_number_of_loop(part.items[0]):
-                for into, more in zip(packed, pack(trace, part.items), strict=True):
+                for into, more in zip(packed[1:], pack(trace, part.items), strict=True):
                     into += more
             else:
                 items = part.items if type(part) is Run else [part]
@@ -236,8 +239,11 @@ def _is_number_of_loop(x: Any) -> bool:
 def _replaced(result: Any, replace: Callable[[Any], Any]) -> tuple[Any, list[Path]]:
     """A result with other objects in its tuples, lists and dicts, and the places of these."""
     paths: list[Path] = []
+    known: dict[int, Any] = {}  # what lists and dicts have become
 
     def of(x: Any, path: Path) -> Any:
+        if id(x) in known:
+            return known[id(x)]
         if (new := replace(x)) is not x:
             paths.append(path)
             return new
@@ -249,7 +255,10 @@ def _replaced(result: Any, replace: Callable[[Any], Any]) -> tuple[Any, list[Pat
         parts = {key: of(part, (*path, key)) for key, part in pairs}
         if all(part is x[key] for key, part in parts.items()):
             return x
-        return parts if type(x) is dict else type(x)(parts.values())
+        new = parts if type(x) is dict else type(x)(parts.values())
+        if type(x) is not tuple:
+            known[id(x)] = new
+        return new
 
     return of(result, ()), paths
 
@@ -258,10 +267,13 @@ def with_lists(unflatten: Any, paths: list[Path], outputs: tuple[Any, ...]) -> A
     """The result that `unflatten` makes of a program's outputs, with lists in place of MadeLists
     and PackedLists."""
     lists: dict[int, list[Any]] = {}
+    unpacked: dict[int, list[Any]] = {}
 
     def made(x: Any) -> Any:
         if type(x) is PackedList:
-            return unpack(x.leaves, x.hows)
+            if x.number not in unpacked:
+                unpacked[x.number] = unpack(x.leaves, x.hows)
+            return unpacked[x.number]
         if x.conversion in ("array", "asarray") and not x.before and x.appended.count is not None:
             array = array_of(x.appended)
             if array is not None:

@@ -6,7 +6,7 @@
 
 If the condition is known only when the program runs, the program leaves the body out and checks
 whether it would have run (`Check` in cpp/bindings/compiled_call.h). If it would, Python runs the
-call from its start."""
+call from its start. Calls that end the process, such as `sys.exit()`, stand for `raise`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from typing import Any
 from rune_jit.capture.loops.nodes import Transformer, at, load, walk
 
 RAISES = ".raise_if"  # the function that is called with the condition
+# Calls that raise SystemExit, or end the process.
+_EXITS = frozenset({"exit", "quit", "sys.exit", "os._exit", "os.abort"})
 _LEAVES = (ast.Return, ast.Break, ast.Continue, ast.Yield, ast.YieldFrom, ast.Await)
 
 
@@ -77,7 +79,13 @@ def wanted(s: ast.If) -> bool | None:
 
 
 def _raises(body: list[ast.stmt]) -> bool:
-    """Whether the statements always end with `raise`."""
-    if not body or not isinstance(body[-1], ast.Raise):
+    """Whether the statements always end with `raise`, or with a call that seems to end the process.
+    (If it does not, the program is right, too: it leaves the statements to Python.)"""
+    if not body or not (isinstance(body[-1], ast.Raise) or _exits(body[-1])):
         return False
     return not any(isinstance(x, _LEAVES) for s in body for x in walk(s))
+
+
+def _exits(s: ast.stmt) -> bool:
+    is_call = isinstance(s, ast.Expr) and isinstance(s.value, ast.Call)
+    return is_call and ast.unparse(s.value.func) in _EXITS  # type: ignore[attr-defined]

@@ -63,7 +63,7 @@ def _found(find: Find, name: str) -> Any:
 def _are_alike(a: Any, b: Any, outer: tuple[tuple[Any, Any], ...] = ()) -> bool:
     """Whether two values are the same function or module, or both are data of one class. `outer`
     are the pairs of functions in whose variables the values have been found."""
-    if a is b or (a, b) in outer:
+    if a is b or any(a is x and b is y for x, y in outer):
         return True
     if not isinstance(a, types.FunctionType) or not isinstance(b, types.FunctionType):
         callables = (types.ModuleType, ModuleView, types.FunctionType)

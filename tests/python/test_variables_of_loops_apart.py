@@ -1,0 +1,92 @@
+"""Variables of the functions around a loop that runs apart (capture/loops/apart.py), and of the
+functions that it calls."""
+
+import numpy as np
+import pytest
+from test_loops_apart import X, apart
+
+import rune_jit
+
+
+def without_a_value(x, steps):
+    if len(x) < 3:
+        X = x
+    total = 0.0
+    for step in steps.tolist():
+        total += step * X[0]
+    return total
+
+
+def test_a_variable_without_a_value_is_no_global():
+    jitted = rune_jit.jit(without_a_value)
+    for _ in range(3):
+        with pytest.raises(UnboundLocalError, match="'X'"):
+            jitted(X.copy(), np.arange(3.0))
+
+
+def of_written_argument(x, steps):
+    f = lambda v: v * x  # noqa: E731
+    x += 1
+    total = x * 0
+    for step in steps.tolist():
+        total = total + f(step)
+    return total
+
+
+def of_numbers(x, steps):
+    scale, total = x.sum(), 0.0
+    f = lambda v: v * scale  # noqa: E731
+    steps.tolist()
+    scale = scale + 1
+    for i in range(len(steps)):
+        total += f(steps[i])
+    return total, scale
+
+
+def through_another(x, steps):
+    rates, total = x * 2, 0.0
+
+    def f(v):
+        return v * rates[0]
+
+    def g(v):
+        return f(v) + 1
+
+    steps.tolist()
+    rates[0] += 1
+    for i in range(len(steps)):
+        total += g(steps[i])
+        rates[0] += 1
+    rates[1] += 1
+    return total, rates
+
+
+def that_writes(x, steps):
+    def f(v):
+        x[0] += v
+        return x[1]
+
+    total = 0.0
+    steps.tolist()
+    x[1] += 1
+    for i in range(len(steps)):
+        total += f(steps[i])
+    x[1] += 1
+    return total
+
+
+def of_defaults(x, steps):
+    y, total = x + 1, 0.0
+    f = lambda v, y=y: v * y.sum()  # noqa: E731
+    steps.tolist()
+    y += 1
+    for i in range(len(steps)):
+        total += f(steps[i])
+    return total
+
+
+@pytest.mark.parametrize(
+    "function", [of_written_argument, of_numbers, through_another, that_writes, of_defaults]
+)
+def test_functions_that_read_traced_variables(function):
+    apart(function, lambda: (X.copy(), np.arange(3.0) + 0.5))
