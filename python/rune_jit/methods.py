@@ -211,6 +211,8 @@ class ArrayMethods:
         return np.compress(condition, self, axis, out)
 
     def fill(self, value: Any) -> None:
+        if isinstance(value, (list, tuple)) or np.ndim(value):
+            raise ValueError("setting an array element with a sequence.")
         self[...] = value
 
     def put(self, indices: Any, values: Any, mode: Any = "raise") -> None:
@@ -252,11 +254,12 @@ def _method(name: str) -> Callable[..., Any]:
 
 
 # Methods that are NumPy's functions with the same name.
-for _name in (
+METHODS = (
     *("all", "any", "argmax", "argmin", "argpartition", "argsort", "cumprod", "cumsum"),
     *("diagonal", "max", "mean", "min", "nonzero", "prod", "ptp", "ravel", "repeat", "round"),
     *("searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var"),
-):
+)
+for _name in METHODS:
     setattr(ArrayMethods, _name, _method(_name))
 
 

@@ -178,6 +178,29 @@ def test_arrays_that_are_not_sorted_in_place():
         segmented(f, x(), how)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.compress(),
+        lambda x: x.choose(-3),
+        lambda x: x.reshape(out=x),
+        lambda x: x.sum(7),
+        lambda x: x.fill([1.5]),
+        lambda x: x.fill(x),
+        lambda x: np.max(x, axis=[0]),
+        lambda x: x.mean([0]),
+        lambda x: 1.0 in x.max(),
+        lambda x: np.repeat(x, x[0] * 0 + 2),
+    ],
+)
+def test_other_arguments(call):
+    def f(x):
+        x[0].item()
+        return call(x * 2)
+
+    segmented(f, x())
+
+
 def test_reports_name_callers_by_their_level(caplog):
     def f(x):
         def report():

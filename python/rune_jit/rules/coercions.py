@@ -63,7 +63,10 @@ def as_shape(x: Any) -> list[Any]:
 
 
 def as_axes(axis: Any) -> list[int] | None:
-    return None if axis is None else as_ints(axis)
+    """The axes of a reduction, which may be an integer or a tuple, but no list."""
+    if axis is None:
+        return None
+    return as_ints(axis) if isinstance(axis, tuple) else [as_index(axis)]
 
 
 def as_axis(axis: Any) -> int | None:

@@ -316,8 +316,7 @@ def run_now(
         plain[id(x)] = np.asarray(array)
         if x._storage.scalar:
             plain[id(x)] = plain[id(x)][()] if weakness is None else plain[id(x)].item()
-    inputs = [plain.get(id(x), x._array() if isinstance(x, Tracer) else x) for x in leaves]
-    inputs = [_known_slice(x) if type(x) is slice else x for x in inputs]
+    inputs = [plain[id(x)] if id(x) in plain else _numpys(x) for x in leaves]
     args, kwargs = optree.tree_unflatten(tree, inputs)
     result = trace.run_now(function, args, kwargs)
     by_id = {id(given): x for x, given in zip(leaves, inputs, strict=True)}
@@ -343,10 +342,15 @@ def run_now(
     return optree.tree_map(inside, result, none_is_leaf=True)
 
 
-def _known_slice(x: slice) -> slice:
-    """A slice with numbers in place of traced ones, in segments."""
-    bounds = x.start, x.stop, x.step
-    return slice(*(b._element("index") if isinstance(b, Tracer) else b for b in bounds))
+def _numpys(x: Any) -> Any:
+    """An argument of a function of NumPy's in segments: the array or number for a traced one whose
+    elements are known, and a slice by numbers for one by traced numbers."""
+    if type(x) is slice:
+        bounds = x.start, x.stop, x.step
+        return slice(*(b._element("index") if isinstance(b, Tracer) else b for b in bounds))
+    if not isinstance(x, Tracer):
+        return x
+    return x._array()[()] if x._storage.scalar else x._array()  # type: ignore[index]
 
 
 def _is_viewed_by(result: Any, array: np.ndarray) -> bool:

@@ -15,7 +15,14 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.errors import DataDependentShapeError, UnsupportedOpError, forgive
-from rune_jit.methods import BINARY, COMPARISONS, UNARY, install_operators
+from rune_jit.methods import (
+    BINARY,
+    COMPARISONS,
+    METHODS,
+    UNARY,
+    ArrayMethods,
+    install_operators,
+)
 from rune_jit.rules import (  # noqa: F401  (some only register their rules)
     by_rows,
     compositions,
@@ -299,6 +306,12 @@ def _set_flat(self: Tracer, value: Any) -> None:
     Flat(self)[:] = value
 
 
+def _contains(self: Tracer, x: Any) -> bool:
+    if self._storage.scalar:
+        return x in self._element("in")  # (raises Python's TypeError)
+    return ArrayMethods.__contains__(self, x)
+
+
 def _conjugate(self: Tracer, *given: Any) -> Any:
     if given:  # an array for the result
         return np.conjugate(self, *given)
@@ -352,7 +365,7 @@ def _by_name(name: str) -> Callable[..., Any]:
     """A method of arrays and of NumPy's scalars."""
 
     def call(x: Any, *args: Any, **kwargs: Any) -> Any:
-        return getattr(x, name)(*args, **kwargs)
+        return getattr(type(x), name)(x, *args, **kwargs)
 
     return call
 
@@ -392,6 +405,7 @@ for _name, _method in {
     "copy": host.or_numpy(_copy, host.given(_by_name("copy"))),
     "view": host.or_numpy(_view, host.given(_by_name("view"))),
     "flat": property(Flat, _set_flat),
+    "__contains__": _contains,
     "conj": _conjugate,
     "conjugate": _conjugate,
     "_with_object": _with_object,
@@ -405,6 +419,11 @@ for _name, _ufunc in (_UFUNCS | {"matmul": "matmul"}).items():
         _rule = getattr(Tracer, f"__{_prefix}{_name}__")
         _method = _core.shorten_operator(_rule, _ufunc, _prefix == "r")
         setattr(Tracer, f"__{_prefix}{_name}__", _method)
+# Methods that do not write to the array.
+_READING = ("choose", "clip", "compress", "conj", "conjugate", "dot", "flatten", "item", "reshape")
+for _name in (*METHODS, *_READING, "transpose"):
+    _method = getattr(Tracer, _name)
+    setattr(Tracer, _name, host.or_numpy(_method, host.given(_by_name(_name))))
 for _name in [f"__i{name}__" for name in BINARY]:
     setattr(Tracer, _name, _core.shorten_in_place(getattr(Tracer, _name), BINARY[_name[3:-2]]))
 

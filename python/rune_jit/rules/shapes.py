@@ -247,7 +247,9 @@ def _repeat(a: Any, repeats: Any, axis: Any = None) -> Tracer:
     require_known(repeats, "repeat")
     if not isinstance(repeats, numbers.Integral):
         a, axis = (np.ravel(a), 0) if axis is None else (a, as_index(axis))
-        taken = np.take(a, np.repeat(np.arange(a.shape[axis]), plain(repeats)), axis=axis)
+        counts = plain(repeats)
+        counts = counts[()] if isinstance(repeats, Tracer) else counts  # (it may be a number)
+        taken = np.take(a, np.repeat(np.arange(a.shape[axis]), counts), axis=axis)
         return taken  # type: ignore[return-value]
     if repeats < 0:
         raise ValueError("repeats may not contain negative values.")
