@@ -217,10 +217,18 @@ class ArrayMethods:
         np.put(self, indices, values, mode=mode)  # type: ignore[arg-type]
 
     def sort(self, axis: int = -1, *args: Any, **kwargs: Any) -> None:
-        self[...] = np.sort(self, axis, *args, **kwargs)
+        self._reorder("sort", np.sort(self, axis, *args, **kwargs))
 
     def partition(self, kth: Any, axis: int = -1, *args: Any, **kwargs: Any) -> None:
-        self[...] = np.partition(self, kth, axis, *args, **kwargs)
+        self._reorder("partition", np.partition(self, kth, axis, *args, **kwargs))
+
+    def _reorder(self, name: str, new: Any) -> None:
+        try:
+            self[...] = new
+        except ValueError:
+            if self.flags.writeable:  # type: ignore[attr-defined]
+                raise
+            raise ValueError(f"{name} array is read-only") from None
 
     def __copy__(self) -> Any:
         return self.copy()

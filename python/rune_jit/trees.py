@@ -243,8 +243,8 @@ def is_endless(x: Any) -> bool:
 
 
 def _find_endless(tree: Any) -> bool:
-    """Adds the dataclasses of a tree that is too deep to the set. Returns whether one is new. Raises
-    RecursionError if a list, tuple or dict is too deep."""
+    """Adds the dataclasses of a tree that is too deep to the set. Returns whether one is new.
+    Raises RecursionError if a list, tuple or dict is too deep."""
     seen: dict[int, Any] = {}
     open_ = [tree]
     while open_:
@@ -341,9 +341,7 @@ PLAIN: frozenset[Any] = frozenset({int, float, complex, bool, str, bytes, type(N
 LEAVES = PLAIN | {np.ndarray, np.float64}
 
 
-def flatten(
-    tree: Any, opaque: Any = None, whole: Collection[int] = ()
-) -> tuple[list[Any], Any]:
+def flatten(tree: Any, opaque: Any = None, whole: Collection[int] = ()) -> tuple[list[Any], Any]:
     """The leaves of a tree, and its structure. `opaque` is a leaf even if it is a dataclass. So are
     objects with the ids `whole`, even if they are containers."""
 

@@ -84,6 +84,9 @@ def _calls(made: Variant, jit: Any, noise: int) -> tuple[list[Any], Any]:
                 result = made.limited(called, given) if as_it_is else called(*given)
             except Exception as error:
                 result = _described(error)
+        if type(result) is str and result == "RecursionError":
+            # What the call did before depends on where the recursion ends.
+            return [*did, result], called
         what = {"result": result, "arguments": given} | {
             k: dict(v.items()) for k, v in state.items()
         }
@@ -97,10 +100,11 @@ def _calls(made: Variant, jit: Any, noise: int) -> tuple[list[Any], Any]:
 
 def _described(error: Exception) -> str:
     """Type and text of an exception, but for what may differ: which of several indices out of
-    bounds is named, and where a recursion ends."""
+    bounds is named, how an index that is no integer is described, and where a recursion ends."""
     if isinstance(error, RecursionError):
         return "RecursionError"
     text = re.sub(r"^index -?\d+ is out of bounds", "index out of bounds", str(error))
+    text = re.sub(r"^(only integers, slices|arrays used as indices).*", "no index", text)
     return f"{type(error).__name__}: {text}"
 
 
@@ -113,6 +117,16 @@ def _with_noise(arguments: Any, noise: float) -> Any:
     if type(arguments) in (list, tuple):
         return type(arguments)(_with_noise(x, noise) for x in arguments)
     return arguments
+
+
+def _until_index_error(did: list[Any]) -> list[Any]:
+    """What the calls did until an index that data decide was out of bounds. (Functions in segments
+    go on until they ask for a value.)"""
+    for i, call in enumerate(did):
+        result = call[1][1] if isinstance(call, list) and call[0] is dict else None
+        if isinstance(result, str) and result.startswith("IndexError: index out of bounds"):
+            return [*did[:i], result]
+    return did
 
 
 def _as_it_is(function: Any) -> Any:
@@ -153,6 +167,8 @@ def _unlike(made: Variant, device: str) -> str | None:
     wanted, _ = _calls(made, _as_it_is, 0)
     found, jitted = _calls(made, lambda f: rune_jit.jit(f, fallback="silent", device=device), 0)
     how = difference(found, wanted)
+    if how is not None and "in segments" in jitted.explain():
+        how = difference(_until_index_error(found), _until_index_error(wanted))
     if how is None:
         made.explanation = jitted.explain()  # type: ignore[attr-defined]
         return None

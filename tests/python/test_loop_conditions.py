@@ -268,3 +268,18 @@ def test_arrays_of_more_elements_are_refused_as_in_numpy():
 
     with pytest.raises(ValueError, match="truth value of an array with more than one element"):
         rune_jit.jit(f)(np.ones((9, 2)))
+
+
+def test_assignments_beside_objects_of_other_kinds():
+    """`falls` is a selection. The branches that read it also assign an item of a list."""
+
+    def f(x):
+        state = [[], 0]
+        while len(x) > 1:
+            falls = np.flatnonzero(np.diff(x) < 0)
+            state[1] = falls[0] + 1 if falls.size else len(x)
+            state[0].append(state[1])
+            x = x[state[1] :]
+        return state[0]
+
+    both(f, np.array([1, 2, 3, 1, 2, 5, 4, 7]))

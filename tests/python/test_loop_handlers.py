@@ -223,6 +223,33 @@ def test_index_out_of_bounds_at_the_edge():
     compare(f, (X,))
 
 
+def test_handlers_of_functions_within_the_function():
+    def once(x, at):
+        def read():
+            try:
+                return x[at]
+            except IndexError:
+                return x[:1]
+
+        return read()
+
+    def often(x, at):
+        found = []
+        for i in at:
+
+            def read():
+                try:  # noqa: SIM105
+                    found.append(x[i])  # noqa: B023
+                except IndexError:
+                    pass
+
+            read()
+        return found
+
+    for function in (once, often):
+        compare(function, (X, np.arange(30, 36)), (X, np.arange(36, 44)))
+
+
 def test_newton_with_singular_matrices():
     def f(a, b):
         x, damping = np.zeros(len(b)), 0.0

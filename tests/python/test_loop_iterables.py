@@ -62,6 +62,16 @@ def pairs_of_pairs(x, y, rows):
     return out
 
 
+def last_item(x, y, rows):
+    total = 0.0
+    for a in x:
+        total = total * 0.5 + a
+        x[:] = x + 1
+    for b in reversed(y):
+        total += b
+    return total, a, b * 2
+
+
 @pytest.mark.parametrize(
     "function",
     [
@@ -71,6 +81,7 @@ def pairs_of_pairs(x, y, rows):
         ranges_beside_arrays,
         numbered_ranges,
         pairs_of_pairs,
+        last_item,
     ],
 )
 def test_rolled(function):

@@ -164,6 +164,20 @@ def test_an_error_leaves_what_numpy_leaves():
         assert_same(b, a)
 
 
+def test_a_variable_without_a_value():
+    def f(x):
+        out = x * x.sum().item()
+        for i in range(20):
+            out[i] += later[0]  # noqa: F821
+        later = x  # noqa: F841
+        return out
+
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        with pytest.raises(UnboundLocalError, match="'later'"):
+            jitted(X)
+
+
 class Buffer:
     def __init__(self) -> None:
         self.values = np.zeros(50)
@@ -424,3 +438,25 @@ def test_a_call_whose_short_loops_numpy_runs_goes_on_with_numpy(monkeypatch):
     monkeypatch.setattr(segments, "_SLOW", 0.0)
     assert rune_jit.jit(f)(np.ones(3)) == f(np.ones(3))
     assert 100 <= len(runs) < 200, len(runs)
+
+
+def test_functions_that_the_call_makes():
+    """Their variables are those of the call, before and after an attempt to run the loop apart."""
+
+    def f(x):
+        held = [x]
+
+        def total():
+            return x.sum()
+
+        for _ in range(4):
+            x[x > 1] = 1
+            if total().item() < 100:
+                held[0] += 2
+        return total()
+
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        ours, theirs = X.copy(), X.copy()
+        assert_same(jitted(ours), f(theirs))
+        assert_same(ours, theirs)

@@ -303,6 +303,18 @@ def recursive(x, depth=3):
     return total if depth == 0 else total + recursive(x * 0.5, depth - 1)
 
 
+def appended_by_a_function(x):
+    path, turns = [x[0]], 0
+    for i in range(30):
+        turns += path[-1] * x[i] < 0
+
+        def note():
+            path.append(x[i])  # noqa: B023
+
+        note()
+    return path, turns
+
+
 def test_lists_that_arrays_cannot_stand_for():
-    for function in (made_in_loops, written, recursive):
+    for function in (made_in_loops, written, recursive, appended_by_a_function):
         compared(function)

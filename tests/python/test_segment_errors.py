@@ -133,6 +133,72 @@ def test_the_imaginary_part_of_a_real_array_is_read_only(write):
             jitted(x())
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    "at",
+    [
+        lambda x: slice(x.max()),
+        lambda x: slice(x.max(), None),
+        lambda x: -7,
+        lambda x: [0, 6],
+        lambda x: 2.0,
+        lambda x: None,
+        lambda x: "a",
+        lambda x: x.max(),
+        lambda x: x.max() > 0,
+        lambda x: x > 0,
+        lambda x: ...,
+    ],
+)
+def test_positions_that_are_no_integers(at):
+    def read(x):
+        x[0].item()
+        return x[at(x)]
+
+    def write(x):
+        x[0].item()
+        x[at(x)] = 5
+        return x
+
+    def read_flat(x):
+        x[0].item()
+        return (x + 1).flat[at(x)]
+
+    def write_flat(x):
+        x[0].item()
+        x.flat[at(x)] = 5
+        return x
+
+    for function in (read, write, read_flat, write_flat):
+        segmented(function, x())
+
+
+def test_floats_as_positions_of_lists():
+    def read(x, items):
+        return items[x.max()]
+
+    def read_part(x, items):
+        return items[: x.max()]
+
+    def write(x, items):
+        items[x.max()] = 3
+
+    def count(x, items):
+        return range(x.max())
+
+    for function in (read, read_part, write, count):
+        segmented(function, x(), [1, 2, 3])
+
+
+def test_arrays_that_are_not_sorted_in_place():
+    def f(x, how):
+        x[0].item()
+        getattr(np.broadcast_to(x * 2, (3, 6)), how[0])(*how[1:])
+
+    for how in (("sort",), ("partition", 2), ("fill", 1)):
+        segmented(f, x(), how)
+
+
 def test_reports_name_callers_by_their_level(caplog):
     def f(x):
         def report():

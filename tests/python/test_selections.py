@@ -100,6 +100,25 @@ def test_selections_as_out() -> None:
     _check(f, np.array([0, 2, 3]), np.array([5.0, 6]))
 
 
+@pytest.mark.parametrize("make", [np.asarray, np.asanyarray, np.ascontiguousarray])
+def test_functions_that_return_the_same_array(make: Any) -> None:
+    def sums(x: Any) -> Any:
+        chosen = x[x > 2]
+        other = make(chosen)
+        other *= 2
+        return chosen.sum(), make(chosen, np.float64) is chosen
+
+    def parts(x: Any) -> Any:
+        chosen = x[x > 2]
+        other = make(chosen)
+        other[1:] = 0
+        return chosen, chosen[0]
+
+    x = np.arange(6.0)
+    assert "as one program" in _check(sums, x).explain()
+    assert "in segments" in _check(parts, x).explain()
+
+
 @pytest.mark.parametrize(
     "of",
     [
@@ -355,7 +374,16 @@ def _returned(x):
     return np.where(x > 0.5), np.argwhere(x > 0.5)[0]
 
 
+def _under_two_names(x):
+    chosen = x[x > 0.5]
+    same, copy = np.asarray(chosen, float), np.array(chosen)
+    chosen += 1
+    same[0] = 7
+    return chosen, same, copy
+
+
 OTHERS = [
+    _under_two_names,
     _changed_positions,
     _shifted,
     _of_another_size,

@@ -9,7 +9,7 @@ import types
 import numpy as np
 import pytest
 from compare import assert_matches
-from segment_checks import check, never_numpy, segmented, x
+from segment_checks import check, never_numpy, outcome, segmented, x
 
 import rune_jit
 from rune_jit.calls import entries
@@ -63,6 +63,22 @@ def test_writes_to_elements_after_numpy_took_over(monkeypatch):
     for _ in range(3):
         check(jitted(x(), at), f(x(), at))
         check(jitted(x(4), at), f(x(4), at))
+
+
+@pytest.mark.parametrize("dtype", [int, float, complex])
+def test_arrays_that_are_no_elements_after_numpy_took_over(dtype, monkeypatch):
+    monkeypatch.setattr(segments, "_MOST_COMPILED", 0)
+
+    def f(x):
+        held = [x * 2]
+        if x.sum() > 0:
+            out = np.zeros(3, dtype)
+            out[0] = held[0]
+        return x
+
+    jitted = rune_jit.jit(f)
+    for _ in range(2):
+        check(outcome(jitted, (x(),), {}), outcome(f, (x(),), {}))
 
 
 def test_a_long_loop_without_reads_is_cut():

@@ -139,6 +139,23 @@ def test_globals() -> None:
     assert "as one program" in jitted.explain()
 
 
+def _counted(x: Any) -> Any:
+    global _total
+    _total = 0
+    while x.sum() < 10 and _total < 4:
+        _total += 1
+    return x
+
+
+def test_a_global_is_assigned_the_number_that_it_had() -> None:
+    jitted = rune_jit.jit(_counted)
+    found = []
+    for scale in (9, 9, 1, 1, 9, 1, 9):
+        jitted(np.ones(3) * scale)
+        found.append(_total)
+    assert found == [0, 0, 4, 4, 0, 4, 0]
+
+
 def _adam_in_dicts(params: Any, grads: Any, state: Any) -> Any:
     state["t"] += 1
     for key in params:

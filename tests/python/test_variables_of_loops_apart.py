@@ -10,7 +10,7 @@ import rune_jit
 
 def without_a_value(x, steps):
     if len(x) < 3:
-        X = x  # noqa: N806
+        X = x
     total = 0.0
     for step in steps.tolist():
         total += step * X[0]

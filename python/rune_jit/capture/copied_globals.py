@@ -75,6 +75,15 @@ class Globals(dict[str, Any]):
         self._read: set[str] = {*_CALLED_BY_LOOPS, *BUILTINS, *lengths} - real.keys()
         self._read.add("__builtins__")  # (code in C reads it to import a module)
         self._rebinder: Rebinder | None = rebinder
+        self.hold(rebinder.state_of(real))
+
+    def hold(self, state: dict[str, Any]) -> None:
+        """Gives names their values in the trace. This does not wait for the first read, since the
+        function may assign to a name the very object that it had outside."""
+        for name, value in state.items():
+            if value is not ABSENT:
+                self[name] = self._before[name] = value
+                self._read.add(name)
 
     def __getitem__(self, name: str) -> Any:
         if self._rebinder is None and name in self.real:
@@ -138,3 +147,8 @@ class Globals(dict[str, Any]):
         before = self._before
         deleted = dict.fromkeys(self.real.keys() & before.keys() - self.keys(), ABSENT)
         return deleted | {k: v for k, v in self.items() if before.get(k, ABSENT) is not v}
+
+
+def has_copied_globals(x: Any) -> bool:
+    """Whether x is a function that a trace has copied or made."""
+    return isinstance(x, types.FunctionType) and isinstance(x.__globals__, Globals)

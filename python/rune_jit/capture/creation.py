@@ -18,6 +18,7 @@ from rune_jit.capture.stand_ins import Function, Ndarray, StandIn
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules import host, on_host
 from rune_jit.rules.coercions import SAMPLES, as_shape, call_builder
+from rune_jit.rules.indexing.selection import Selection
 from rune_jit.rules.known import known, plain
 from rune_jit.rules.python_errors import assume_fits
 from rune_jit.rules.table import FUNCTIONS
@@ -243,6 +244,9 @@ def _asarray(a: Any, dtype: Any = None, order: Any = None, **kwargs: Any) -> Any
     copy = _COPY_MODES.get(copy := kwargs.pop("copy", None), copy)
     if copy is not None:
         return make_array(a, dtype, copy=copy, order=order or "K")
+    if type(a) is Selection and (order != "F" or a.ndim == 1):
+        # (Selections of several axes are in C order.)
+        return a if dtype is None or np.dtype(dtype) == a.full.dtype else a.astype(dtype)
     if isinstance(a, Tracer):
         if a._storage.scalar:
             return make_array(a, dtype)

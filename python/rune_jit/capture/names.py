@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from rune_jit.capture.state import Unbound
+from rune_jit.tracing.context import may_handle_errors
 from rune_jit.trees import attribute
 
 _MATCHED = "__match_args__"  # stands for the attributes in the patterns of a `match`
@@ -34,6 +35,12 @@ def inner_codes(code: types.CodeType) -> list[types.CodeType]:
 def all_codes(code: types.CodeType) -> list[types.CodeType]:
     """A function's code and that of all functions and classes in it."""
     return [code, *(c for x in inner_codes(code) for c in all_codes(x))]
+
+
+@functools.cache
+def handles_errors(code: types.CodeType) -> bool:
+    """Whether a function, or one in it, has a `try` or `with` statement."""
+    return any(map(may_handle_errors, all_codes(code)))
 
 
 def _arguments(code: types.CodeType, operations: Collection[str]) -> frozenset[str]:

@@ -20,7 +20,7 @@ from rune_jit import _core
 from rune_jit.capture import in_modules
 from rune_jit.capture.callees import Callees
 from rune_jit.capture.class_tests import refuse_identity_in_methods
-from rune_jit.capture.copied_globals import Globals
+from rune_jit.capture.copied_globals import Globals, has_copied_globals
 from rune_jit.capture.creation import as_it_is, refuse_reports
 from rune_jit.capture.foreign import Compiled, OnHost, is_compiled, public_name
 from rune_jit.capture.grown import Grown
@@ -35,6 +35,7 @@ from rune_jit.capture.made_objects import MadeObjects
 from rune_jit.capture.math_functions import is_of_math
 from rune_jit.capture.names import (
     assigns_globals,
+    handles_errors,
     is_assigned_beside,
     is_read_in_classes,
     names_in_classes,
@@ -59,7 +60,6 @@ from rune_jit.capture.stand_ins import (
 from rune_jit.capture.state import ABSENT, FunctionAttributes, Slot
 from rune_jit.errors import StateChangedError, UnsupportedOpError
 from rune_jit.rules.on_host import Vectorized
-from rune_jit.tracing.context import may_handle_errors
 from rune_jit.tracing.trace import Trace
 
 _REBOUND = (types.FunctionType, types.MethodType, functools.partial)
@@ -91,9 +91,16 @@ class Rebinder:
         """Gives slots their values in the trace."""
         self._state = {slot.key: x for slot, x in zip(slots, values, strict=True)}
         self._holders = {id(slot.holder) for slot in slots}
+        for copy in self._globals.values():
+            copy.hold(self.state_of(copy.real))
         for slot in slots:
             if slot.kind == "grown":  # (its arrays must be older than all loops)
                 self.inside(slot.holder)
+
+    def state_of(self, names: dict[str, Any]) -> dict[str, Any]:
+        """The values in the trace of the slots in a module's or an object's dict, by name."""
+        at = ("item", id(names))
+        return {key[2]: x for key, x in self._state.items() if key[:2] == at}
 
     def end(self) -> None:
         """Called at the end of the trace, while it is active."""
@@ -249,10 +256,10 @@ class Rebinder:
         return self._made_objects.class_for(kind, self)
 
     def may_handle_errors(self) -> bool:
-        """Whether one of the copied functions has a `try` or `with` statement."""
+        """Whether a copied function, or one in it, has a `try` or `with` statement."""
         functions = (copy for copy, _ in self._copies.values())
         codes = (getattr(function, "__code__", None) for function in functions)
-        return any(code is not None and may_handle_errors(code) for code in codes)
+        return any(code is not None and handles_errors(code) for code in codes)
 
     def forget(self) -> tuple[list[tuple[weakref.ref[Any], Any]], list[Any]]:
         """Ends the use of the copies. Functions that outlive the trace read the globals of their
@@ -374,7 +381,7 @@ class Rebinder:
     def _copy_attributes(self, holder: Any, copy: Any) -> None:
         """Gives the copy of an object the trace's versions of its attributes and methods."""
         held, live, now = self._watch.attributes(holder), vars(holder), vars(copy)
-        slots = {key[2]: x for key, x in self._state.items() if key[:2] == ("item", id(live))}
+        slots = self.state_of(live)
         if slots:
             self._attributes.append((live, now))
         now.update({name: x for name, x in (held | slots).items() if x is not ABSENT})
@@ -415,8 +422,7 @@ class Rebinder:
 
     def is_made_here(self, x: Any) -> bool:
         """Whether x is a function that the trace has made, so that it reads the trace's globals."""
-        is_function = isinstance(x, types.FunctionType) and isinstance(x.__globals__, Globals)
-        return is_function and not self.is_copy(x)
+        return has_copied_globals(x) and not self.is_copy(x)
 
     def knows(self, x: Any) -> bool:
         """Whether the trace has met x outside."""
@@ -430,16 +436,15 @@ class Rebinder:
         """Whether each call would make a new object in place of x, and code can tell it from x:
         the object is compared by identity, and the trace has not met it outside."""
         kind: Any = type(x)
-        by_identity = kind.__hash__ in (None, object.__hash__)
         is_known = self._watch.knows(x) or self.has_copy_of(x) or self._trace.draws.knows(x)
-        return by_identity and not isinstance(x, UNIQUE) and not is_known
+        return kind.__hash__ in (None, object.__hash__) and not (is_known or isinstance(x, UNIQUE))
 
     def lasting(self, x: Any) -> Any:
         """The counterpart, outside of the trace, of a function that the trace has made or copied:
         it reads the globals of its module. For a stand-in, the original."""
         if isinstance(x, Vectorized):
             x.real.pyfunc = self.lasting(x.real.pyfunc)
-        if not isinstance(x, types.FunctionType) or not isinstance(x.__globals__, Globals):
+        if not has_copied_globals(x):
             return original(x)
         if (known := self.outside(x)) is not x:
             return known
@@ -447,8 +452,7 @@ class Rebinder:
         self._copies[id(x)] = (new, x)  # (before its cells, which may refer to it)
         for cell in x.__closure__ or ():
             if cell != types.CellType():
-                held = cell.cell_contents
-                cell.cell_contents = self.lasting(self.outside(held))
+                cell.cell_contents = self.lasting(self.outside(cell.cell_contents))
         return new
 
     apart = in_modules.apart  # (as `lasting`, for code that runs before the call has ended)
@@ -462,19 +466,16 @@ class Rebinder:
             def read(name: str) -> Any:
                 return self.read(names, name, getattr(module, name))
 
-            def assign(name: str, value: Any) -> None:
-                self._assign(names, name, value)
-
+            assign = functools.partial(self._assign, names)
             self._copies[id(module)] = (module, ModuleView(module, read, assign))
         return self._copies[id(module)][1]
 
     def _cell(self, cell: Any, function: types.FunctionType, name: str) -> Any:
         if id(cell) in self._cell_copies:  # (functions may share it)
             return self._cell_copies[id(cell)][1]
-        try:
-            value = cell.cell_contents
-        except ValueError:  # (not bound yet)
+        if cell == types.CellType():  # (not bound yet)
             return cell
+        value = cell.cell_contents
         if self._trace.is_segmented and is_assigned_beside(function, name):
             if not isinstance(value, np.ndarray):
                 return cell

@@ -317,6 +317,7 @@ def run_now(
         if x._storage.scalar:
             plain[id(x)] = plain[id(x)][()] if weakness is None else plain[id(x)].item()
     inputs = [plain.get(id(x), x._array() if isinstance(x, Tracer) else x) for x in leaves]
+    inputs = [_known_slice(x) if type(x) is slice else x for x in inputs]
     args, kwargs = optree.tree_unflatten(tree, inputs)
     result = trace.run_now(function, args, kwargs)
     by_id = {id(given): x for x, given in zip(leaves, inputs, strict=True)}
@@ -340,6 +341,12 @@ def run_now(
         return of_data(trace, array) if depends_on_data else trace.result(array)
 
     return optree.tree_map(inside, result, none_is_leaf=True)
+
+
+def _known_slice(x: slice) -> slice:
+    """A slice with numbers in place of traced ones, in segments."""
+    bounds = x.start, x.stop, x.step
+    return slice(*(b._element("index") if isinstance(b, Tracer) else b for b in bounds))
 
 
 def _is_viewed_by(result: Any, array: np.ndarray) -> bool:

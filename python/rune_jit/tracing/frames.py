@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dis
 import importlib
+import operator
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -72,6 +73,24 @@ def replace_locals(frame: types.FrameType, replace: Callable[[Any], Any]) -> Non
 
 
 _HAS_FAST_LOCALS = 1  # inspect.CO_OPTIMIZED
+
+
+def index_of(x: Any) -> int:
+    """operator.index(x). Raises Python's TypeError for the item or slice that the user's frame
+    reads or assigns, in which x must be an integer."""
+    try:
+        return operator.index(x)
+    except TypeError:
+        frame = user_frame()
+        if frame is None or not isinstance(x, np.generic):
+            raise
+        code, at = frame.f_code.co_code, frame.f_lasti
+        last, before = dis.opname[code[at]], dis.opname[code[at - 2]]
+        if last in ("BINARY_SLICE", "STORE_SLICE") or before == "BUILD_SLICE":
+            slice(x).indices(0)
+        elif last.endswith("_SUBSCR"):
+            operator.getitem([], x)  # type: ignore[misc]
+        raise
 
 
 def is_handler_active() -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dis
 import itertools
 import math
-import operator
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
@@ -18,7 +17,7 @@ from rune_jit.errors import ConcretizationError, TracerLeakError, UnsupportedOpE
 from rune_jit.methods import ArrayMethods
 from rune_jit.tracing.conditions import decide
 from rune_jit.tracing.context import is_own, user_site
-from rune_jit.tracing.frames import is_of_xarray, is_shuffling, namespace_for
+from rune_jit.tracing.frames import index_of, is_of_xarray, is_shuffling, namespace_for
 from rune_jit.tracing.storage import Step, Storage, refuse_write_to_numpy
 from rune_jit.trees import PLAIN
 
@@ -250,7 +249,7 @@ class Tracer(ArrayMethods, _core.TracerBase):
         return np.round(self, ndigits)
 
     def __index__(self) -> int:
-        return operator.index(self._element("index"))
+        return index_of(self._element("index"))
 
     def __trunc__(self) -> Any:
         return math.trunc(self._element("int"))
@@ -266,7 +265,11 @@ class Tracer(ArrayMethods, _core.TracerBase):
 
     def _element(self, what: str) -> Any:
         array = self._values(what)
-        return array[()] if self._storage.scalar else array
+        if self._storage.scalar:
+            return array[()]
+        if array.ndim and what in _CLASSES and _is_storing(sys._getframe(2)):
+            np.zeros(1, _CLASSES[what])[0] = array  # (raises what NumPy raises)
+        return array
 
     def _concretization(self, what: str, hint: str) -> NoReturn:
         if not self._trace.done:
@@ -423,11 +426,15 @@ _HINTS = {
 _CONVERSIONS = ("bool", "float", "complex", "int", "numpy.asarray")
 
 
+def _is_storing(frame: Any) -> bool:
+    """Whether a frame is about to assign to an item, as in `array[0] = tracer`."""
+    return frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] in _STORE
+
+
 def _refuse_store() -> None:
     """Raises UnsupportedOpError if the frame that called a method such as Tracer.__float__ is about
-    to assign to an item, as in `array[0] = tracer`."""
-    frame = sys._getframe(3)  # the caller of the method that called Tracer._values
-    if frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] in _STORE:
+    to assign to an item."""
+    if _is_storing(sys._getframe(3)):  # the caller of the method that called Tracer._values
         refuse_write_to_numpy("setitem")
 
 

@@ -112,7 +112,7 @@ class LoopApart:
         # A loop within a loop that runs apart calls replacements already. function_of adds them.
         names = loaded(original) | stored(original)
         self._names = sorted(x for x in names if not x.startswith(ON_LISTS))
-        self._only_read = loaded(original) - stored(original)
+        self._read_only = frozenset(loaded(original) - stored(original))
         of_else = {x.broken for x in original if hasattr(x, "broken")}
         self._assigned = assigned_always(loop.original) | {VALUE, LEFT} | of_else
         # Growing lists: first those that the loop only appends to,
@@ -184,10 +184,10 @@ class LoopApart:
         values = {name: settled(trace, held[name]) for name in self._names if name in held}
         if any(x not in values and x not in self._assigned for x in self._loop.results):
             return None
-        code = frame.f_code
-        variables_of_frame = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
-        if self._only_read & variables_of_frame - values.keys():
-            return None  # (they have no values, and would be globals in the loop's function)
+        # (The loop's function would take a variable without a value for a global variable.)
+        missing = self._read_only.difference(values)
+        if not missing.isdisjoint(_variables(frame.f_code)):
+            return None
         lists = {n: x for n, x in values.items() if n in self._appended and type(x) is list}
         lists |= {n: x for n, x in values.items() if n in self._stacks}
         try:
@@ -393,6 +393,11 @@ class LoopApart:
             trace.note_computed()
         if info.size > _MOST_SIGNATURES:
             self.is_refused = True
+
+
+def _variables(code: types.CodeType) -> tuple[str, ...]:
+    """The variables of a function and of the functions around it that it uses."""
+    return (*code.co_varnames, *code.co_cellvars, *code.co_freevars)
 
 
 def _finding(given: dict[str, Any], scope: Callable[[str], Any]) -> Callable[[str], Any]:

@@ -224,8 +224,7 @@ class Attempt(Comparison):
             if name in self._by_value and is_traced_array(after[name]):
                 self._check_new(name, after[name], finals)
         for name in self._results:
-            is_last = name == self._loop.target and goes_on is None
-            if name not in self._carried and not is_last:
+            if name not in self._carried and not self._is_last(name, after):
                 self._check_result(name, after, finals)
         is_known = are_known(self._trace, self._lists, self._storages)
         if is_complete and is_known and not self._body.raises and not self._is_traced(after):
@@ -315,7 +314,7 @@ class Attempt(Comparison):
         known: dict[str, Any] = {}
         others: dict[str, int] = {}
         for name in self._results:
-            if name == self._loop.target and self._goes_on is None:
+            if self._is_last(name, after):
                 known[name] = self._last()
             elif name in self._counted and self._goes_on is None:
                 known[name] = self._counted[name]
@@ -389,6 +388,11 @@ class Attempt(Comparison):
                 before = self._structures.part(name, self._before)
                 if is_traced_array(before):
                     values[name] = known.setdefault((made, id(before)), values[name])
+
+    def _is_last(self, name: str, after: Any) -> bool:
+        """Whether a name has the last number of the loop's range after the loop."""
+        is_counter = name == self._loop.target and type(after[name]) is Size
+        return is_counter and self._goes_on is None and same_size(after[name], self.counter)
 
     def _last(self) -> Any:
         if (last := self._range.last) is None or not self._runs:

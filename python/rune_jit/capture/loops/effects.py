@@ -72,9 +72,10 @@ class Refused(Exception):
 class Effects:
     """The objects that some code can reach and change. They are compared after it has run."""
 
-    def __init__(self, may_draw: bool = False) -> None:
-        """`may_draw`: whether the code may draw from random generators."""
-        self._may_draw = may_draw
+    def __init__(self, may_draw: bool = False, refuses: bool = True) -> None:
+        """`may_draw`: whether the code may draw from random generators. `refuses`: whether an
+        object of unknown kind raises Refused; otherwise it is passed over."""
+        self._may_draw, self._refuses = may_draw, refuses
         self.generators: list[Any] = []  # from which it may draw
         self._containers: list[tuple[Any, str]] = []  # with their names for reports
         self._objects: list[Any] = []  # and the classes whose objects the code may make
@@ -94,6 +95,10 @@ class Effects:
         self._num_items = 0
         self.draws = False  # whether the code reaches a random generator from outside
 
+    def _refuse(self, why: str) -> None:
+        if self._refuses:
+            raise Refused(why)
+
     def look(
         self,
         uses: Uses,
@@ -108,8 +113,8 @@ class Effects:
         Raises Refused."""
         for name in uses.globals:
             if name not in module:
-                raise Refused(f"it assigns {name}, which has no value before")
-            if (id(module), name) not in self._globals:
+                self._refuse(f"it assigns {name}, which has no value before")
+            elif (id(module), name) not in self._globals:
                 self._globals.add((id(module), name))
                 self._containers.append((Global(module, name), name))
         self._calls |= {name: name for name in uses.methods}
@@ -133,7 +138,7 @@ class Effects:
                 value = None  # (a local variable that is not bound)
             self._look_along(value, path, path in uses.calls)
             if path in uses.assigned and isinstance(value, (types.FunctionType, type)):
-                raise Refused(f"it assigns to the attribute {path[-1]}")
+                self._refuse(f"it assigns to the attribute {path[-1]}")
         for _, value in _found(uses.appended, find):
             self._append_to(value)
         self._appended_attributes |= uses.appended_attributes
@@ -190,7 +195,7 @@ class Effects:
             self._look_at(x)
             return
         if id(x) in self.appended:
-            raise Refused("it appends to a list that has two names")
+            self._refuse("it appends to a list that has two names")
         self.appended[id(x)] = x
         self._containers.append((x, "list"))
 
@@ -225,12 +230,11 @@ class Effects:
 
     @classmethod
     def seen_by(cls, uses: Uses, frame: Any) -> Held:
-        """The present contents of the containers and objects that some code of a frame reaches. If
-        the code does something unknown, the rest of what it reaches is left out."""
-        effects = cls()
-        with contextlib.suppress(Refused):
-            effects.look(uses, frame.f_locals, scope_of(frame), frame.f_globals)
-            effects._append_to_attributes()
+        """The present contents of the containers and objects that some code of a frame reaches.
+        What it reaches through objects of unknown kinds is left out."""
+        effects = cls(refuses=False)
+        effects.look(uses, frame.f_locals, scope_of(frame), frame.f_globals)
+        effects._append_to_attributes()
         return effects._held()
 
     def _held(self) -> Held:
@@ -265,7 +269,7 @@ class Effects:
         while rest and isinstance(value, types.ModuleType):
             value = getattr(value, rest.pop(0), None)
         if isinstance(value, types.ModuleType):
-            raise Refused(f"it uses the module {'.'.join(path)}")
+            self._refuse(f"it uses the module {'.'.join(path)}")
         if len(rest) < len(path) - 1:
             self._look_at(value)
         if rest and is_called:
@@ -313,15 +317,17 @@ class Effects:
         elif not any(x is known for known in ALLOWED) and not is_pure(original(x)):
             if not isinstance(x, types.FunctionType) or is_library(x.__module__):
                 name = trees.attribute(x, "__name__") or f"a {type(x).__name__}"
-                raise Refused(f"it uses {name}")
-            self._look_at_function(x)
+                self._refuse(f"it uses {name}")
+            else:
+                self._look_at_function(x)
 
     def _look_at_container(self, x: Any) -> None:
         if type(x) not in _CONTAINERS and not hasattr(type(x), "_fields"):
-            raise Refused(f"it uses a {type(x).__name__}")
+            self._refuse(f"it uses a {type(x).__name__}")
+            return
         self._num_items += len(x)
         if self._num_items > _MOST_HELD:
-            raise Refused("it uses large containers")
+            self._refuse("it uses large containers")
         if isinstance(x, (list, dict, set, collections.deque)):
             self._containers.append((x, type(x).__name__))
         for item in [*x.keys(), *x.values()] if isinstance(x, dict) else x:
@@ -330,9 +336,10 @@ class Effects:
     def _look_at_function(self, f: types.FunctionType) -> None:
         source = source_of(f)
         if source is None:
-            raise Refused(f"it calls {f.__name__}, whose source is not known")
+            self._refuse(f"it calls {f.__name__}, whose source is not known")
+            return
         if source.refusal:
-            raise Refused(f"it calls {f.__name__}: {source.refusal}")
+            self._refuse(f"it calls {f.__name__}: {source.refusal}")
         for value in (*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()):
             self._look_at(value)
         cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
@@ -381,7 +388,7 @@ class Effects:
         """Adds all functions of an enumeration, since some of them run when a member is read,
         called or compared."""
         if type(kind) is not enum.EnumMeta:
-            raise Refused(f"it uses {kind.__name__}")
+            self._refuse(f"it uses {kind.__name__}")
         for base in classes_of(kind):
             for x in vars(base).values():
                 x = getattr(x, "fget", None) or getattr(x, "__func__", x)
@@ -394,7 +401,7 @@ class Effects:
         for base in classes_of(kind):
             for name, value in vars(base).items():
                 if name in OF_ANY_NAME and not (parameters and parameters.frozen):
-                    raise Refused(f"it uses a {kind.__name__}, which has a method {name}")
+                    self._refuse(f"it uses a {kind.__name__}, which has a method {name}")
                 value = value.member if isinstance(value, Copied) else value
                 is_called = name[:2] == "__" and name not in NOT_CALLED
                 # (The methods that `dataclass` adds have no source.)
@@ -430,7 +437,7 @@ class Effects:
         elif name[:2] == "__" or (hasattr(type(found), "__get__") and not callable(found)):
             if found is not None:
                 kind = x if isinstance(x, type) else type(x)
-                raise Refused(f"it uses the attribute {name} of a {kind.__name__}")
+                self._refuse(f"it uses the attribute {name} of a {kind.__name__}")
         else:
             self._look_at(found)
 

@@ -36,7 +36,7 @@ _SIMPLE = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp)
 
 
 class Operations(Visitor):
-    """The operations of statements on lists."""
+    """The operations of statements on lists, without those in inner functions."""
 
     def __init__(self) -> None:
         self.known: set[int] = set()  # ids of the `ast.Name` nodes in operations that are known
@@ -48,6 +48,11 @@ class Operations(Visitor):
         if isinstance(x, ast.Name):
             self.known.add(id(x))
             names.add(x.id)
+
+    def _pass_over(self, node: Any) -> None:
+        pass
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = _pass_over
 
     def visit_Expr(self, node: ast.Expr) -> None:
         x = node.value

@@ -10,6 +10,7 @@ from typing import Any
 from rune_jit.capture.loops.folds import as_loop, is_fold
 from rune_jit.capture.loops.nodes import (
     OWN_SCOPES,
+    SCOPES,
     Transformer,
     assign,
     assigned,
@@ -21,6 +22,7 @@ from rune_jit.capture.loops.nodes import (
     stores,
     targets_of,
     walk,
+    within,
 )
 
 # The names of the functions and methods whose calls are replaced.
@@ -254,13 +256,16 @@ def _last_item_of(x: ast.AST) -> str | None:
 
 
 def _extended(loop: ast.For) -> set[str]:
-    """The names of the lists whose last items a loop reads. The loop must append to these lists and
-    use them in no other way."""
+    """The names of the lists whose last items a loop reads. The loop must append to these lists by
+    statements of its own, and use them in no other way."""
     nodes = [x for s in loop.body for x in walk(s)]
-    lists = [x.func.value for x in nodes if isinstance(x, ast.Call) and is_append(x)]  # type: ignore[attr-defined]
-    lists = [x for x in lists if isinstance(x, ast.Name)]
+    appends = [s.value for s in within(loop.body) if isinstance(s, ast.Expr)]
+    appends = [x for x in appends if isinstance(x, ast.Call) and is_append(x)]
+    lists = [x.func.value for x in appends if isinstance(x.func.value, ast.Name)]  # type: ignore[attr-defined]
     last = [x for x in nodes if _last_item_of(x) is not None]
+    inner = [x for x in nodes if isinstance(x, (*SCOPES, ast.Lambda))]
     used = {id(x) for x in lists} | {id(x.value) for x in last}  # type: ignore[attr-defined]
+    used -= {id(y) for x in inner for y in walk(x)}
     others = {x.id for x in nodes if isinstance(x, ast.Name) and id(x) not in used}
     others |= {x.id for x in walk(loop.target) if isinstance(x, ast.Name)}
     return ({x.id for x in lists} & {str(_last_item_of(x)) for x in last}) - others

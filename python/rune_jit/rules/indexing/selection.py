@@ -75,6 +75,10 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         return length(self) * math.prod(self.full.shape[self.axes :])
 
     @property
+    def ndim(self) -> int:
+        return self.full.ndim - self.axes + 1  # type: ignore[no-any-return]
+
+    @property
     def shape(self) -> tuple[Any, ...]:
         trace = require_trace()
         if trace.is_segmented:

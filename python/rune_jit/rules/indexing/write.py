@@ -11,7 +11,7 @@ import numpy as np
 from rune_jit.errors import UnsupportedOpError, forgive
 from rune_jit.methods import COMPARISONS
 from rune_jit.rules import host, writes
-from rune_jit.rules.coercions import as_index
+from rune_jit.rules.coercions import as_index, rank, refuse
 from rune_jit.rules.indexing.items import aligned_mask, basic_view, index_items
 from rune_jit.rules.indexing.masks import WRONG_COUNT, running_count, spread
 from rune_jit.rules.indexing.selection import Selection
@@ -19,7 +19,7 @@ from rune_jit.rules.known import plain
 from rune_jit.rules.python_errors import fitting
 from rune_jit.rules.table import implements
 from rune_jit.tracing.context import require_trace
-from rune_jit.tracing.sizes import same_size
+from rune_jit.tracing.sizes import Size, same_size
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced
 
@@ -282,9 +282,29 @@ def _put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
 # ndarray.flat.
 
 
+def _check_flat(x: Tracer, index: Any) -> None:
+    """Raises what NumPy raises for a known index of x.flat, and UnsupportedOpError for a number
+    that is no integer, which NumPy converts."""
+    if type(index) is slice or index is Ellipsis:
+        return
+    if not contains_traced((index, x.shape)):
+        # An array of this shape that takes one byte.
+        np.broadcast_to(np.zeros((), np.bool_), x.shape).flat[plain(index)]
+    is_position = type(index) in (int, Size) or rank(index) > 0
+    if not is_position and getattr(index, "dtype", np.dtype(object)).kind not in "iu":
+        refuse("flat")
+
+
+def read_flat(x: Tracer, index: Any) -> Any:
+    """x.flat[index]."""
+    _check_flat(x, index)
+    return x.flatten()[index]
+
+
 def write_flat(x: Tracer, index: Any, value: Any) -> None:
     """x.flat[index] = value: the value is repeated as often as needed."""
     trace = require_trace()
+    _check_flat(x, index)
     writes.refuse_itself("flat", x, value)
     if np.size(value) == 0:
         return
@@ -306,11 +326,16 @@ def write_flat(x: Tracer, index: Any, value: Any) -> None:
     _write_flat(trace, x, trace.operand(flat))
 
 
+def _take_flat(x: Any, index: Any) -> Any:
+    return x.flat[index]
+
+
 def _put_flat(x: Any, index: Any, value: Any) -> None:
     x.flat[index] = value
 
 
-_write_flat_or_numpy = host.or_numpy(write_flat, lambda *given: (_put_flat, given, {}))
+_read_flat_or_numpy = host.or_numpy(read_flat, host.given(_take_flat))
+_write_flat_or_numpy = host.or_numpy(write_flat, host.given(_put_flat))
 
 
 class Flat:
@@ -320,7 +345,7 @@ class Flat:
         self.base = base
 
     def __getitem__(self, index: Any) -> Any:
-        return self.base.flatten()[index]
+        return _read_flat_or_numpy(self.base, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if self.base._array() is not None and not contains_traced((index, value)):
