@@ -112,6 +112,27 @@ def test_numbers_take_no_items(at):
         assert type(found[0]) is np.float64
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda zeros: zeros.__setitem__(0, 3.0),
+        lambda zeros: np.negative(zeros, out=zeros),
+        lambda zeros: zeros.fill(1.0),
+    ],
+)
+def test_the_imaginary_part_of_a_real_array_is_read_only(write):
+    def f(x):
+        zeros = x.imag
+        x.tolist()
+        write(zeros)
+        return zeros
+
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        with pytest.raises(ValueError, match="read-only"):
+            jitted(x())
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize(
     "at",

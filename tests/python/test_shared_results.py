@@ -62,6 +62,17 @@ ROWS = np.array([1, 3])
 LAST_ROWS = TABLE[1:]
 
 
+def of_read_only(x: Any) -> Any:
+    y = x + 1
+    return y.imag, x[0].imag, np.broadcast_to(y[0], (2, 4)), np.diagonal(x * 2)
+
+
+def of_read_only_in_segments(x: Any) -> Any:
+    zeros = x.imag
+    x.tolist()
+    return zeros[1:], zeros, x.imag
+
+
 def of_known_positions(x: Any) -> Any:
     first, last = ROWS
     return TABLE[first:last], LAST_ROWS[first:], x + TABLE[first], TABLE[first:last] * 2
@@ -106,6 +117,8 @@ FUNCTIONS = [
     of_made_arrays,
     of_complex,
     of_captured,
+    of_read_only,
+    of_read_only_in_segments,
     of_known_positions,
     of_known_arrays,
     in_segments,

@@ -186,11 +186,20 @@ def _share_memory(group: list[Tracer], given: list[Any], has_arrays: bool) -> bo
     if storage.array is None and storage.is_outside:
         base = storage.captured if storage.leaf is None else given[storage.leaf]
         return type(base) is np.ndarray and any(x._steps for x in group)
-    if has_arrays or len(group) == 1:
+    if has_arrays:
+        return False
+    if any(map(_is_read_only, group)):
+        return True  # (a view can be read-only)
+    if len(group) == 1:
         return False
     if all(not x._steps for x in group):
         return storage.array is not None  # otherwise one array is one output anyhow
     return any(_may_overlap(storage, a, b) for a, b in itertools.combinations(group, 2))
+
+
+def _is_read_only(x: Tracer) -> bool:
+    is_numpys = any(step.kind == "broadcast_arrays" for step in x._steps)
+    return bool(x._steps) and not (x._writeable or is_numpys)
 
 
 def _may_overlap(storage: Storage, a: Tracer, b: Tracer) -> bool:

@@ -120,7 +120,7 @@ def _imag(val: Any) -> Any:
     if isinstance(val, Tracer) and val._storage.scalar:
         zero = val.dtype.type(0)
         return zero if require_trace().operand(val).weak is None else zero.item()
-    zeros: Any = np.zeros_like(val)
+    zeros: Any = np.zeros_like(val)[...]  # (a view, since these can be read-only)
     zeros._writeable = False
     return zeros
 
