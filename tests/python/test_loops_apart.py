@@ -460,3 +460,50 @@ def test_functions_that_the_call_makes():
         ours, theirs = X.copy(), X.copy()
         assert_same(jitted(ours), f(theirs))
         assert_same(ours, theirs)
+
+
+def test_loops_without_an_iteration():
+    """Names that each iteration assigns then keep their values, or have none."""
+
+    def last(x):
+        x[0].item()
+        for i in range(20):
+            for j in range(i):
+                x[i] = x[i] - x[j]
+        return j
+
+    def never(x):
+        x[0].item()
+        for v in x[:0]:
+            y = v * 2
+        x += 1
+        return y
+
+    for function in (last, never):
+        jitted = rune_jit.jit(function)
+        for _ in range(3):
+            ours, theirs = X[:20].copy(), X[:20].copy()
+            if function is never:
+                for f, x in ((never, theirs), (jitted, ours)):
+                    with pytest.raises(UnboundLocalError, match="'y'"):
+                        f(x)
+            else:
+                assert jitted(ours) == last(theirs)
+            assert_same(ours, theirs)
+
+
+def test_arrays_in_dicts_are_changed_in_place():
+    def f(x):
+        held = {}
+        for i in np.flatnonzero(x > 0):
+            held["rows"] = x.T
+            held["rows"] *= 2
+            held["number"] = i
+            held["number"] += 1
+        return held
+
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        ours, theirs = X[:6].copy(), X[:6].copy()
+        assert_same(jitted(ours), f(theirs))
+        assert_same(ours, theirs)

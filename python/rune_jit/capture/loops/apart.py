@@ -10,8 +10,10 @@ function of its own. This function gets the values of the loop's names.
 
 from __future__ import annotations
 
+import ast
 import sys
 import time
+import traceback
 import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -230,7 +232,9 @@ class LoopApart:
                 with self._lent.in_place_of(values if self._lends else {}) as lent:
                     values |= lent
                     results = self._call(trace, values, growing, module, code)
-            except Exception:
+            except Exception as error:
+                if self._had_no_iteration(error):
+                    return None
                 if restore is None:
                     raise
                 restore()  # (Python runs the loop again, and assigns attributes until it raises.)
@@ -246,6 +250,16 @@ class LoopApart:
             if self._shared is not None:
                 return self._shared_results(results, objects, memory)
             return memory.inside(results)
+
+    def _had_no_iteration(self, error: Exception) -> bool:
+        """Whether the loop's function raised an error at its end, since a name that each iteration
+        assigns had no value. (Python raises the error where the name is read, if at all.)"""
+        loop = self._loop.original
+        if type(error) is not UnboundLocalError or not isinstance(loop, ast.For):
+            return False
+        frame, line = [*traceback.walk_tb(error.__traceback__)][-1]
+        is_at_end = line == loop.lineno < loop.body[0].lineno
+        return is_at_end and frame.f_code.co_name == f"loop_{loop.lineno}"
 
     def _check(self, trace: SegmentedTrace, given: dict[str, Any], lists: dict[str, Any]) -> None:
         """Raises Unsuitable if the loop's function cannot take one of the values. `lists` are those

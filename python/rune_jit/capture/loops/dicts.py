@@ -134,9 +134,13 @@ class _Replacer(Transformer):
             self._keys += 1
             before = [at(node, assign(name, self.visit(key)))]
             key = at(node, load(name))
-        old = at(node, ast.Subscript(target.value, key, ast.Load()))
-        new = at(node, ast.BinOp(old, node.op, node.value))
-        return [*before, self._put(node, target, new, key)]
+        # (An array that is an item is changed in place.)
+        name = f"_rune_item{self._keys}"
+        self._keys += 1
+        old = self.visit(at(node, ast.Subscript(target.value, key, ast.Load())))
+        new = at(node, ast.AugAssign(ast.Name(name, ast.Store()), node.op, self.visit(node.value)))
+        put = self._put(node, target, at(node, load(name)), key)
+        return [*before, at(node, assign(name, old)), new, put]
 
     def _is_item(self, x: ast.AST) -> bool:
         return isinstance(x, ast.Subscript) and self._is_dict(x.value) and _is_key(x.slice)
