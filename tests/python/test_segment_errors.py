@@ -201,6 +201,26 @@ def test_other_arguments(call):
     segmented(f, x())
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda y, held: y[held["pair"]],
+        lambda y, held: y.__setitem__(held["pair"], 2),
+        lambda y, held: y.__setitem__(0, held["pair"]),
+        lambda y, held: y + held,
+        lambda y, held: y.reshape(held["pair"]),
+    ],
+)
+def test_containers_that_hold_themselves(use):
+    def f(x):
+        x[0].item()
+        held = {"x": x * 2}
+        held["pair"] = (1, held)
+        return use(x * 3, held)
+
+    segmented(f, x())
+
+
 def test_reports_name_callers_by_their_level(caplog):
     def f(x):
         def report():
