@@ -40,6 +40,38 @@ def test_index_errors_reach_the_handler():
     segmented(g, x(), np.array([1, 9]))
 
 
+def test_index_errors_that_numpy_finds_when_it_assigns_a_number():
+    class Sums:
+        pass
+
+    def f(x, at, sums):
+        total = float(x[0])
+        for i in range(len(at)):
+            sums.values[i] = total
+            total += x[at[i]]
+
+    for function in (rune_jit.jit(f), f):
+        sums = Sums()
+        sums.values = np.zeros(4)
+        with pytest.raises(IndexError, match="index 9 is out of bounds") as found:
+            function(x(), np.array([1, 2, 9, 3]), sums)
+        assert found.value.__cause__ is found.value.__context__ is None
+        np.testing.assert_allclose(sums.values, [-1, -1.4, -1.2, 0])
+
+
+def test_what_is_written_before_an_index_error():
+    def f(x, at):
+        x[0] = x.max().item()
+        x[at[0]] += 1
+        x[at[1]] = 3
+
+    for function in (rune_jit.jit(f), f):
+        values = x()
+        with pytest.raises(IndexError, match="index 9 is out of bounds"):
+            function(values, np.array([4, 9]))
+        np.testing.assert_allclose(values, [2, -0.4, 0.2, 0.8, 2.4, 2])
+
+
 def test_index_errors_are_never_lost():
     def f(x, at):
         if x.max() > 0:
