@@ -45,7 +45,7 @@ def test_index_errors_that_numpy_finds_when_it_assigns_a_number():
         pass
 
     def f(x, at, sums):
-        total = float(x[0])
+        total = x[0].item()
         for i in range(len(at)):
             sums.values[i] = total
             total += x[at[i]]
