@@ -105,6 +105,9 @@ class ArrayMethods:
         """Whether any element is equal to x."""
         return bool(np.any(self == x))
 
+    def __delitem__(self, index: Any) -> None:
+        raise ValueError("cannot delete array elements")
+
     def _with_object(self, name: str, other: Any, reflected: bool) -> Any:
         """The result of an operator with an object that is not an operand. NotImplemented: the
         object's own operator decides."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import Any
 
@@ -187,3 +188,24 @@ def test_draws(least: float, capsys: Any, monkeypatch: Any) -> None:
         return g(x, n, np.random.RandomState(3))
 
     check(of_argument, capsys, X, 120)
+
+
+def test_what_is_printed_and_appended_before_an_index_error(capsys: Any) -> None:
+    def f(x: Any, at: Any, found: Any) -> Any:
+        total, i = x.min().item(), 0
+        while i < len(at):
+            print(i)
+            found.append(total)
+            total += x[at[i]]
+            i += 1
+        return total
+
+    jitted, x = rune_jit.jit(f), np.arange(5.0)
+    for at in (np.array([1, 2, 3]), np.array([1, 9, 3]), np.array([1, 9, 3])):
+        outcomes = []
+        for function in (jitted, f):
+            found: list[Any] = []
+            with pytest.raises(IndexError) if at[1] == 9 else contextlib.nullcontext():
+                function(x, at, found)
+            outcomes.append((found, capsys.readouterr().out))
+        assert outcomes[0] == outcomes[1]

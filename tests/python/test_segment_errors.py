@@ -2,6 +2,7 @@
 do."""
 
 import logging
+import operator as op
 import warnings
 
 import numpy as np
@@ -37,6 +38,38 @@ def test_index_errors_reach_the_handler():
         return x
 
     segmented(g, x(), np.array([1, 9]))
+
+
+def test_index_errors_that_numpy_finds_when_it_assigns_a_number():
+    class Sums:
+        pass
+
+    def f(x, at, sums):
+        total = x[0].item()
+        for i in range(len(at)):
+            sums.values[i] = total
+            total += x[at[i]]
+
+    for function in (rune_jit.jit(f), f):
+        sums = Sums()
+        sums.values = np.zeros(4)
+        with pytest.raises(IndexError, match="index 9 is out of bounds") as found:
+            function(x(), np.array([1, 2, 9, 3]), sums)
+        assert found.value.__cause__ is found.value.__context__ is None
+        np.testing.assert_allclose(sums.values, [-1, -1.4, -1.2, 0])
+
+
+def test_what_is_written_before_an_index_error():
+    def f(x, at):
+        x[0] = x.max().item()
+        x[at[0]] += 1
+        x[at[1]] = 3
+
+    for function in (rune_jit.jit(f), f):
+        values = x()
+        with pytest.raises(IndexError, match="index 9 is out of bounds"):
+            function(values, np.array([4, 9]))
+        np.testing.assert_allclose(values, [2, -0.4, 0.2, 0.8, 2.4, 2])
 
 
 def test_index_errors_are_never_lost():
@@ -212,12 +245,33 @@ def test_arrays_that_are_not_sorted_in_place():
         lambda x: x.mean([0]),
         lambda x: 1.0 in x.max(),
         lambda x: np.repeat(x, x[0] * 0 + 2),
+        lambda x: op.delitem(x, 0),
     ],
 )
 def test_other_arguments(call):
     def f(x):
         x[0].item()
         return call(x * 2)
+
+    segmented(f, x())
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda y, held: y[held["pair"]],
+        lambda y, held: y.__setitem__(held["pair"], 2),
+        lambda y, held: y.__setitem__(0, held["pair"]),
+        lambda y, held: y + held,
+        lambda y, held: y.reshape(held["pair"]),
+    ],
+)
+def test_containers_that_hold_themselves(use):
+    def f(x):
+        x[0].item()
+        held = {"x": x * 2}
+        held["pair"] = (1, held)
+        return use(x * 3, held)
 
     segmented(f, x())
 

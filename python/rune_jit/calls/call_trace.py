@@ -423,9 +423,11 @@ class CallTrace:
                 writes.append((target, len(computed)))
                 computed.append(storage.value)
         checks: list[tuple[Any, ...]] = []
-        # (An index of a list that an array represents is not that of the error.)
-        has_stacks = trace.loops is not None and bool(trace.loops.plans.with_stacks)
-        for value, *what in trace.checks(has_stacks or trace.rebind.may_handle_errors()):
+        # (An index of a list that an array represents is not that of the error. A list to which a
+        # program appends, or that it prints, gets no items if the program raises.)
+        loops = trace.loops
+        has_lists = loops is not None and bool(loops.plans.with_stacks or loops.growing)
+        for value, *what in trace.checks(has_lists or trace.rebind.may_handle_errors()):
             checks.append(tuple(what))
             computed.append(value)
         leaf_guards = [(self._inputs[i], dtype) for i, dtype in trace.builder.guards]

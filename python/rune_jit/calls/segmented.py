@@ -162,6 +162,7 @@ def _call_in_segments(
     if trace.gave_up:
         return function(*args, **kwargs)
     interrupted, trace.until = False, _call_in_segments.__code__
+    failed: BaseException | None = None
     with trace.active(), threads.noticed():
         try:
             for x in (*args, *kwargs.values()):
@@ -176,7 +177,9 @@ def _call_in_segments(
             raise
         except BaseException as error:
             _settle(trace, error)
-            raise
+            if not _is_of_store(error, trace.error):
+                raise
+            failed = error.__cause__.with_traceback(error.__traceback__)  # type: ignore[union-attr]
         finally:
             rebinder.finish()
             trace.functions_inside, trace.stand_ins_inside = rebinder.forget()
@@ -184,7 +187,16 @@ def _call_in_segments(
                 containers.replace_kept()
                 containers.write_back()
                 trace.flush()
+        if failed is not None:
+            raise failed
         return outside(trace, result)
+
+
+def _is_of_store(error: BaseException, of_check: Exception | None) -> bool:
+    """Whether NumPy has raised an error because a check raised `of_check` when NumPy asked for a
+    number, in order to assign it to an element."""
+    is_cause = of_check is not None and error.__cause__ is of_check
+    return is_cause and str(error) == "setting an array element with a sequence."
 
 
 def _settle(trace: SegmentedTrace, error: BaseException | None) -> None:

@@ -298,9 +298,8 @@ def run_now(
 ) -> Any:
     """Calls NumPy's function on the present values of traced arrays, in segments.
     `depends_on_data`: whether the shapes of the results depend on data."""
-    both: Any = (tuple(args), kwargs)
     leaves: list[Any]
-    leaves, tree = optree.tree_flatten(both, none_is_leaf=True)
+    leaves, tree = _flattened((tuple(args), kwargs))
     out = kwargs.get("out")
     written = [*(out if isinstance(out, tuple) else (out,))]
     if getattr(function, "__name__", "") in WRITERS:
@@ -340,6 +339,30 @@ def run_now(
         return of_data(trace, array) if depends_on_data else trace.result(array)
 
     return optree.tree_map(inside, result, none_is_leaf=True)
+
+
+def _flattened(x: Any) -> tuple[list[Any], Any]:
+    """The leaves and the structure of x. Containers that hold themselves are leaves: NumPy refuses
+    most of them, and otherwise asks the traced arrays in them for their elements."""
+    try:
+        return optree.tree_flatten(x, none_is_leaf=True)
+    except RecursionError:
+        return optree.tree_flatten(x, _holds_itself, none_is_leaf=True)
+
+
+def _holds_itself(x: Any) -> bool:
+    seen, open_ = set[int](), [x]
+    while open_:
+        container = open_.pop()
+        if not isinstance(container, (list, tuple, dict)):
+            continue
+        for item in container.values() if isinstance(container, dict) else container:
+            if item is x:
+                return True
+            if id(item) not in seen:
+                seen.add(id(item))
+                open_.append(item)
+    return False
 
 
 def _numpys(x: Any) -> Any:
@@ -399,7 +422,8 @@ def _settled(x: Any) -> Any:
     def settle(leaf: Any) -> Any:
         return leaf.settled() if hasattr(type(leaf), "settled") else leaf
 
-    return optree.tree_map(settle, x, none_is_leaf=True)
+    leaves, tree = _flattened(x)
+    return optree.tree_unflatten(tree, map(settle, leaves))
 
 
 def _answers(

@@ -255,6 +255,7 @@ class SegmentedTrace(Trace):
                 _core.check(check, np.asarray(array))
         except Exception as error:
             self.error = error
+            self.flush()  # (the operations of the segment have run)
             raise
         self._cuts += 1
         is_due = self._cuts % _FEW_CUTS == 0 or self.programs.compiled != self._before[0]
