@@ -382,7 +382,14 @@ def _under_two_names(x):
     return chosen, same, copy
 
 
+def _products(x):
+    chosen, rows = x[x > 0.5], x.reshape(-1, 5)
+    rows = rows[rows[:, 0] > 0.5]
+    return chosen @ chosen, np.vecdot(chosen, chosen) * 2, rows.T @ rows, np.vecdot(rows, rows)
+
+
 OTHERS = [
+    _products,
     _under_two_names,
     _changed_positions,
     _shifted,

@@ -330,9 +330,12 @@ def _extreme(dtype: np.dtype[Any], largest: bool) -> Any:
 
 
 def selected(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Selection:
-    """An elementwise function of selections by one mask, and of numbers."""
+    """An elementwise function of selections by one mask, and of numbers. Raises the selection's
+    refusal for other functions and operands."""
     trace = require_trace()
     first = next(x for x in operands if isinstance(x, Selection))
+    if ufunc.signature is not None:  # such as matmul, which is not elementwise
+        raise first.refusal(ufunc.__name__)
     full = []
     for x in operands:
         if isinstance(x, Selection):
