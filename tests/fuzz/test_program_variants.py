@@ -29,6 +29,7 @@ _CALLS = 4
 def bases() -> list[Base]:
     """The programs of tests/python that can be changed."""
     import checking_programs  # noqa: F401
+    import class_programs  # noqa: F401
     import data_programs  # noqa: F401
     import discrete_programs  # noqa: F401
     import graph_programs  # noqa: F401

@@ -9,6 +9,7 @@ import warnings
 from collections import deque
 
 import checking_programs  # noqa: F401
+import class_programs  # noqa: F401
 import discrete_programs  # noqa: F401
 import graph_programs  # noqa: F401
 import numpy as np
