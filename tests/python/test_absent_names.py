@@ -1,5 +1,5 @@
 """Globals that do not exist when a function is traced, that it makes and that it deletes;
-attributes of functions that are functions."""
+attributes of functions that are functions; variables without a value."""
 
 from __future__ import annotations
 
@@ -176,3 +176,17 @@ def test_class_attributes_that_methods_count() -> None:
     for i in range(4):
         assert "count" not in vars(Body(X))
         assert Body.count == i + 1
+
+
+def test_a_variable_without_a_value():
+    def f(x):
+        out = x * x.sum().item()
+        for i in range(20):
+            out[i] += later[0]  # noqa: F821
+        later = x  # noqa: F841
+        return out
+
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        with pytest.raises(UnboundLocalError, match="'later'"):
+            jitted(np.arange(30.0))

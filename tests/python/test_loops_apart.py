@@ -164,20 +164,6 @@ def test_an_error_leaves_what_numpy_leaves():
         assert_same(b, a)
 
 
-def test_a_variable_without_a_value():
-    def f(x):
-        out = x * x.sum().item()
-        for i in range(20):
-            out[i] += later[0]  # noqa: F821
-        later = x  # noqa: F841
-        return out
-
-    jitted = rune_jit.jit(f)
-    for _ in range(3):
-        with pytest.raises(UnboundLocalError, match="'later'"):
-            jitted(X)
-
-
 class Buffer:
     def __init__(self) -> None:
         self.values = np.zeros(50)

@@ -192,7 +192,7 @@ def _call_in_segments(
         return outside(trace, result)
 
 
-def _is_of_store(error: BaseException, of_check: Exception | None) -> bool:
+def _is_of_store(error: BaseException, of_check: BaseException | None) -> bool:
     """Whether NumPy has raised an error because a check raised `of_check` when NumPy asked for a
     number, in order to assign it to an element."""
     is_cause = of_check is not None and error.__cause__ is of_check

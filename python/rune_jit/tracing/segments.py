@@ -488,8 +488,7 @@ _FEW_CUTS = 8
 # The fewest nodes of a segment that ends in a loop without reads, and the most of any segment.
 _SHORTEST_LOOP, _LONGEST_SEGMENT = 100, 1000
 _VARIES, _ABSENT = object(), object()
-# Parts of up to so many elements are copied.
-_SMALL_PART = 64
+_SMALL_PART = 64  # elements; larger parts are not copied
 
 
 def _user_line() -> str:
