@@ -187,7 +187,7 @@ def _report(made: Variant, how: str, device: str) -> str:
     for _ in range(4):
         size = len(made.source)
         for less in smaller(made):
-            with contextlib.suppress(AttributeError, SyntaxError, TooLong):
+            with contextlib.suppress(Exception, TooLong):
                 found = _unlike(less, device)
                 if found is not None:
                     made, how = less, found

@@ -213,11 +213,13 @@ class AdaBoost:
         return best
 
     def fit(self, x, y):
-        w = np.full(len(y), 1 / len(y))
+        w = np.linspace(1, 2, len(y))
+        w /= w.sum()
         self.stumps.clear()
         for _ in range(self.rounds):
             error, (feature, threshold, sign) = self.stump(x, y, w)
-            alpha = 0.5 * np.log((1 - error) / (error + 1e-10))
+            error = min(max(error, 0.01), 0.99)
+            alpha = 0.5 * np.log((1 - error) / error)
             guess = np.where(x[:, feature] < threshold, sign, -sign)
             w = w * np.exp(-alpha * y * guess)
             w /= w.sum()
