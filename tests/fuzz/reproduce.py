@@ -19,13 +19,16 @@ from unittest import mock
 sys.path.insert(0, str(Path(__file__).parents[1]))
 os.environ.setdefault("RUNE_JIT_CALIBRATION", "off")  # as in the tests
 
+import test_attribute_programs
 import test_block_programs
 import test_complex_programs
 import test_draw_programs
 import test_heap_programs
+import test_history_programs
 import test_list_programs
 import test_loop_programs
 import test_nests
+import test_program_variants
 import test_stateful_programs
 from runner import DEVICES, MODES, Refused, report  # which needs tests/ itself
 
@@ -40,6 +43,9 @@ _GENERATORS: dict[str, Callable[[int, str], Any]] = {
     "blocks": test_block_programs.check,
     "draws": test_draw_programs.check,
     "heaps": test_heap_programs.check,
+    "histories": test_history_programs.check,
+    "attributes": test_attribute_programs.check,
+    "variants": test_program_variants.check,
 }
 _SLOW = 20.0  # seconds of processors
 

