@@ -209,3 +209,25 @@ def test_what_is_printed_and_appended_before_an_index_error(capsys: Any) -> None
                 function(x, at, found)
             outcomes.append((found, capsys.readouterr().out))
         assert outcomes[0] == outcomes[1]
+
+
+class Buffer:
+    def __init__(self) -> None:
+        self.values, self.at = np.zeros(5), 0
+
+    def extend(self, xs: Any) -> None:
+        for x in xs:
+            print(round(float(x)))
+            self.values[self.at] = x
+            assert x < 0, "refused"
+            self.at += 1
+
+
+def test_loops_that_python_runs_again_print_once(capsys: Any) -> None:
+    outcomes = []
+    for make in (rune_jit.jit, lambda f: f):
+        buffer = Buffer()
+        with pytest.raises(AssertionError, match="refused"):
+            make(buffer.extend)(np.array([-1.0, 0.3, -0.2]))
+        outcomes.append((capsys.readouterr().out, buffer.at, list(buffer.values)))
+    assert outcomes[0] == outcomes[1]

@@ -180,7 +180,8 @@ class LoopApart:
         if self._prints is not None:
             if not (is_report("print", frame) and are_pythons(self._prints.calls, frame)):
                 return None
-            printed, held = self._prints.lists(), {**held, **self._prints.names()}
+            printed = self._prints.lists(self._attributes is not None)
+            held = {**held, **self._prints.names()}
         if self._shared is not None:
             held = {**held, **self._shared.initial(held)}
         values = {name: settled(trace, held[name]) for name in self._names if name in held}

@@ -32,13 +32,18 @@ _LIST, _TURN, _VALUE = "_rune_printed{}", "_rune_turn", "v{}"
 class Printed(list[Any]):
     """The rows of values that a statement prints later."""
 
-    def __init__(self, function: Callable[..., None]) -> None:
+    def __init__(self, function: Callable[..., None], is_late: bool) -> None:
+        """`is_late`: whether rows of Python are printed later, too, because the loop may be
+        undone."""
         super().__init__()
-        self.function = function
+        self.function, self._is_late = function, is_late
 
     def append(self, row: Any) -> None:
         """Prints the row. (Only Python calls `append`; programs extend the list.)"""
-        self.function(*row[1:])
+        if self._is_late:
+            super().append(row)
+        else:
+            self.function(*row[1:])
 
 
 class Prints:
@@ -62,9 +67,9 @@ class Prints:
             return None
         return cls(loop, statements)
 
-    def lists(self) -> dict[str, Printed]:
-        """New lists for a run of the loop, by name."""
-        return {_LIST.format(i): Printed(f) for i, f in enumerate(self._functions)}
+    def lists(self, are_late: bool) -> dict[str, Printed]:
+        """New lists for a run of the loop, by name. For `are_late` see Printed."""
+        return {_LIST.format(i): Printed(f, are_late) for i, f in enumerate(self._functions)}
 
     def names(self) -> dict[str, Any]:
         """The variables that the loop has in addition to those of its function, and their values
