@@ -74,3 +74,8 @@ def test_unused_loops_go_while_others_become_axes() -> None:
 def test_loops_apart_in_loops_apart_that_exchange_arrays(seed: int) -> None:
     """Each of them gives these arrays numbers of its own."""
     check(seed, "cpu")
+
+
+def test_integers_of_nested_loops_that_depend_on_each_other() -> None:
+    """Their ranges depend on each other in exponentially many ways."""
+    check(1_500_200_468, "cpu")

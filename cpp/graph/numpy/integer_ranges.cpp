@@ -1,6 +1,7 @@
 #include "graph/numpy/integer_ranges.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace rune::graph::numpy {
@@ -265,12 +266,13 @@ class Recurrences {
     for (int sweep = 0; sweep < kMostSweeps; ++sweep) {
       bool is_stable = true;
       for (size_t i = 0; i < carries_.size(); ++i) {
-        const std::optional<Range> initial = of(now, carries_[i].initial);
+        Sweep known = begin(now);
+        const std::optional<Range> initial = of(known, carries_[i].initial);
         if (!initial) return unbounded(now, i);
         Range next = now[i] ? join(*now[i], *initial) : *initial;
         if (now[i]) {
-          const std::optional<Growth> growth = growth_of(now, carries_[i].next, i, 0);
-          const std::optional<Range> last = of(now, carries_[i].next);
+          const std::optional<Growth> growth = growth_of(known, carries_[i].next, i);
+          const std::optional<Range> last = of(known, carries_[i].next);
           if (growth && grows_by(*initial, *growth, carries_[i].trips))
             next = join(next, *grows_by(*initial, *growth, carries_[i].trips));
           else if (!last)
@@ -283,8 +285,9 @@ class Recurrences {
         now[i] = next;
       }
       if (is_stable) {
+        Sweep known = begin(now);
         const bool all_fit = std::all_of(t_.must_fit.begin(), t_.must_fit.end(),
-                                         [&](const LoopInteger& x) { return of(now, x.value); });
+                                         [&](const LoopInteger& x) { return of(known, x.value); });
         if (!all_fit) return unbounded(now, carries_.size());
         for (const auto& [id, i] : results_) known_.push_back({{id}, *now[i]});
         return std::nullopt;
@@ -297,7 +300,7 @@ class Recurrences {
   const std::vector<std::pair<Value, Range>>& results() const { return known_; }
 
  private:
-  static constexpr int kPreciseSweeps = 4, kMostSweeps = 300, kDeepest = 200;
+  static constexpr int kPreciseSweeps = 4, kMostSweeps = 300;
 
   struct Recurrence {
     Value value, initial, next;
@@ -313,11 +316,12 @@ class Recurrences {
 
   Unbounded unbounded(const std::vector<std::optional<Range>>& now, size_t i) const {
     Unbounded found{i < carries_.size() ? carries_[i].position : i, {}};
+    Sweep known = begin(now);
     for (const auto& [value, location] : t_.must_fit) {
       const std::vector<Value>& inputs = t_[value].inputs;
       const bool begins = std::all_of(inputs.begin(), inputs.end(),
-                                      [&](Value x) { return of(now, x).has_value(); });
-      if (begins && !of(now, value)) found.locations.push_back(location);
+                                      [&](Value x) { return of(known, x).has_value(); });
+      if (begins && !of(known, value)) found.locations.push_back(location);
     }
     return found;
   }
@@ -333,6 +337,22 @@ class Recurrences {
   struct Growth {
     Range whole, once;
   };
+
+  // What is known if the carried integers have some ranges: the ranges of other values, and by
+  // value and number of a carried integer what growth_of has found.
+  struct Sweep {
+    Ranges ranges;
+    std::map<std::pair<uint32_t, size_t>, std::optional<Growth>> growths;
+  };
+
+  Sweep begin(const std::vector<std::optional<Range>>& now) const {
+    Sweep known;
+    for (size_t i = 0; i < carries_.size(); ++i)
+      if (now[i]) known.ranges[carries_[i].value.id] = now[i];
+    for (const auto& [id, i] : results_)
+      if (now[i]) known.ranges[id] = now[i];
+    return known;
+  }
 
   // No program runs this many iterations, even if those of inner loops are counted one by one.
   static constexpr Wide kMostIterations = Wide{1} << 53;
@@ -351,22 +371,19 @@ class Recurrences {
     return result;
   }
 
-  // The range of a value if the carried integers have the ranges `now`.
-  std::optional<Range> of(const std::vector<std::optional<Range>>& now, Value x) const {
-    Ranges known;
-    for (size_t i = 0; i < carries_.size(); ++i)
-      if (now[i]) known[carries_[i].value.id] = now[i];
-    for (const auto& [id, i] : results_)
-      if (now[i]) known[id] = now[i];
-    return Analysis(t_, known).of(x);
-  }
+  std::optional<Range> of(Sweep& known, Value x) const { return Analysis(t_, known.ranges).of(x); }
 
   // The amount that is added to carried integer `i` to give x. Nothing if x is not such a sum.
-  std::optional<Growth> growth_of(const std::vector<std::optional<Range>>& now, Value x, size_t i,
-                                  int depth) const {
+  std::optional<Growth> growth_of(Sweep& known, Value x, size_t i) const {
+    const std::pair<uint32_t, size_t> key{x.id, i};
+    // (A value that depends on itself is no such sum.)
+    if (const auto [found, is_new] = known.growths.try_emplace(key); !is_new) return found->second;
+    return known.growths[key] = computed_growth(known, x, i);
+  }
+
+  std::optional<Growth> computed_growth(Sweep& known, Value x, size_t i) const {
     if (x == carries_[i].value) return Growth{{0, 0}, {0, 0}};
-    if (depth > kDeepest) return std::nullopt;
-    const auto inner = [&](Value v) { return growth_of(now, v, i, depth + 1); };
+    const auto inner = [&](Value v) { return growth_of(known, v, i); };
     const auto both = [&](Value a, Value b) -> std::optional<Growth> {
       const std::optional<Growth> p = inner(a);
       const std::optional<Growth> q = p ? inner(b) : std::nullopt;
@@ -386,7 +403,7 @@ class Recurrences {
         other = node.inputs[0];
       }
       if (!grown) return std::nullopt;
-      const std::optional<Range> step = of(now, other);
+      const std::optional<Range> step = of(known, other);
       if (!step) return std::nullopt;
       const Growth sum{*of_ufunc(op->op, grown->whole, *step),
                        *of_ufunc(op->op, grown->once, *step)};
@@ -400,7 +417,7 @@ class Recurrences {
     if (loop == carries_.size()) return std::nullopt;
     const std::optional<Growth> before = inner(carries_[loop].initial);
     if (!before) return std::nullopt;
-    const std::optional<Growth> step = growth_of(now, carries_[loop].next, loop, depth + 1);
+    const std::optional<Growth> step = growth_of(known, carries_[loop].next, loop);
     if (!step) return std::nullopt;
     const std::optional<Range> whole = grows_by(before->whole, *step, carries_[loop].trips);
     if (!whole) return std::nullopt;
