@@ -90,3 +90,19 @@ def of_defaults(x, steps):
 )
 def test_functions_that_read_traced_variables(function):
     apart(function, lambda: (X.copy(), np.arange(3.0) + 0.5))
+
+
+class Sizes:
+    def measure(self, x):
+        x[0].item()
+        for i in range(20):
+            self.total = x.sum() + i
+            self.largest = x.max()
+            self.mean = self.total / len(x)
+        return self.mean
+
+
+def test_new_attributes_are_in_the_order_of_the_source():
+    ours, theirs = Sizes(), Sizes()
+    assert rune_jit.jit(ours.measure)(X) == pytest.approx(theirs.measure(X))
+    assert list(vars(ours)) == list(vars(theirs))

@@ -21,7 +21,7 @@ from rune_jit.capture.loops.effects import OF_ANY_NAME
 from rune_jit.capture.loops.liveness import stored
 from rune_jit.capture.loops.members import classes_of, member
 from rune_jit.capture.loops.methods import Functions, are_as_before, has_own, with_methods
-from rune_jit.capture.loops.nodes import Transformer, copied, walk
+from rune_jit.capture.loops.nodes import Transformer, children, copied, walk
 from rune_jit.capture.loops.structures import class_of
 from rune_jit.capture.objects import can_be_copied
 
@@ -43,8 +43,8 @@ class Attributes:
         self.loop, self._functions = loop, functions
         self._kinds = {name: class_of(x) for name, x in objects.items()}
         self._attributes = attributes
-        changed = stored([loop])
-        self.assigned = tuple([x for x in sorted(attributes) if x in changed])
+        # (In the order in which the loop assigns them, so that objects get new ones in this order.)
+        self.assigned = tuple([x for x in _stored_in_order(loop) if x in attributes])
 
     def initial(self, held: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """The values of the variables before the loop, except those of attributes that do not
@@ -74,6 +74,16 @@ class Attributes:
         for variable, value in zip(self.assigned, values, strict=True):
             of, name = self._attributes[variable]
             setattr(objects[of], name, value)
+
+
+def _stored_in_order(x: ast.AST) -> dict[str, None]:
+    """The names that code stores, in the order of their first stores in the source."""
+    found = dict.fromkeys(
+        [x.id] if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store) else []
+    )
+    for part in children(x):
+        found |= _stored_in_order(part)
+    return found
 
 
 def attributes_of(
