@@ -341,6 +341,28 @@ PLAIN: frozenset[Any] = frozenset({int, float, complex, bool, str, bytes, type(N
 LEAVES = PLAIN | {np.ndarray, np.float64}
 
 
+_ENDLESS = "cannot trace a container that holds itself, or that is nested too deep"
+
+
+def refuse_endless(x: Any) -> None:
+    """Raises UnsupportedOpError if x is or holds a list, tuple or dict that holds itself."""
+    open_: list[tuple[Any, Any]] = [(None, iter((x,)))]  # containers, and their remaining items
+    around, ended = set[int](), set[int]()
+    while open_:
+        for item in open_[-1][1]:
+            if not isinstance(item, (list, tuple, dict)) or id(item) in ended:
+                continue
+            if id(item) in around:
+                raise UnsupportedOpError(_ENDLESS)
+            around.add(id(item))
+            open_.append((item, iter(item.values() if isinstance(item, dict) else item)))
+            break
+        else:
+            container, _ = open_.pop()
+            around.discard(id(container))
+            ended.add(id(container))
+
+
 def flatten(tree: Any, opaque: Any = None, whole: Collection[int] = ()) -> tuple[list[Any], Any]:
     """The leaves of a tree, and its structure. `opaque` is a leaf even if it is a dataclass. So are
     objects with the ids `whole`, even if they are containers."""
@@ -366,9 +388,7 @@ def flatten(tree: Any, opaque: Any = None, whole: Collection[int] = ()) -> tuple
             except RecursionError:
                 is_new = False
             if not is_new:
-                raise UnsupportedOpError(
-                    "cannot trace a container that holds itself, or that is nested too deep"
-                ) from None
+                raise UnsupportedOpError(_ENDLESS) from None
             continue
         new |= {kind for kind in map(type, others) if _is_of_xarray(kind)}
         if not new - _known:

@@ -252,3 +252,11 @@ def test_edges_are_cut_off_chunks(tmp_path: Any) -> None:
     np.testing.assert_array_equal(rune_jit.jit(near)(doubled).compute(), near(2 * wide))
     own = [key for key in dict(found.dask) if str(key).startswith("('from-zarr")]
     assert not own  # blocks read the files themselves
+
+
+def test_containers_that_hold_themselves_have_no_arrays_of_dask() -> None:
+    items: list[Any] = [X]
+    items.append(items)
+    with pytest.warns(rune_jit.JitFallbackWarning, match="holds itself"):
+        result = rune_jit.jit(lambda items: items[0] + 1)(items)
+    np.testing.assert_array_equal(result, X + 1)

@@ -161,7 +161,7 @@ class CallTrace:
         changes = self._changes(contents, arguments)
         assigned = trace.rebind.assigned()
         made = (result, assigned, [(change.assigned, change.appended) for change in changes])
-        trees.flatten(made)  # refuses containers that hold themselves
+        trees.refuse_endless(made)
         if trace.loops is not None:
             trace.loops.check_identities(made, lambda x: id(x) in given or trace.rebind.is_copy(x))
         self._watch.told_apart.refuse_keys(trace, arguments, made)

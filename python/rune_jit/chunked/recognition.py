@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from rune_jit import trees
+from rune_jit.errors import UnsupportedOpError
 
 
 def is_dask_array(x: Any) -> bool:
@@ -19,4 +20,7 @@ def has_dask(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether an argument is an array of dask's or holds one."""
     if "dask.array" not in sys.modules:  # then there are no such arrays
         return False
-    return any(map(is_dask_array, trees.flatten([args, kwargs])[0]))
+    try:
+        return any(map(is_dask_array, trees.flatten([args, kwargs])[0]))
+    except UnsupportedOpError:  # which the call raises again
+        return False
