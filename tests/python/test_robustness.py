@@ -489,6 +489,7 @@ def test_containers_that_hold_themselves() -> None:
             items[0] = items[0] + 1
         return items[0]
 
+    rune_jit.asarray(X)  # (calls look for Arrays among their arguments once there is one)
     np.testing.assert_array_equal(rune_jit.jit(in_a_loop, fallback="error")(X), X + 5)
     with pytest.warns(JitFallbackWarning, match="holds itself"):
         result = rune_jit.jit(lambda items: items[0] + 1)(with_itself(X))

@@ -47,9 +47,15 @@ def holds_array(args: Any, kwargs: dict[str, Any]) -> bool:
     """Whether there are Arrays among the arguments."""
     if not _core.has_made_arrays():  # (It takes long to look at long lists.)
         return False
-    both: Any = (args, kwargs)
-    leaves: list[Any] = optree.tree_leaves(both, _is_opaque, none_is_leaf=True)
-    return any(isinstance(x, Array) for x in leaves)
+    return any(isinstance(x, Array) for x in _leaves((args, kwargs)))
+
+
+def _leaves(tree: Any) -> list[Any]:
+    """The leaves of a tree. There are none if a container holds itself."""
+    try:
+        return optree.tree_leaves(tree, _is_opaque, none_is_leaf=True)
+    except RecursionError:
+        return []
 
 
 def call_numpy(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
@@ -58,11 +64,11 @@ def call_numpy(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) 
     if not _core.has_made_arrays():
         return function(*args, **kwargs)
     both: Any = (tuple(args), kwargs)
-    leaves: list[Any]
-    leaves, tree = optree.tree_flatten(both, _is_opaque, none_is_leaf=True)
-    arrays = {id(x): x for x in leaves if isinstance(x, Array)}
+    arrays = {id(x): x for x in _leaves(both) if isinstance(x, Array)}
     if not arrays:
         return function(*args, **kwargs)
+    leaves: list[Any]
+    leaves, tree = optree.tree_flatten(both, _is_opaque, none_is_leaf=True)
     wholes: dict[int, tuple[Any, np.ndarray]] = {}  # by id of the Views
     values: dict[int, np.ndarray] = {}
     for key, x in arrays.items():

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import gc
 import sys
 import types
 import warnings
@@ -70,12 +71,22 @@ def _ids() -> set[int]:
     return {id(real) for module, _, real, _ in _functions() if module is not np.random}
 
 
+def _collects(frame: types.FrameType | None) -> bool:
+    """Whether a frame is in a callback of the garbage collector, which may run at any time."""
+    codes = [getattr(f, "__code__", None) for f in gc.callbacks]
+    while frame is not None and codes:
+        if frame.f_code in codes:
+            return True
+        frame = frame.f_back
+    return False
+
+
 def _for_users(real: Any, refusing: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(real)
     def function(*args: Any, **kwargs: Any) -> Any:
         caller = sys._getframe(1).f_code.co_filename
         is_users = not (is_own(caller) or is_library_file(caller))
-        if is_users and current_trace() is not None:
+        if is_users and current_trace() is not None and not _collects(sys._getframe(1)):
             return refusing(*args, **kwargs)
         return call(*args, **kwargs)
 
