@@ -50,6 +50,11 @@ py::object make_shortcut(const py::object& rule, const py::object& about, Attemp
 // Returns false if that has set a Python exception.
 bool look(const ActiveTrace& active);
 
+// Whether x is or holds something traced, and the list of tracers in x (containers.cpp). Both look
+// through nested lists, tuples and dicts, the first one also through slices.
+PyObject* contains_traced(PyObject* module, PyObject* x);
+PyObject* tracers_in(PyObject* module, PyObject* x);
+
 bool is_python_number(PyObject* x);
 bool is_position(PyObject* x);  // whether it is an int of 64 bits
 Py_ssize_t rank(const TracerObject& x);

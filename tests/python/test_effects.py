@@ -6,7 +6,6 @@ import copy
 import dataclasses
 import datetime
 import functools
-import gc
 import io
 import itertools
 import logging
@@ -374,25 +373,6 @@ def test_standard_streams(capsys):
     for _ in range(4):
         jitted(X)
     assert capsys.readouterr() == ("aaaa", "b\nb\nb\nb\n")
-
-
-def test_callbacks_of_the_garbage_collector(tmp_path):
-    """They may run at any time, also during a trace."""
-
-    def note(phase, info):
-        (tmp_path / "notes").open("a").close()
-        open(tmp_path / "notes").close()
-
-    def f(x):
-        gc.collect()
-        return x + 1
-
-    gc.callbacks.append(note)
-    try:
-        assert rune_jit.jit(f, fallback="error")(np.ones(3)).tolist() == [2, 2, 2]
-    finally:
-        gc.callbacks.remove(note)
-    assert (tmp_path / "notes").exists()
 
 
 def test_open(tmp_path):

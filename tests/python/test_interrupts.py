@@ -1,7 +1,9 @@
-"""Ctrl-C ends a compilation at once, wherever it is, and leaves what later calls need."""
+"""Ctrl-C ends a compilation at once, wherever it is, and leaves what later calls need. Callbacks of
+the garbage collector may run during a trace."""
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -170,3 +172,20 @@ def test_in_segments_objects_hold_values() -> None:
     assert len(layer.steps) == 8 and layer.steps[-1] == 39 and type(layer.steps[-1]) is np.float64
     layer.weights = np.ones(3)
     np.testing.assert_array_equal(f(np.ones(3), 4, False), np.full(3, 7.0))
+
+
+def test_callbacks_of_the_garbage_collector(tmp_path):
+    def note(phase, info):
+        (tmp_path / "notes").open("a").close()
+        open(tmp_path / "notes").close()
+
+    def f(x):
+        gc.collect()
+        return x + 1
+
+    gc.callbacks.append(note)
+    try:
+        assert rune_jit.jit(f, fallback="error")(np.ones(3)).tolist() == [2, 2, 2]
+    finally:
+        gc.callbacks.remove(note)
+    assert (tmp_path / "notes").exists()
