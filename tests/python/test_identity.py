@@ -100,7 +100,85 @@ def test_an_argument_and_a_global() -> None:
         np.testing.assert_array_equal(jitted(X, w), f(X, w))
 
 
+def _sorted_by_pairs(x: Any) -> Any:
+    is_sorted = False
+    while is_sorted is False:
+        is_sorted = True
+        for i in range(len(x) - 1):
+            if x[i] > x[i + 1]:
+                x[i], x[i + 1] = x[i + 1], x[i]
+                is_sorted = False
+    return x
+
+
+def _reached(x: Any) -> Any:
+    seen = [False] * len(x)
+    open_ = [0]
+    while open_:
+        i = open_.pop()
+        for k, step in enumerate(x[i]):
+            if seen[k] is not True and step > 0:
+                seen[k] = True
+                open_.append(k)
+    return seen
+
+
+def _found_twice(x: Any) -> Any:
+    found = again = False
+    for i in range(len(x)):
+        if x[i] > 2:
+            again, found = found, True
+    return (1 if found is again else 2), found is True, again is not False
+
+
+def _numpys_and_pythons(x: Any) -> Any:
+    last: Any = True
+    for i in range(len(x)):
+        if x[i] > 3:
+            last = x[i] > 4
+    return last is True, last is False, (x[0] > 0) is True, bool(x[0] > 0) is True
+
+
+def _matched(x: Any) -> Any:
+    is_large, kinds = False, np.zeros(len(x))
+    for i in range(len(x)):
+        match is_large:
+            case True:
+                kinds[i] = 1
+            case False:
+                kinds[i] = 2
+        is_large = bool(x[i] > 2)
+    return kinds
+
+
+BOOLS = [_sorted_by_pairs, _found_twice, _numpys_and_pythons, _matched]
+
+
+@pytest.mark.parametrize("f", BOOLS)
+@pytest.mark.parametrize("x", [X, X[::-1], np.zeros(3)])
+def test_bools_that_data_decide(f: Any, x: Any) -> None:
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        found, wanted = jitted(x.copy()), f(x.copy())
+        np.testing.assert_array_equal(found, wanted)
+        assert type(found) is type(wanted)
+
+
+def test_bools_of_a_list() -> None:
+    x = np.array([[0, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 0], [0, 0, 1, 0]])
+    jitted = rune_jit.jit(_reached)
+    for k in range(3):
+        assert jitted(x * k) == _reached(x * k)
+
+
 def test_functions_without_source() -> None:
     names: dict[str, Any] = {"OP": max, "np": np}
     exec("def f(x):\n    return x * 2 if OP is max else x * 3", names)
     np.testing.assert_array_equal(rune_jit.jit(names["f"])(X), X * 2)
+
+
+def test_bools_in_functions_without_source() -> None:
+    names: dict[str, Any] = {"np": np}
+    exec("def f(x):\n    large = bool(x[0] > 0)\n    return 1 if large is True else 2", names)
+    for _ in range(2):
+        assert rune_jit.jit(names["f"])(X) == 1

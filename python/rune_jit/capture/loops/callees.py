@@ -11,6 +11,8 @@ by a copy:
 
 if f is max:                        if CALLEE.same(f, max, True):
 
+So does `x is True`, since x may be a traced bool, which is no Python bool but stands for one.
+
 CALLEE is a constant of the code, so that functions that outlive the trace still find it."""
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from rune_jit.capture.objects import is_library
 from rune_jit.capture.shim import original
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import current_trace
+from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 from rune_jit.trees import PLAIN
 
@@ -69,13 +72,15 @@ class _Callee:
         kind = kind_of(x)
         return class_of(x) if kind is type(x) else kind
 
-    def same(self, x: Any, y: Any, wanted: bool) -> bool:
+    def same(self, x: Any, y: Any, wanted: bool) -> Any:
         """Whether x and y are the same object outside of the trace, if `wanted`; else, whether they
         are not."""
         trace = current_trace()
         rebind = None if trace is None else trace.rebind
         if x is y or trace is None or rebind is None:
             return (x is y) is wanted
+        if Tracer in (type(x), type(y)) and _may_be_bool(trace, x) and _may_be_bool(trace, y):
+            return _same_bool(trace, x, y, wanted)
         if not trace.is_segmented and _may_be_one(x, y):
             raise UnsupportedOpError(
                 f"{trace.name}: cannot trace `is` between an argument and an array (it may be the"
@@ -84,6 +89,26 @@ class _Callee:
         if type(x) is Tracer and type(y) is Tracer and trace.loops is not None:
             trace.loops.check_memory(x._storage, y._storage)
         return (rebind.outside(x) is rebind.outside(y)) is wanted
+
+
+def _may_be_bool(trace: Trace, x: Any) -> bool:
+    """Whether x may be one of the two bools of Python."""
+    if type(x) is not Tracer or not x._storage.scalar:
+        return type(x) is bool
+    value = x._value_in(trace)
+    return "bool" in (value.weak, trace.builder.unsure_kind(value))
+
+
+def _same_bool(trace: Trace, x: Any, y: Any, wanted: bool) -> Tracer:
+    """Whether x and y are the same bool of Python, if `wanted`; else, whether they are not."""
+    ufunc = trace.builder.ufunc
+    values = [trace.operand(z) for z in (x, y)]
+    same = ufunc("equal", values)[0]
+    for value in values:
+        if type(value) is not bool and trace.builder.unsure_kind(value):
+            same = ufunc("logical_and", [same, trace.builder.is_python(value)])[0]
+    same = same if wanted else ufunc("logical_not", [same])[0]
+    return Tracer(trace, trace.builder.python_bool(same), scalar=True)
 
 
 def _may_be_one(x: Any, y: Any) -> bool:
@@ -144,7 +169,7 @@ class Callees(Transformer):
         operands = [node.left, *node.comparators]
         if not isinstance(node.ops[0], (ast.Is, ast.IsNot)) or len(operands) > 2:
             return node
-        if any(isinstance(x, ast.Constant) for x in operands):
+        if any(isinstance(x, ast.Constant) and type(x.value) is not bool for x in operands):
             return node
         is_same = ast.Attribute(ast.Constant(_PLACE), "same", ast.Load())
         wanted = ast.Constant(isinstance(node.ops[0], ast.Is))
@@ -193,10 +218,10 @@ def _compared(code: types.CodeType) -> list[dis.Instruction]:
 
 
 def _compares_with_named(code: types.CodeType) -> bool:
-    """Whether the right operand of `is` can be a global, an attribute, or a variable of an outer
-    function."""
+    """Whether the right operand of `is` can be a global, an attribute, a variable of an outer
+    function, True or False."""
     named = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "LOAD_DEREF")
-    return any(x.opname in named for x in _compared(code))
+    return any(x.opname in named or type(x.argval) is bool for x in _compared(code))
 
 
 def _calls_others(code: types.CodeType, function: types.FunctionType) -> bool:
@@ -215,7 +240,7 @@ def _calls_others(code: types.CodeType, function: types.FunctionType) -> bool:
 
 def refuse_identity(code: types.CodeType) -> None:
     """Raises UnsupportedOpError if code that is not redirected compares by `is`: one of the objects
-    may be a copy or a stand-in."""
+    may be a copy, a stand-in or a traced bool."""
     if any(map(_compares_with_named, all_codes(code))):
         raise UnsupportedOpError(
             f"{code.co_name}: cannot trace `is` in a function that cannot be copied or has no"

@@ -52,11 +52,11 @@ def _is_true(x: ast.expr) -> bool:
 
 def _test(pattern: ast.pattern, name: str) -> ast.expr | None:
     """The condition that the value of a name matches a pattern. None if it cannot be written with
-    `==`, `is None` and `isinstance`."""
+    `==`, `is` and `isinstance`."""
     if isinstance(pattern, ast.MatchValue):
         return ast.Compare(load(name), [ast.Eq()], [pattern.value])
-    if isinstance(pattern, ast.MatchSingleton) and pattern.value is None:
-        return ast.Compare(load(name), [ast.Is()], [ast.Constant(None)])
+    if isinstance(pattern, ast.MatchSingleton):
+        return ast.Compare(load(name), [ast.Is()], [ast.Constant(pattern.value)])
     if isinstance(pattern, ast.MatchOr):
         tests = [_test(x, name) for x in pattern.patterns]
         known = [x for x in tests if x is not None and not _is_true(x)]
