@@ -80,3 +80,14 @@ def test_astype_without_a_copy() -> None:
         assert_matches(rune_jit.jit(doubled)(mine), doubled(theirs))
     x = np.arange(3.0)
     assert rune_jit.jit(lambda x: np.astype(x, float, copy=False))(x) is x
+
+
+def test_the_first_power_of_a_matrix_is_the_matrix() -> None:
+    first = rune_jit.jit(lambda x: np.linalg.matrix_power(x, 1))
+    powers = rune_jit.jit(lambda x: [np.linalg.matrix_power(x, n) for n in (1, 2, -1)])
+    for _ in range(3):
+        x = np.array([[2.0, 1.0], [0.0, 4.0]])
+        assert first(x) is x
+        assert_matches(powers(x), [x, x @ x, np.linalg.inv(x)])
+    with pytest.raises(np.linalg.LinAlgError, match="must be square"):
+        first(np.ones((2, 3)))

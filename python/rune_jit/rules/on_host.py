@@ -175,6 +175,14 @@ def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     return call(np.delete, (arr, obj, axis), {})
 
 
+@implements(np.linalg.matrix_power)
+def _matrix_power(a: Any, n: Any) -> Any:
+    if type(n) is int and n == 1:
+        np.linalg.matrix_power(np.ones(np.shape(a)), n)  # raises
+        return a if type(a) is Tracer else traced(a)  # (NumPy returns the array itself)
+    return call(np.linalg.matrix_power, (a, n), {})
+
+
 @implements(np.polyfit)
 def _polyfit(
     x: Any, y: Any, deg: Any, rcond: Any = None, full: Any = False, w: Any = None, cov: Any = False
