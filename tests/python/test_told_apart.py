@@ -106,6 +106,27 @@ def has_id(x: Any) -> Any:
     return x * BY_ID.get(id(triple), 1.0) * BY_ID.get(hash(double), 1.0) * sum(map(id, [triple]))
 
 
+class Held:
+    def __init__(self, function: Any) -> None:
+        self.function, self.state = function, np.ones(3)
+
+    def is_double(self) -> bool:
+        return self.function == double
+
+
+HELD = Held(double)
+
+
+def is_attribute(x: Any) -> Any:
+    factor = 2.0 if HELD.function == double and triple != HELD.function else 3.0
+    return HELD.function(x) * (factor if HELD.is_double() else 5.0)
+
+
+def is_attribute_among(x: Any) -> Any:
+    others = [triple, double]
+    return x * others.index(HELD.function) * {double: 2.0}.get(HELD.function, 3.0)
+
+
 def calls_primitive(x: Any) -> Any:
     return primitive(x)
 
@@ -122,7 +143,7 @@ def has_text(x: Any) -> Any:
 
 FUNCTIONS = [
     *(is_member, is_in_list, is_first, is_nested, is_weak_key, is_of_class, calls_primitive),
-    *(has_annotations, has_text, has_id),
+    *(has_annotations, has_text, has_id, is_attribute, is_attribute_among),
 ]
 
 

@@ -1,10 +1,10 @@
 """Functions that code could tell apart from their copies in a trace: keys of a dict, members of a
-set, or elements of a list that the trace does not copy. Such functions are not copied. Objects that
+set, or elements of a list that the trace does not copy, and attributes of objects. Such functions
+are not copied where code names them; calls run their copies all the same (callees.py). Objects that
 code could tell apart in this way are not copied either, so their calls run in segments."""
 
 from __future__ import annotations
 
-import gc
 import types
 import weakref
 from collections import deque
@@ -18,8 +18,6 @@ from rune_jit.errors import UnsupportedOpError
 
 # The functions that traces have both copied and found in containers.
 _known: weakref.WeakSet[types.FunctionType] = weakref.WeakSet()
-# By function: whether it is a key of a dict or a member of a set.
-_looked_up: weakref.WeakKeyDictionary[types.FunctionType, bool] = weakref.WeakKeyDictionary()
 
 
 def add(functions: Iterable[types.FunctionType]) -> None:
@@ -44,8 +42,9 @@ class ToldApart:
         self._copied.add(id(function))
 
     def note_code(self, function: types.FunctionType) -> None:
-        """Searches a function's code for names of functions that it does not only call, and for
-        names of containers. For traces in segments, which do not record what code reads."""
+        """Searches a function's code for names of functions that it does not only call (it may
+        compare them with an object's attribute), and for names of containers. For traces in
+        segments, which do not record what code reads."""
         held, (names, variables, attributes) = function.__globals__, values_in(function.__code__)
         values = [held.get(name) for name in names]
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
@@ -53,7 +52,7 @@ class ToldApart:
         modules = [x for x in values if type(x) is types.ModuleType]
         values += [vars(x).get(name) for x in modules for name in attributes]
         functions = (x for x in values if type(x) is types.FunctionType)
-        self._held.update((id(f), f) for f in functions if _is_key(f))
+        self._held.update((id(f), f) for f in functions)
         self.note(x for x in values if type(x) in (*_SEQUENCES, dict))
 
     def note(self, containers: Iterable[Any]) -> None:
@@ -126,18 +125,3 @@ def _parts(key: Any) -> Iterator[Any]:
     kind: Any = type(key)
     if kind.__flags__ & trees.PYTHON_CLASS and kind.__hash__ is object.__hash__:
         yield key
-
-
-def _is_key(function: types.FunctionType) -> bool:
-    """Whether a function is a key of a dict or a member of a set, or of a weak one. Keeps the
-    answer, since the search looks at all objects."""
-    known = _looked_up.get(function)
-    if known is not None:
-        return known
-    found = any(ref.__callback__ is not None for ref in weakref.getweakrefs(function))
-    found = found or any(
-        isinstance(x, (set, frozenset)) or (isinstance(x, dict) and any(k is function for k in x))
-        for x in gc.get_referrers(function)
-    )
-    _looked_up[function] = found
-    return found
