@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -79,3 +80,54 @@ def test_errors_in_helpers_without_arrays_are_part_of_programs() -> None:
     for text in ("2", "two"):
         assert_same(jitted(np.ones(2), text), f(np.ones(2), text))
     assert "as one program" in jitted.explain()
+
+
+LISTS: dict[str, Any] = {
+    "put": lambda x: np.put(x, [0], 5),
+    "copyto": lambda x: np.copyto(x, 1),
+    "putmask": lambda x: np.putmask(x, [True, False], 5),
+    "place": lambda x: np.place(x, [True, False], [5]),
+    "fill_diagonal": lambda x: np.fill_diagonal(x, 0),
+    "put_along_axis": lambda x: np.put_along_axis(x, np.zeros((1, 2), int), 9, axis=0),
+    "rollaxis": lambda x: np.rollaxis(x, 1),
+    "tril_indices_from": lambda x: np.tril_indices_from(x),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize("given", [[1.0, 2.0], [np.ones(2), np.zeros(2)]])
+def test_functions_that_refuse_lists(name: str, given: Any) -> None:
+    jitted = rune_jit.jit(LISTS[name], fallback="silent")
+    with pytest.raises((TypeError, AttributeError)) as wanted:
+        LISTS[name](given)
+    for _ in range(3):
+        with pytest.raises(wanted.type, match=re.escape(str(wanted.value))):
+            jitted(given)
+
+
+@pytest.mark.parametrize("out", [2, 2.5, 1j, np.float64(2), np.int64(2)])
+def test_a_number_is_no_output(out: Any) -> None:
+    for f in (lambda x, out: np.add(x, 1, out=out), lambda x, out: np.add(1, 2, out=(out,))):
+        jitted = rune_jit.jit(f, fallback="silent")
+        for _ in range(3):
+            with pytest.raises(TypeError, match="return arrays must be of ArrayType"):
+                jitted(np.ones(2), out)
+
+
+@pytest.mark.parametrize("casting", ["same_kind", "unsafe", "no"])
+@pytest.mark.parametrize("value", [True, 1, -1, 1.5])
+@pytest.mark.parametrize("dtype", ["?", "u1", "i8", "f4", "c16"])
+def test_numbers_that_are_copied_to_arrays(dtype: str, value: Any, casting: Any) -> None:
+    def f(x: Any, v: Any) -> Any:
+        try:
+            np.copyto(x, value, casting=casting)
+            np.copyto(x[1:], v, casting=casting)
+        except (TypeError, OverflowError) as error:
+            return type(error).__name__, str(error)
+        return x
+
+    jitted = rune_jit.jit(f, fallback="silent")
+    for _ in range(3):
+        mine, theirs = np.zeros(3, dtype), np.zeros(3, dtype)
+        assert_same(jitted(mine, value), f(theirs, value))
+        assert_same(mine, theirs)

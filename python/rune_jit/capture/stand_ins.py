@@ -14,7 +14,7 @@ import numpy as np
 from rune_jit.errors import NumPyOnlyError, UnsupportedOpError
 from rune_jit.rules.coercions import SAMPLES, refuse
 from rune_jit.rules.indexing.selection import Selection
-from rune_jit.rules.known import numbers_as
+from rune_jit.rules.known import WRITERS, numbers_as
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.tracer import Tracer, contains_tracer
 
@@ -78,6 +78,11 @@ _NO_ARRAYS = {
     *("axis", "axes", "shape", "newshape", "reps", "pad_width", "shift", "dims", "source"),
     *("destination", "indices_or_sections", "window_shape", "sorter", "optimize", "out", "dtype"),
 }
+# Functions that raise an error if their first argument is a list.
+_REFUSING_LISTS = {
+    *(*WRITERS, "rollaxis", "take_along_axis", "unstack"),
+    *("diag_indices_from", "tril_indices_from", "triu_indices_from"),
+}
 
 
 class Function(StandIn):
@@ -99,8 +104,9 @@ class Function(StandIn):
             return self._real(*args, **kwargs)
         convert = self._each if self._real.__name__ in _OF_SEQUENCES else self._as_array
         names = _parameters(self._real)
+        first = 1 if self._real.__name__ in _REFUSING_LISTS else 0
         args = tuple(
-            x if i < len(names) and names[i] in _NO_ARRAYS else convert(x)
+            x if i < first or (i < len(names) and names[i] in _NO_ARRAYS) else convert(x)
             for i, x in enumerate(args)
         )
         kwargs = {k: x if k in _NO_ARRAYS else convert(x) for k, x in kwargs.items()}

@@ -87,6 +87,7 @@ def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwa
 def _ufunc_into(ufunc: np.ufunc, inputs: Any, out: Any, kwargs: dict[str, Any]) -> Any:
     """A call of a ufunc with `out=`."""
     trace = require_trace()
+    writes.refuse_numbers(trace, out)
     where = kwargs.pop("where", True)
     given = {k: v for k, v in kwargs.items() if k in ("dtype", "casting")} if kwargs else {}
     if ufuncs.is_generalized(ufunc):

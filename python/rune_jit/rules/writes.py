@@ -17,7 +17,7 @@ from rune_jit.tracing.context import require_trace, user_site
 from rune_jit.tracing.sizes import Size, broadcast_shapes, mismatch, same_shape, same_size
 from rune_jit.tracing.storage import refuse_write_to_numpy, same_steps
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer
+from rune_jit.tracing.tracer import NUMBERS, Tracer
 
 
 def shape_text(shape: tuple[int, ...]) -> str:
@@ -180,6 +180,15 @@ def _not_broadcastable(out: Any, common: Any, given: Any) -> Exception:
     )
 
 
+def refuse_numbers(trace: Trace, out: tuple[Any, ...]) -> None:
+    """Raises NumPy's TypeError if an item of `out=` is a number of Python's, or a number that is
+    an argument of the function. (Other numbers may be the results of `out=...`, which are arrays:
+    NumPy does not pass that to __array_ufunc__.)"""
+    numbers = (x for x in out if type(x) is Tracer and x._storage.scalar)
+    if any(x._storage.leaf is not None or trace.operand(x).weak for x in numbers):
+        raise TypeError("return arrays must be of ArrayType")
+
+
 def refuse_shapes(ufunc: np.ufunc, inputs: Any, out: Any) -> None:
     """Raises NumPy's ValueError if the operands of a ufunc, including those of `out=`, cannot be
     broadcast."""
@@ -250,15 +259,29 @@ def refuse_other_view(what: str, x: Tracer, mask: Any) -> None:
         refuse_itself(what, x, mask)
 
 
+# The kinds of dtypes that hold a Python number whatever the casting rule is, by its type.
+_HOLDING = {"bool": "b", "int": "iufc", "float": "fc", "complex": "c"}
+
+
+def _check_number(kind: str, wanted: np.dtype[Any], casting: str) -> None:
+    """Raises numpy.copyto's TypeError if the casting rule does not allow the cast of a Python
+    number."""
+    given = np.dtype(kind)
+    if wanted.kind not in _HOLDING[kind] and not np.can_cast(given, wanted, casting):  # type: ignore
+        text = f"Cannot cast scalar from {given!r} to {wanted!r} according to the rule '{casting}'"
+        raise TypeError(text)
+
+
 @implements(np.copyto)
 def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     x = target(dst, "copyto")
     trace = require_trace()
     source = np.asarray(src) if isinstance(src, (list, tuple)) else src
-    if isinstance(source, (Tracer, np.ndarray, np.generic)):
-        weak = isinstance(source, Tracer) and trace.array(source).weak
-        if not weak:
-            check_casting(source.dtype, x.dtype, casting)
+    weak = trace.array(source).weak if isinstance(source, Tracer) else None
+    if weak or type(source) in NUMBERS:
+        _check_number(weak or type(source).__name__, x.dtype, casting)
+    elif isinstance(source, (Tracer, np.ndarray, np.generic)):
+        check_casting(source.dtype, x.dtype, casting)
     new = converted(trace, source, x.shape, x.dtype)
     if where is not True:
         refuse_other_view("copyto", x, where)
