@@ -93,7 +93,7 @@ class Runner:
                 "hint: return what NumPy's functions compute of its arguments"
             )
         core = self.compiler.lower(call, traced)
-        owner = self._dispatcher  # The result keeps it.
+        owner: Any = self._dispatcher  # The result keeps it.
 
         def make_call(executable: Any) -> Callable[..., Any]:
             compiled = self.compiler.bind(call, traced, executable)
