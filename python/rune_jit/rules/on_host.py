@@ -178,14 +178,6 @@ def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     return call(np.delete, (arr, obj, axis), {})
 
 
-@implements(np.linalg.matrix_power)
-def _matrix_power(a: Any, n: Any) -> Any:
-    if type(n) is int and n == 1:
-        np.linalg.matrix_power(np.ones(np.shape(a)), n)  # raises
-        return a if type(a) is Tracer else traced(a)  # (NumPy returns the array itself)
-    return call(np.linalg.matrix_power, (a, n), {})
-
-
 def _without(x: Any, index: Any, axis: int) -> Any:
     """x without one element, or one row, along an axis."""
     size = x.shape[axis] if -x.ndim <= axis < x.ndim else None
@@ -194,6 +186,14 @@ def _without(x: Any, index: Any, axis: int) -> Any:
     place = traced(np.arange(size))[index]  # raises IndexError if the index is out of bounds
     at = np.arange(size - 1)
     return np.take(x, at + (at >= place), axis=axis)
+
+
+@implements(np.linalg.matrix_power)
+def _matrix_power(a: Any, n: Any) -> Any:
+    if type(n) is int and n == 1:
+        np.linalg.matrix_power(np.ones(np.shape(a)), n)  # raises
+        return a if type(a) is Tracer else traced(a)  # (NumPy returns the array itself)
+    return call(np.linalg.matrix_power, (a, n), {})
 
 
 @implements(np.polyfit)
