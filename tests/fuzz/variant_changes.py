@@ -184,6 +184,14 @@ class Changer:
             f"for turn in range({limit}):\n    if {test}:\n        break\nelse:\n    {simple}"
         ]
         texts += [f"with np.errstate(all='ignore'):\n    {simple}"]
+        texts += [
+            f"done = False\nfor turn in range({limit}):\n    if done is False:\n        {simple}\n"
+            f"    if {test}:\n        done = True"
+        ]
+        texts += [
+            f"done, turn = False, 0\nwhile done is not True:\n    {simple}\n    turn += 1\n"
+            f"    done = turn > 3 or bool({test})"
+        ]
         if self._in_loop(block):
             jump = self._random.choice(("break", "continue"))
             texts += [f"if {test}:\n    {jump}"] * 3
