@@ -111,6 +111,7 @@ __all__: list[str] = [
     "user_frame",
     "user_line",
     "user_site",
+    "watch_events",
     "write_array",
 ]
 
@@ -1364,6 +1365,11 @@ def user_line() -> str:
 def user_site() -> tuple[typing.Any, int]:
     """
     File and line of the innermost Python frame of the user's code.
+    """
+
+def watch_events(events: collections.abc.Sequence[str], handler: typing.Any) -> None:
+    """
+    Calls `handler(event)` before each of these audit events of Python's, in threads that trace a function into one program. What it raises prevents the event.
     """
 
 def write_array(array: typing.Any, memory: typing.Any) -> None:

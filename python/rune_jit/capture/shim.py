@@ -182,6 +182,10 @@ _OF_SEEDS = (
     "SFC64",
 )
 _SECRETS = ("choice", "randbelow", "randbits", "token_bytes", "token_hex", "token_urlsafe")
+# Functions that tell about files and times. (An audit event precedes what others do with files.)
+_OF_FILES = "access getcwd getcwdb lstat readlink stat times"
+_OF_PATHS = "exists getatime getctime getmtime getsize isdir isfile islink lexists realpath"
+_OF_TIMES = "asctime clock_gettime clock_gettime_ns ctime gmtime localtime strftime"
 _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time")
 
 
@@ -192,8 +196,14 @@ def _impure() -> Iterator[tuple[Any, Any]]:
     import secrets
 
     names = [f"{name}{unit}" for name in _CLOCKS for unit in ("", "_ns")]
+    told = ((os, _OF_FILES), (os.path, _OF_PATHS), (time, f"{_OF_TIMES} {' '.join(names)}"))
     functions = [
-        *((f"time.{name}", getattr(time, name)) for name in names),
+        *(
+            (f"{m.__name__}.{x}", getattr(m, x))
+            for m, s in told
+            for x in s.split()
+            if hasattr(m, x)
+        ),
         ("os.urandom", os.urandom),
         ("uuid.uuid1", uuid.uuid1),
         ("uuid.uuid4", uuid.uuid4),
@@ -225,7 +235,7 @@ def _impure() -> Iterator[tuple[Any, Any]]:
 
 # The modules with such functions.
 IMPURE = frozenset({"random", "os", "threading", "time", "warnings", "logging", "sys", "uuid"})
-IMPURE |= {"numpy.random", "weakref", "atexit", "secrets"}
+IMPURE |= {"numpy.random", "weakref", "atexit", "secrets", "posixpath", "ntpath", "genericpath"}
 
 
 class ModuleView(types.ModuleType):

@@ -237,7 +237,7 @@ def _host_function(
             _refuse_other_arrays(name, leaf)
             known = plain(leaf)  # its present elements; the function may write to it later
             leaves[position] = known.copy("K") if isinstance(known, np.ndarray) else known
-        elif 0 in value.shape:  # it has no elements
+        elif any(type(n) is int and n == 0 for n in value.shape):  # it has no elements
             leaves[position] = np.empty(value.shape, value.dtype)
         else:
             traced = isinstance(leaf, Tracer)
