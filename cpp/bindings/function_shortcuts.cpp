@@ -193,7 +193,8 @@ std::optional<PyObject*> attempt_function(const ShortcutObject& self, Arguments 
 
 // Reads a dtype. The stand-in of a class of scalars has the class's dtype.
 DType dtype_given(PyObject* x) {
-  if (!PyType_Check(x) && !PyUnicode_Check(x) && !py::isinstance<py::dtype>(x)) {
+  const bool is_array = as_tracer(x) || is_ndarray(x, false);
+  if (!is_array && !PyType_Check(x) && !PyUnicode_Check(x) && !py::isinstance<py::dtype>(x)) {
     const py::object dtype = py::getattr(x, "dtype", py::none());
     if (py::isinstance<py::dtype>(dtype)) return to_dtype(dtype);
   }

@@ -426,7 +426,9 @@ void bind_shortcuts(py::module_& m) {
       {"contains_traced", &contains_traced, METH_O,
        "Whether x is, or holds in nested lists, tuples, dicts and slices, a tracer or size whose "
        "value is not known while tracing."},
-      {"tracers_in", &tracers_in, METH_O, "The tracers in nested lists, tuples and dicts."},
+      {"contains_tracer", &contains_tracer, METH_O,
+       "Whether x is a tracer, or holds one in nested lists and tuples."},
+      {"tracers_in", &tracers_in, METH_O, "The tracers in nested lists, tuples, dicts and slices."},
       {"order_of", &order_of, METH_O,
        "The operands, in a list or tuple, that decide the order of a result in memory: none if all "
        "lie in C order."},

@@ -53,6 +53,7 @@ bool look(const ActiveTrace& active);
 // Whether x is or holds something traced, and the list of tracers in x (containers.cpp). Both look
 // through nested lists, tuples and dicts, the first one also through slices.
 PyObject* contains_traced(PyObject* module, PyObject* x);
+PyObject* contains_tracer(PyObject* module, PyObject* x);
 PyObject* tracers_in(PyObject* module, PyObject* x);
 
 bool is_python_number(PyObject* x);

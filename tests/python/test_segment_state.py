@@ -146,6 +146,28 @@ class Slotted:
         return [self.total, self.__last]
 
 
+@pytest.mark.parametrize("view", [lambda y: y.reshape(2, 2), lambda y: y[1:], lambda y: y[::-1].T])
+def test_a_view_that_is_kept_and_returned_is_one_array(view):
+    class Kept:
+        pass
+
+    kept = Kept()
+
+    def f(x):
+        y = x * 2
+        kept.whole, kept.view = y, view(y)
+        return kept.view, [kept.view], y
+
+    jitted = rune_jit.jit(f)
+    for _ in range(4):
+        result, (again,), whole = jitted(np.arange(4.0))
+        assert result is again is kept.view
+        assert whole is kept.whole
+        assert result.base is whole or result.base.base is whole
+        result[0] = 9
+        assert (whole == 9).any()
+
+
 def test_slots_get_values():
     ours, theirs = Slotted(), Slotted()
     jitted = rune_jit.jit(ours.step)

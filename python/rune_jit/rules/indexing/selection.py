@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import optree
 
+from rune_jit.containers import replaced
 from rune_jit.errors import DataDependentShapeError
 from rune_jit.rules import writes
 from rune_jit.rules.host import shape_depends_on_data
@@ -195,7 +195,7 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if func.__name__ not in _REDUCTIONS or args[0] is not self or self.is_settled:
             if require_trace().is_segmented:
-                return func(*optree.tree_map(_settled, args), **optree.tree_map(_settled, kwargs))
+                return func(*replaced(args, _settled), **replaced(kwargs, _settled))
             raise self.refusal(func.__name__)
         return getattr(self, func.__name__)(*args[1:], **kwargs)
 
