@@ -171,10 +171,10 @@ def measure(name: str, nodes: int, compile_it: bool) -> None:
         marks[stage] = (time.perf_counter() - start) * 1e3
         return result
 
-    call = jitted._take_apart(args, {})
-    traced = timed("trace", lambda: jitted._compiler.trace(call))
+    call = jitted._runner.take_apart(args, {})
+    traced = timed("trace", lambda: jitted._runner.compiler.trace(call))
     print("-- passes", file=sys.stderr, flush=True)
-    lowered = timed("lower, all passes", lambda: jitted._compiler.lower(call, traced))
+    lowered = timed("lower, all passes", lambda: jitted._runner.compiler.lower(call, traced))
     print("-- end", file=sys.stderr, flush=True)
     marks["nodes"] = len(traced.graph)
     marks["kernels"] = lowered.cost_analysis()["kernels"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rune_jit.calls.function import JitFunction
+from rune_jit.calls.running import Runner
 from rune_jit.errors import RuneJitError
 from rune_jit.rules import host
 from rune_jit.tracing.context import is_own_file
@@ -34,7 +34,7 @@ def refused() -> Iterator[None]:
         return run_and_note
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(JitFunction, "_call_that_raised", noting(JitFunction._call_that_raised))
+        patch.setattr(Runner, "_call_that_raised", noting(Runner._call_that_raised))
         patch.setattr(host, "_run_instead", noting(host._run_instead))
         yield
     for error in found:

@@ -20,25 +20,13 @@ import ml_dtypes  # noqa: F401  (gives NumPy the name "bfloat16")
 from rune_jit import _core
 from rune_jit._core import targets
 from rune_jit.arrays.array import Array
-from rune_jit.backends.calibration import calibrate
 from rune_jit.calls.dynamic import Dim
 from rune_jit.calls.function import JitFunction
 from rune_jit.calls.jit import jit
 from rune_jit.calls.lowered import Lowered
 from rune_jit.calls.options import CacheInfo
 from rune_jit.config import clear_cache, options, show_config
-from rune_jit.control import (
-    associative_scan,
-    cond,
-    fori_loop,
-    iterate,
-    map,
-    scan,
-    switch,
-    while_loop,
-)
 from rune_jit.device import devices, release_memory, use_stream
-from rune_jit.eager.creation import array, asarray, device_put, from_dlpack
 from rune_jit.errors import (
     ConcretizationError,
     DataDependentShapeError,
@@ -54,11 +42,23 @@ from rune_jit.errors import (
     UnsupportedOpError,
 )
 from rune_jit.methods import ArrayMethods
-from rune_jit.profiling.profile import Profile, profile
-from rune_jit.tracing.tracer import Tracer
 
 if TYPE_CHECKING:
     from rune_jit import ir, numpy, random
+    from rune_jit.backends.calibration import calibrate
+    from rune_jit.control import (
+        associative_scan,
+        cond,
+        fori_loop,
+        iterate,
+        map,
+        scan,
+        switch,
+        while_loop,
+    )
+    from rune_jit.eager.creation import array, asarray, device_put, from_dlpack
+    from rune_jit.profiling.profile import Profile, profile
+    from rune_jit.tracing.tracer import Tracer
 
 __version__: str = _core.__version__
 
@@ -111,10 +111,34 @@ __all__ = [
 ]
 
 
+# What is loaded at its first use: names by the module that has them.
+_LATER = {
+    "backends.calibration": ("calibrate",),
+    "control": (
+        "associative_scan",
+        "cond",
+        "fori_loop",
+        "iterate",
+        "map",
+        "scan",
+        "switch",
+        "while_loop",
+    ),
+    "eager.creation": ("array", "asarray", "device_put", "from_dlpack"),
+    "profiling.profile": ("Profile", "profile"),
+    "tracing.tracer": ("Tracer",),
+}
+_MODULE_OF = {name: module for module, names in _LATER.items() for name in names}
+
+
 def __getattr__(name: str) -> Any:
-    if name in ("ir", "numpy", "random"):  # loaded at their first use
+    if name in ("ir", "numpy", "random"):
         return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:

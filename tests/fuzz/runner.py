@@ -125,10 +125,10 @@ def _run_cpu_kernels(program: Program) -> list[Any]:
     """Interprets the kernels that the CPU would run, if kernels are all that it would run."""
     jitted = rune_jit.jit(program.function(), device="cpu", fallback="error")
     arguments = program.arguments()
-    call = jitted._take_apart(tuple(arguments), {})
+    call = jitted._runner.take_apart(tuple(arguments), {})
     try:
         # Sizes that data decide are this data's, and nothing is assumed.
-        traced = jitted._compiler.trace(call, refuted=1)
+        traced = jitted._runner.compiler.trace(call, refuted=1)
     except Raised as error:
         raise error.error from error
     except rune_jit.UnsupportedOpError as error:

@@ -26,8 +26,8 @@ def no_call_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
 def run_reference(function: Callable[..., Any], *args: Any) -> Any:
     """Traces a function and evaluates the graph with NumPy (tests/python/graph_reference.py)."""
     jitted = rune_jit.jit(function, fallback="error")
-    call = jitted._take_apart(args, {})
-    traced = jitted._known.traced(call)[1]
+    call = jitted._runner.take_apart(args, {})
+    traced = jitted._runner.known.traced(call)[1]
     inputs = [call.leaves[i] for i in traced.input_leaves] + traced.captured
     for i in traced.fortran_inputs:
         inputs[i] = inputs[i].T

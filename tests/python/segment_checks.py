@@ -33,7 +33,7 @@ def segmented(function, *args, calls=3, **kwargs):
         got, expected = (outcome(f, *given) for f, given in ((jitted, ours), (function, theirs)))
         check(got, expected)
         check(ours, theirs)
-    (entry,) = jitted._known.cache.entries()
+    (entry,) = jitted._runner.known.cache.entries()
     assert isinstance(entry, Segmented)
     assert entry.runs_on_numpy is None
     return entry

@@ -45,7 +45,9 @@ def test_each_call_is_new(name: str) -> None:
         assert_matches(jitted(*arguments(i)), function(*arguments(i)))
     assert jitted.cache_info().misses <= 5
     assert all(
-        e.programs.compiled <= 3 for e in jitted._known.cache.entries() if isinstance(e, Segmented)
+        e.programs.compiled <= 3
+        for e in jitted._runner.known.cache.entries()
+        if isinstance(e, Segmented)
     )
     # One that is called often is compiled yet.
     for _ in range(600):

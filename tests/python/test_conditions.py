@@ -21,7 +21,7 @@ def paths(function, *calls):
         got, expected = outcome(jitted, ours, {}), outcome(function, theirs, {})
         check(got, expected)
         check(list(ours), list(theirs))
-    return next(iter(jitted._known.cache.entries()), None)
+    return next(iter(jitted._runner.known.cache.entries()), None)
 
 
 UP, DOWN = np.arange(1.0, 7.0), -np.arange(1.0, 7.0)

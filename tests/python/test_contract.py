@@ -179,7 +179,9 @@ def objects_that_hold_arrays(jit: Any) -> Iterator[Any]:
         network.scales["x"][0] = i
     if jit is not eager:
         assert f.cache_info().misses == g.cache_info().misses == 1
-        kinds = {kind for kind, *_ in f._compiler.trace(f._take_apart((X,), {})).guards}
+        kinds = {
+            kind for kind, *_ in f._runner.compiler.trace(f._runner.take_apart((X,), {})).guards
+        }
         assert "content" not in kinds
     network.scales["x"] = np.ones(4)
     network.layers.append(Layer(4))

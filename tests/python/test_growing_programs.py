@@ -37,7 +37,7 @@ def test_compilations(name, least, interprets, monkeypatch):
     function, arguments, most = PROGRAMS[name]
     jitted = rune_jit.jit(function)
     compare(jitted, function, arguments)
-    for entry in jitted._known.cache.entries():
+    for entry in jitted._runner.known.cache.entries():
         if isinstance(entry, Segmented):
             assert entry.runs_on_numpy is None
             assert entry.programs.compiled <= (3 if interprets else most)

@@ -1,8 +1,9 @@
 """Importing the package has no effect that a user or another library could notice. It loads no
-compiler, and nothing that only arrays in chunks need."""
+compiler, nothing that only arrays in chunks need, and nothing that only calls need."""
 
 from __future__ import annotations
 
+import pickle
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from processes import run_program
 
+import rune_jit
 from rune_jit import _core
 
 PROGRAM = """
@@ -41,15 +43,34 @@ PROGRAM = """
     differ = [name for name in before if before[name] != after[name]]
     loaded = sys.modules.keys() - loaded_before
     late = {"llvmlite", "platformdirs", "multiprocessing", "rune_jit.chunked.arrays"}
-    print(differ, sorted(loaded & late))
+    late |= {f"rune_jit.{name}" for name in ("calls.running", "capture", "rules", "eager")}
+    rune_jit.jit(max)  # defining a function loads nothing more
+    print(differ, sorted(loaded & late), sorted((sys.modules.keys() - loaded_before) - loaded))
 """
 
 
 def test_import_has_no_side_effects(tmp_path: Path) -> None:
     cache = str(tmp_path / "cache")
     done = run_program(PROGRAM, RUNE_JIT_CACHE_DIR=cache, RUNE_JIT_CALIBRATION="")
-    assert (done.stdout, done.stderr) == ("[] []\n", "")
+    assert (done.stdout, done.stderr) == ("[] [] []\n", "")
     assert list(tmp_path.iterdir()) == []
+
+
+ARRAYS_FIRST = """
+    import pickle, sys
+    import numpy as np
+    import rune_jit
+    x = pickle.loads(bytes.fromhex(sys.argv[1]))
+    print(repr(x + 1), isinstance(x, rune_jit.Array))
+    print(set(rune_jit.__all__) - {name for name in dir(rune_jit) if hasattr(rune_jit, name)})
+"""
+
+
+def test_arrays_of_pickles_have_operators() -> None:
+    """What they need is not loaded yet."""
+    pickled = pickle.dumps(rune_jit.array([1.0, 2.0])).hex()
+    done = run_program(ARRAYS_FIRST.replace("sys.argv[1]", repr(pickled)))
+    assert (done.stdout, done.stderr) == ("Array([2., 3.]) True\nset()\n", "")
 
 
 @pytest.mark.skipif(sys.platform != "linux" or shutil.which("nm") is None, reason="needs nm")

@@ -227,7 +227,7 @@ def test_what_numpy_writes_before_an_error_is_written(jit: Any) -> None:
 def test_indices_known_to_be_in_range_are_not_checked() -> None:
     def checks(function: Function, *args: Any) -> int:
         jitted = rune_jit.jit(function, fallback="error")
-        return len(jitted._compiler.trace(jitted._take_apart(args, {})).checks)
+        return len(jitted._runner.compiler.trace(jitted._runner.take_apart(args, {})).checks)
 
     index, i = np.array([0, 1]), np.array([1, 2])
     assert checks(lambda x: x[[0, 2, -1]], vector()) == 0

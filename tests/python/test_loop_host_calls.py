@@ -186,3 +186,27 @@ def test_the_first_iteration_that_raises_raises() -> None:
     many[[9, 23, 31]] = -1
     with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
         rune_jit.jit(f)(many)
+
+
+def test_one_element_is_left_out_or_put_in() -> None:
+    def f(a, x):
+        without, rows = np.zeros(a.shape[0]), np.zeros(a.shape[0])
+        for i in range(a.shape[0]):
+            without[i] = np.delete(a[i], i)[-1] + np.delete(x.T, -1 - i, axis=1)[0, 0]
+            rows[i] = np.insert(np.delete(a, i, axis=0)[:, 0], i, 0.5)[1]
+        return without, rows
+
+    a = np.random.default_rng(1).random((6, 6))
+    rolled(f, a, a)
+
+
+def test_an_element_that_is_not_there() -> None:
+    def f(x, i):
+        return np.delete(x, i[0])
+
+    for i in (0, 4, -5):
+        both(f, np.arange(5.0), np.array([i]))
+    for i in (5, -6):
+        text = f"^index {i} is out of bounds for axis 0 with size 5$"
+        with pytest.raises(IndexError, match=text):
+            rune_jit.jit(f)(np.arange(5.0), np.array([i]))

@@ -48,8 +48,8 @@ class Program:
 
     def __init__(self, function: Callable[..., Any], *args: Any) -> None:
         jitted = rune_jit.jit(function, device="metal", fallback="error")
-        self.call = jitted._take_apart(args, {})
-        self.traced = jitted._compiler.trace(self.call)
+        self.call = jitted._runner.take_apart(args, {})
+        self.traced = jitted._runner.compiler.trace(self.call)
         self.schedule, self.kernels, self.source, self.names = "", [], "", []
         if self.traced.graph is None:  # the results are arguments
             return

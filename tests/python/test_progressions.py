@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from loop_checks import both, rolled
 
 import rune_jit
 from rune_jit import random
@@ -117,3 +118,35 @@ def test_writes_reach_the_array_that_was_made() -> None:
 
     for actual, expected in zip(rune_jit.jit(function)(X), function(X), strict=True):
         np.testing.assert_array_equal(actual, expected)
+
+
+def test_between_numbers_of_loops() -> None:
+    def f(x: Any) -> Any:
+        n = x.shape[0]
+        made, sums = np.zeros((n, n)), np.zeros((n, 4))
+        for i in range(n):
+            others = np.concatenate((np.r_[0:i], np.arange(i + 1, n)))
+            made[i, others] = x[others] * i
+            after = np.arange(i + 1, n)
+            made[i, after] += x[after]
+            sums[i] = (
+                np.arange(i, -1, -1) @ x[: i + 1],
+                np.arange(start=i, stop=n, dtype=float).sum(),
+                np.r_[x[:i], x[0], i].sum(),
+                np.c_[x, x[::-1]][i, 1],
+            )
+        return made, sums
+
+    rolled(f, np.random.default_rng(0).random(20), ulps=64)
+
+
+def test_between_numbers_that_cross() -> None:
+    """NumPy's array is empty then."""
+
+    def f(x: Any) -> Any:
+        sums = np.zeros(x.shape[0])
+        for i in range(x.shape[0]):
+            sums[i] = np.arange(i, 5).sum() + np.arange(5, i).shape[0] + np.arange(0, i, 3).sum()
+        return sums
+
+    both(f, np.ones(12))

@@ -3,6 +3,9 @@ program, and their arrays can be written to."""
 
 from __future__ import annotations
 
+import random
+import secrets
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -46,7 +49,19 @@ def of_traced_arrays(x: Any) -> Any:
     return y, rng.permutation(y), rng.choice(y, 2), rng.choice(x), rng.random()
 
 
-@pytest.mark.parametrize("function", [in_place, in_a_loop, of_all_kinds, of_traced_arrays])
+def of_old_generators(x: Any) -> Any:
+    rng = np.random.RandomState(4)
+    w = rng.randn(3, 2)
+    w[0] = x[:2]
+    total = 0.0
+    for i in range(x.shape[0]):
+        total = total + w[i, 0] * rng.rand() + rng.randint(5)
+    return w, total, rng.permutation(3), rng.choice(x, 2), isinstance(rng, np.random.RandomState)
+
+
+@pytest.mark.parametrize(
+    "function", [of_old_generators, in_place, in_a_loop, of_all_kinds, of_traced_arrays]
+)
 def test_arrays_of_seeded_generators(function: Any) -> None:
     x = np.arange(1.0, 4.0)
     jitted = rune_jit.jit(function)
@@ -101,3 +116,55 @@ def test_generators_that_are_kept_are_numpys() -> None:
     for _ in range(3):
         np.testing.assert_array_equal(g(np.ones(3)), 1 + np.random.default_rng(7).random(3))
         assert type(held["rng"]) is np.random.Generator
+
+
+class Weights:
+    def __init__(self, size: int, seed: int | None) -> None:
+        self.rng = np.random.RandomState(seed)
+        self.w = self.rng.randn(size)
+
+
+_OF_THE_SYSTEM: dict[str, Callable[[Any], Any]] = {
+    "RandomState": lambda x: x + np.random.RandomState().rand(),
+    "RandomState of None": lambda x: x + np.random.RandomState(seed=None).rand(),
+    "default_rng": lambda x: x + np.random.default_rng().random(),
+    "PCG64": lambda x: x + np.random.Generator(np.random.PCG64()).random(),
+    "SeedSequence": lambda x: x + np.random.default_rng(np.random.SeedSequence()).random(),
+    "random.Random": lambda x: x + random.Random().random(),
+    "random.SystemRandom": lambda x: x + random.SystemRandom().random(),
+    "secrets": lambda x: x + secrets.randbelow(1 << 40),
+    "an object": lambda x: x + Weights(x.shape[0], None).w,
+}
+
+
+@pytest.mark.parametrize("name", list(_OF_THE_SYSTEM))
+def test_numbers_without_a_seed_differ_from_call_to_call(name: str) -> None:
+    jitted = rune_jit.jit(_OF_THE_SYSTEM[name], fallback="silent")
+    found = {float(jitted(np.zeros(1))[0]) for _ in range(5)}
+    assert len(found) == 5
+
+
+def test_objects_with_a_seeded_generator() -> None:
+    def f(x: Any) -> Any:
+        made = Weights(x.shape[0], 3)
+        for i in range(x.shape[0]):
+            made.w[i] += x[i] * made.rng.uniform()
+        return made.w, random.Random(7).random()
+
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        assert_same(jitted(np.arange(9.0)), f(np.arange(9.0)), ulps=64, scaled=True)
+    assert "as one program" in jitted.explain()
+
+
+def test_the_state_of_an_old_generator() -> None:
+    def f(x: Any) -> Any:
+        rng = np.random.RandomState(1)
+        total = 0.0
+        for i in range(x.shape[0]):
+            total = total + rng.rand() * x[i]
+            if i == 2:
+                rng.seed(5)
+        return total, rng.get_state()[1][:3], rng.rand()
+
+    assert_same(rune_jit.jit(f)(np.ones(5)), f(np.ones(5)), ulps=64, scaled=True)

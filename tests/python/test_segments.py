@@ -96,7 +96,7 @@ def test_cuts_of_known_segments_run_their_programs(monkeypatch):
     jitted = rune_jit.jit(f)
     for factor in (2.0, 3.0, 4.0):
         check(jitted(x(), factor), f(x(), factor))
-    (entry,) = jitted._known.cache.entries()
+    (entry,) = jitted._runner.known.cache.entries()
     estimate = entry.programs.numpy_time
     monkeypatch.delattr(type(entry.programs), "run")
     for factor in (2.0, 5.0):
@@ -395,7 +395,7 @@ def test_positions_are_no_part_of_a_segment():
         got, expected = f(*copies), function(*args)
         for a, b in zip((*got, *copies), (*expected, *args), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-12)
-        (entry,) = f._known.cache.entries()
+        (entry,) = f._runner.known.cache.entries()
         assert entry.runs_on_numpy is None and entry.programs.compiled <= 12
 
 

@@ -43,7 +43,7 @@ def test_many_programs_end_in_numpy():
     jitted = rune_jit.jit(f)
     for _ in range(2):
         check(jitted(x(50)), f(x(50)))
-    (entry,) = jitted._known.cache.entries()
+    (entry,) = jitted._runner.known.cache.entries()
     assert "programs" in entry.runs_on_numpy
 
 
@@ -145,12 +145,12 @@ def test_little_work_is_interpreted(monkeypatch):
     jitted = rune_jit.jit(asks)
     for n, most in ((5, 0), (5, 0), (3000, 3)):
         check(jitted(x(20), n), asks(x(20), n))
-        *_, entry = jitted._known.cache.entries()
+        *_, entry = jitted._runner.known.cache.entries()
         assert entry.programs.compiled <= most
     assert entry.programs.compiled > 0
     large = rune_jit.jit(asks)
     check(large(x(300_000), 2), asks(x(300_000), 2))
-    (entry,) = large._known.cache.entries()
+    (entry,) = large._runner.known.cache.entries()
     assert entry.programs.compiled > 0
 
 
@@ -169,7 +169,7 @@ def test_nothing_is_compiled_where_numpy_is_faster(monkeypatch):
         jitted = rune_jit.jit(asks)
         for _ in range(12):
             check(jitted(x(20), 3), asks(x(20), 3))
-        (entry,) = jitted._known.cache.entries()
+        (entry,) = jitted._runner.known.cache.entries()
         assert (entry.programs.compiled > 0) is not faster
         assert len(verdicts) == (1 if faster else 2)
 
@@ -248,7 +248,7 @@ def test_small_operations_in_segments_end_in_numpy(monkeypatch):
 
     jitted = rune_jit.jit(f)
     check(jitted(x(50)), f(x(50)))
-    (entry,) = jitted._known.cache.entries()
+    (entry,) = jitted._runner.known.cache.entries()
     assert "longer to compile" in entry.runs_on_numpy
 
 
@@ -489,5 +489,5 @@ def test_time_that_other_threads_take_does_not_hide_slow_calls(monkeypatch):
 
     jitted = rune_jit.jit(asks)
     check(jitted(x(20), 3000), asks(x(20), 3000))
-    *_, entry = jitted._known.cache.entries()
+    *_, entry = jitted._runner.known.cache.entries()
     assert "less time than tracing" in entry.runs_on_numpy

@@ -75,7 +75,7 @@ def compare(name):
         check(given, args, f"arguments of call {call}")
         if hasattr(theirs, "__self__"):
             check(vars(ours.__self__), vars(theirs.__self__), f"state after call {call}")
-    return [e for e in jitted._known.cache.entries() if isinstance(e, Segmented)]
+    return [e for e in jitted._runner.known.cache.entries() if isinstance(e, Segmented)]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

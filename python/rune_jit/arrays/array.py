@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rune_jit import _core
-from rune_jit.arrays.memory import from_numpy, move, to_host
+from rune_jit.arrays.memory import move, to_host
 from rune_jit.methods import ArrayMethods
 from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.storage import layout
@@ -181,9 +181,6 @@ class Array(ArrayMethods, _core.ArrayBase):
         if isinstance(memory, np.ndarray):
             memory = memory.copy(order)  # type: ignore[arg-type]
         return _core.make_array(memory, self._device)  # type: ignore[no-any-return]
-
-    def __reduce__(self) -> Any:
-        return from_numpy, (np.ascontiguousarray(to_host(self)).reshape(self.shape), self.device)
 
     def to_device(self, device: str, /, *, stream: Any = None) -> Array:
         """The array on another device.

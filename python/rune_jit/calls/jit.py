@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
 
 from rune_jit.calls.function import JitFunction
 from rune_jit.calls.options import Dynamic, JitOptions
-from rune_jit.capture.loops import apart
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -114,10 +113,3 @@ def jit(
         )
 
     return wrap if fn is None else wrap(fn)
-
-
-def _compile_apart(function: Any, device: str) -> Any:
-    return jit(function, device=device, fallback="silent")
-
-
-apart.compiler = _compile_apart

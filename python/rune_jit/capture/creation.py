@@ -79,13 +79,34 @@ def _broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
 
 
 def _arange(*args: Any, **kwargs: Any) -> Any:
-    counts = len(args) == 1 and set(kwargs) <= {"dtype"}
-    if counts and (isinstance(args[0], Size) or _is_large(args[0])):
-        trace = require_trace()
-        numbers = Tracer(trace, trace.iota(args[0]))
-        dtype = kwargs.get("dtype")
-        return numbers if dtype is None else numbers.astype(dtype)
+    has_size = any(isinstance(x, Size) for x in (*args, *kwargs.values()))
+    if has_size or (len(args) == 1 and _is_large(args[0])):
+        made = _progression(*args, **kwargs)
+        if made is not None:
+            return made
     return _made(np.arange)(*args, **kwargs)
+
+
+def _progression(
+    start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, **others: Any
+) -> Tracer | None:
+    """numpy.arange between dynamic sizes. None if `step` is not 1 or -1, or if the number of
+    elements may be negative (then NumPy makes an empty array)."""
+    if stop is None:
+        start, stop = 0, start
+    are_integers = all(isinstance(x, Size) or type(x) is int for x in (start, stop))
+    if others or not are_integers or type(step) is not int or abs(step) != 1:
+        return None
+    trace = require_trace()
+    count = (stop - start) * step
+    if isinstance(count, Size):
+        least = trace.loops.bounds(count)[0] if trace.loops is not None else count.low
+        if least < 0:
+            return None
+    numbers: Any = Tracer(trace, trace.iota(max(count, 0) if type(count) is int else count))
+    numbers = -numbers if step < 0 else numbers
+    numbers = numbers if type(start) is int and start == 0 else numbers + start
+    return numbers if dtype is None else numbers.astype(dtype)  # type: ignore[no-any-return]
 
 
 def _is_large(count: Any) -> bool:

@@ -6,7 +6,6 @@ their numbers at the end of the loop, and they are constants of the program."""
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -82,7 +81,7 @@ class Draws:
         # of the open loops.
         self._needed: dict[int, int] = {}
         self._needed_before: list[dict[int, int]] = []
-        self._seeded: list[Any] = []  # the SeededGenerators from which the outermost loop draws
+        self._seeded: list[Any] = []  # the seeded generators from which the outermost loop draws
 
     def stand_in(self, x: Any) -> Any:
         """The stand-in for a generator from outside, or for a method of one. None for other
@@ -157,13 +156,15 @@ class Draws:
     def _draw_of_seed(
         self, of: Any, name: str, args: Any, kwargs: Any, counts: list[Any], is_conditional: bool
     ) -> Any:
-        """As `draw`, for a SeededGenerator in a loop."""
+        """As `draw`, for a generator in a loop that the trace has made from a seed."""
+        from rune_jit.capture.generators import copy_of
+
         if is_conditional:
             self._leave("it draws some under a condition")
         if any(type(count) is not int for count in counts) or math.prod(counts) > _MOST_OF_SEED:
             self._leave("it draws many times")
         if of.private is None:
-            of.private = np.random.Generator(copy.deepcopy(of.plain.bit_generator))
+            of.private = copy_of(of.plain)
             self._seeded.append(of)
         try:
             return self._record(of, of.plain, name, args, kwargs)

@@ -22,7 +22,7 @@ from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import current_trace, is_library_file, is_own
 from rune_jit.tracing.trace import Trace
 
-_MODULES = ("time", "os", "uuid", "warnings", "logging", "threading")
+_MODULES = ("time", "os", "uuid", "warnings", "logging", "threading", "secrets")
 
 
 @contextmanager

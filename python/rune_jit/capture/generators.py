@@ -47,7 +47,7 @@ class SeededGenerator(Recorded, np.random.Generator):
 
     @property
     def bit_generator(self) -> Any:
-        if (draws := _draws()) is not None and draws.is_in_loop:
+        if _is_in_loop():
             _refuse("bit_generator")
         return self.plain.bit_generator
 
@@ -57,30 +57,43 @@ class SeededGenerator(Recorded, np.random.Generator):
         return np.random.Generator(np.random.Generator.bit_generator.__get__(self))
 
 
-def _draws() -> Any:
-    """The Draws of the trace, or None."""
+class SeededState(Recorded, np.random.RandomState):
+    """As SeededGenerator, for a RandomState."""
+
+    @functools.cached_property
+    def plain(self) -> np.random.RandomState:
+        """NumPy's RandomState of the same numbers."""
+        return np.random.RandomState(self._bit_generator)
+
+
+def _is_in_loop() -> bool:
     trace = current_trace()
-    return None if trace is None else trace.draws
+    return trace is not None and trace.draws is not None and trace.draws.is_in_loop
 
 
-def _sampling(name: str) -> Any:
-    method = getattr(np.random.Generator, name)
+def _sampling(base: type, name: str) -> Any:
+    method = getattr(base, name)
 
     @functools.wraps(method)
-    def sample(self: SeededGenerator, *args: Any, **kwargs: Any) -> Any:
-        draws = _draws()
+    def sample(self: Any, *args: Any, **kwargs: Any) -> Any:
+        trace = current_trace()
+        draws = None if trace is None else trace.draws
         if draws is not None and (draws.is_in_loop or draws.selects(name, args)):
+            if name in _OF_STATE:
+                _refuse(name)
             return draws.draw(self, name, args, kwargs)
         result = method(self.plain, *args, **kwargs)
         is_new = type(result) is np.ndarray and all(result is not x for x in kwargs.values())
-        return known(result) if is_new and current_trace() is not None else result
+        return known(result) if is_new and trace is not None else result
 
     return sample
 
 
-for _name in vars(np.random.Generator):
-    if not _name.startswith("_") and _name != "bit_generator":
-        setattr(SeededGenerator, _name, _sampling(_name))
+_OF_STATE = ("get_state", "seed", "set_state")
+for _seeded in (SeededGenerator, SeededState):
+    for _name in vars(_seeded.__bases__[1]):
+        if not _name.startswith("_") and _name != "bit_generator":
+            setattr(_seeded, _name, _sampling(_seeded.__bases__[1], _name))
 
 
 def _assign(self: Any, name: str, value: Any) -> None:

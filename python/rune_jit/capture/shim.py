@@ -23,7 +23,7 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.capture import bisect_functions, math_functions
 from rune_jit.capture.creation import OF_WARNINGS, REPLACED, make_array
-from rune_jit.capture.stand_ins import METHODS, OF_CLASSES, Function, Scalar, StandIn, Type
+from rune_jit.capture.stand_ins import METHODS, OF_CLASSES, Class, Function, Scalar, StandIn, Type
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.on_host import Vectorized
 from rune_jit.tracing.context import current_trace, is_own_file
@@ -75,15 +75,25 @@ def _scalar_classes() -> Iterator[tuple[Any, Any]]:
             yield dtype.type, Scalar(dtype.type, make_array)
 
 
+def _of_seeds(function: Any, name: str) -> Callable[..., Any]:
+    """Like `_refusing`, but a call with a seed calls the function."""
+    refuse = _refusing(function, name)
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        has_seed = any(seed is not None for seed in (*args, *kwargs.values()))
+        return (function if has_seed else refuse)(*args, **kwargs)
+
+    return make
+
+
 def _refusing(function: Any, name: str, has_result: bool = True) -> Callable[..., Any]:
     """The stand-in for a function that must run at each call, since its result differs from call to
     call. It raises UnsupportedOpError in a trace. If the function has no result, the stand-in
     raises only if the trace decides for later calls; else it calls the function."""
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
-        seeded = any(seed is not None for seed in (*args, *kwargs.values()))
         trace = current_trace()
-        if trace is None or trace.is_segmented or (seeded and name.startswith("numpy")):
+        if trace is None or trace.is_segmented:
             return function(*args, **kwargs)
         if not has_result and not trace.decides:
             return function(*args, **kwargs)
@@ -128,30 +138,48 @@ def _of_caller(log: Any) -> Callable[..., Any]:
     return of_caller
 
 
-def _seeded(real: Any) -> Callable[..., Any]:
+def _default_rng(seed: Any = None) -> Any:
     """The stand-in for numpy.random.default_rng."""
-    refuse = _refusing(real, "numpy.random.default_rng")
+    made = _of_seeds(np.random.default_rng, "numpy.random.default_rng")(seed)
+    if made is seed or not _is_one_program():
+        return made
+    # (Not imported before, since it loads numpy.random.)
+    from rune_jit.capture.generators import SeededGenerator
 
-    def default_rng(seed: Any = None) -> Any:
-        made = refuse(seed)
-        trace = current_trace()
-        if trace is None or trace.is_segmented or made is seed:
-            return made
-        # (Not imported before, since it loads numpy.random.)
-        from rune_jit.capture.generators import SeededGenerator
+    return SeededGenerator(made.bit_generator)
 
-        return SeededGenerator(made.bit_generator)
 
-    return default_rng
+class _OfSeeds(Class):
+    """The stand-in for a class whose objects get random numbers from the system, unless they get a
+    seed."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        made = _of_seeds(self._real, f"{self._real.__module__}.{self._real.__name__}")
+        if self._real is not np.random.RandomState or not _is_one_program():
+            return made(*args, **kwargs)
+        from rune_jit.capture.generators import SeededState
+
+        made(*args, **kwargs)
+        return SeededState(*args, **kwargs)
+
+
+def _is_one_program() -> bool:
+    trace = current_trace()
+    return trace is not None and not trace.is_segmented
 
 
 LOG_LEVELS = ("debug", "info", "warning", "error", "critical", "exception", "log")
+# Classes of numpy.random whose objects need a seed.
+_OF_SEEDS = ("RandomState", "SeedSequence", "MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
+_SECRETS = ("choice", "randbelow", "randbits", "token_bytes", "token_hex", "token_urlsafe")
 _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time")
 
 
 def _impure() -> Iterator[tuple[Any, Any]]:
     """The functions that must run at each call, each with its stand-in."""
     import logging  # (not before, since it adds an exit handler)
+    import random
+    import secrets
 
     names = [f"{name}{unit}" for name in _CLOCKS for unit in ("", "_ns")]
     functions = [
@@ -172,7 +200,13 @@ def _impure() -> Iterator[tuple[Any, Any]]:
     for name, function in functions:
         yield function, _refusing(function, name)
     yield from OF_WARNINGS
-    yield np.random.default_rng, _seeded(np.random.default_rng)
+    yield np.random.default_rng, _default_rng
+    for name in _OF_SEEDS:
+        yield getattr(np.random, name), _OfSeeds(getattr(np.random, name))
+    yield random.Random, _OfSeeds(random.Random)
+    yield random.SystemRandom, _refusing(random.SystemRandom, "random.SystemRandom")
+    for name in _SECRETS:
+        yield getattr(secrets, name), _refusing(getattr(secrets, name), f"secrets.{name}")
     for name, function in effects:
         yield function, _refusing(function, name, has_result=False)
     for name, function, of_caller in reports:
@@ -181,7 +215,7 @@ def _impure() -> Iterator[tuple[Any, Any]]:
 
 # The modules with such functions.
 IMPURE = frozenset({"random", "os", "threading", "time", "warnings", "logging", "sys", "uuid"})
-IMPURE |= {"numpy.random", "weakref", "atexit"}
+IMPURE |= {"numpy.random", "weakref", "atexit", "secrets"}
 
 
 class ModuleView(types.ModuleType):

@@ -18,8 +18,9 @@ from rune_jit.capture.creation import writable
 from rune_jit.capture.names import names_in
 from rune_jit.capture.stand_ins import OF_CLASSES, Scalar, class_of
 from rune_jit.errors import ConcretizationError, DataDependentShapeError
-from rune_jit.rules.coercions import refuse
+from rune_jit.rules.coercions import refuse, traced
 from rune_jit.rules.table import implements, named
+from rune_jit.tracing.sizes import Size
 
 _copies: dict[int, Any] = {}  # by id of a function or module of NumPy: its copy
 
@@ -123,6 +124,8 @@ class _Indexed:
 
     def __getitem__(self, key: Any) -> Any:
         code = _inside(type(self._real).__getitem__)
+        if isinstance(key, tuple):
+            key = tuple([traced(x) if isinstance(x, Size) else x for x in key])
         return writable(code(self._real, key))
 
 

@@ -14,6 +14,7 @@ from rune_jit.arrays.array import Array
 from rune_jit.arrays.conversion import to_numpy
 from rune_jit.arrays.memory import to_host
 from rune_jit.eager import operations
+from rune_jit.eager.creation import device_put
 from rune_jit.methods import BINARY, COMPARISONS, UNARY, install_operators
 from rune_jit.rules.writes import check_casting
 from rune_jit.tracing.context import current_trace
@@ -57,6 +58,11 @@ def _array_function(
     if any(issubclass(kind, Tracer) for kind in types):
         return NotImplemented
     return operations.call(func, args, kwargs)
+
+
+def _reduce(self: Array) -> Any:
+    # Unpickling imports this package, and so gives Array its operators.
+    return device_put, (np.ascontiguousarray(to_host(self)).reshape(self.shape), self.device)
 
 
 def _astype(
@@ -118,6 +124,7 @@ for _name, _method in {
     "__array_function__": _array_function,
     "__getitem__": operations.getitem,
     "__setitem__": _setitem,
+    "__reduce__": _reduce,
     "astype": _astype,
     "flat": property(_flat, _set_flat),
 }.items():

@@ -24,6 +24,7 @@ from rune_jit.errors import (
 from rune_jit.rules.known import WRITERS, of_data, plain
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.segments import SegmentedTrace
+from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced
 
@@ -242,11 +243,11 @@ def _host_function(
             leaves[position] = np.empty(value.shape, value.dtype)
         else:
             traced = isinstance(leaf, Tracer)
-            weak = trace.operand(leaf).weak if traced else None
+            is_weak = isinstance(leaf, Size) or (traced and bool(trace.operand(leaf).weak))
             if value.dtype.kind in "iu" and not ints_are_data:
                 trace.need_numbers([value])
             is_scalar = traced and leaf._storage.scalar
-            made.take(_Operand(position, bool(weak), is_scalar), value.dtype)
+            made.take(_Operand(position, is_weak, is_scalar), value.dtype)
             values.append(value)
     return made, values
 
@@ -446,7 +447,7 @@ def _traced_value(trace: Trace, leaf: Any) -> Any:
     """The value of a leaf that the program must read when it runs. None if the leaf is known."""
     if isinstance(leaf, Tracer):
         return trace.array(leaf) if leaf._storage.array is None else None
-    if isinstance(leaf, np.ndarray) and leaf.ndim:
+    if isinstance(leaf, Size) or (isinstance(leaf, np.ndarray) and leaf.ndim):
         return trace.array(leaf)
     return None
 

@@ -168,11 +168,24 @@ def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
 
 @implements(np.delete)
 def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
-    if contains_traced(obj) and np.ndim(obj) > 0:  # an index may occur twice
-        raise shape_depends_on_data(
-            "delete", "write np.where(keep, x, 0), or a reduction with where=keep"
-        )
+    if contains_traced(obj):
+        index = traced(obj)
+        if index.ndim:  # it may occur twice
+            raise shape_depends_on_data(
+                "delete", "write np.where(keep, x, 0), or a reduction with where=keep"
+            )
+        return _without(np.ravel(arr) if axis is None else traced(arr), index, axis or 0)
     return call(np.delete, (arr, obj, axis), {})
+
+
+def _without(x: Any, index: Any, axis: int) -> Any:
+    """x without one element, or one row, along an axis."""
+    size = x.shape[axis] if -x.ndim <= axis < x.ndim else None
+    if type(size) is not int or not size or index.dtype.kind not in "iu":
+        return call(np.delete, (x, index, axis), {})
+    place = traced(np.arange(size))[index]  # raises IndexError if the index is out of bounds
+    at = np.arange(size - 1)
+    return np.take(x, at + (at >= place), axis=axis)
 
 
 @implements(np.polyfit)

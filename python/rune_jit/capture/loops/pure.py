@@ -37,14 +37,16 @@ _EXCEPT = (
     " array2string array_repr array_str fromregex DataSource"
 )
 _NOT_OF_NUMPY = frozenset(_EXCEPT.split())
+# NumPy's objects that make arrays when they are indexed.
+_INDEXED = (np.c_, np.index_exp, np.mgrid, np.ogrid, np.r_, np.s_)
 _RAISING = ("builtins", "numpy")  # packages whose exceptions have no effects
 _OF_ABSTRACT_CLASSES = ("numbers", "collections.abc")
 
 
 def is_pure(x: Any) -> bool:
-    """Whether x is a function or class of Python's or NumPy's that has no effects other than
-    writes to arrays."""
-    if isinstance(x, np.ufunc) or x is np.errstate:
+    """Whether x is a function, a class or another object of Python's or NumPy's whose use has no
+    effects other than writes to arrays."""
+    if isinstance(x, np.ufunc) or x is np.errstate or any(x is known for known in _INDEXED):
         return True
     module, name = attribute(x, "__module__"), attribute(x, "__name__")
     if isinstance(x, type):

@@ -32,7 +32,7 @@ def scatter(trace: Trace, x: Tracer, items: tuple[Any, ...], value: Any, mode: s
     shape = tuple(builder.indexed_shape(old, parts))
     given = getattr(value, "shape", ())
     last = given[max(0, len(given) - len(shape)) :]
-    if 0 in shape and 0 in given and writes.broadcasts(last, shape):
+    if len(given) > len(shape) and 0 in shape and 0 in given and writes.broadcasts(last, shape):
         return  # NumPy ignores further axes then
     text = "shape mismatch: value array of shape {} could not be broadcast to indexing result of"
     new = writes.converted(trace, value, shape, x.dtype, message=text + " shape {}")
