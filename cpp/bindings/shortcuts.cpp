@@ -230,8 +230,8 @@ py::object value_of(PyObject* trace, PyGraph& graph, PyObject* x) {
   return {};
 }
 
-// Whether the result of an elementwise operation of NumPy on this array is certainly in C order
-// (Storage.is_c_ordered).
+}  // namespace
+
 bool is_c_ordered(const TracerObject& x) {
   using enum StorageField;
   const StorageObject& storage = storage_of(x);
@@ -245,6 +245,8 @@ bool is_c_ordered(const TracerObject& x) {
              PyObject_CallMethodOneArg(x[TracerField::Storage], name, x[TracerField::Steps]))
       .cast<bool>();
 }
+
+namespace {
 
 // The operands that decide the order of a result in memory. None if all are in C order, because
 // segments store every value that is referred to.

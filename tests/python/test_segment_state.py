@@ -97,6 +97,30 @@ def test_what_holds_values_for_good(way, others):
         check(ours, contents())
 
 
+OBJECTS = np.empty(2, object)
+
+
+def test_arrays_of_objects_outside_get_values():
+    """Python's garbage collector does not know what such arrays hold."""
+    held = types.SimpleNamespace(inner=np.empty((2, 400), object))
+
+    def f(x):
+        OBJECTS[0] = OBJECTS[0] + x
+        OBJECTS[1] += x.sum()
+        held.inner[1, 7] = [x * 2]
+        return OBJECTS[0] * 2
+
+    jitted = rune_jit.jit(f)
+    found = []
+    for function in (f, jitted):
+        OBJECTS[:] = [x(4), np.ones(2)]
+        found.append([])
+        for _ in range(3):
+            found[-1].append((function(x(4)), *OBJECTS.copy(), *held.inner[1, 7]))
+    for ours, theirs in zip(*found, strict=True):
+        check(ours, theirs)
+
+
 def adds(held, z, x):
     held.w += z
     return held.w

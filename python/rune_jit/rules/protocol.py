@@ -161,7 +161,8 @@ def _array_function(
         else:
             raise
     if out is None:
-        return as_laid_out(func, result, (*args, *kwargs.values()))
+        call = func, args, kwargs
+        return as_laid_out(func, result, (*args, *kwargs.values()), call)
     if func in _BROADCAST_TO_OUT:
         result = np.broadcast_to(result, out.shape)
     if func in (np.argmax, np.argmin, np.nanargmax, np.nanargmin):

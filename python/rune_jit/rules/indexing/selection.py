@@ -126,7 +126,12 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
             trace: Any = require_trace()
             full, where = trace.values([trace.operand(self.full), self.where])
             mask = np.asarray(where).reshape(self.where.shape[: self.axes])
-            self._array = of_data(trace, np.asarray(full)[mask])
+            array = np.asarray(full)[mask]
+            if self.positions_of is not None and self.axes > 1:  # a column of one array in NumPy
+                columns = np.empty((len(array), self.axes), array.dtype)
+                columns[:, self.positions_of[1]] = array
+                array = columns[:, self.positions_of[1]]
+            self._array = of_data(trace, array)
         return self._array
 
     @property
