@@ -1,6 +1,7 @@
 // Functions on containers that a traced function may hold.
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "bindings/bindings.h"
@@ -48,6 +49,7 @@ template <class Function>
 bool any_within(PyObject* x, bool (*is_opened)(PyObject*), Function f) {
   std::unordered_set<PyObject*> opened;
   std::vector<PyObject*> open{x};
+  bool is_first = true;
   while (!open.empty()) {
     PyObject* const next = open.back();
     open.pop_back();
@@ -55,8 +57,9 @@ bool any_within(PyObject* x, bool (*is_opened)(PyObject*), Function f) {
       if (f(next)) return true;
       continue;
     }
-    // (A container with a single reference is in one place only.)
-    if (Py_REFCNT(next) > 1 && !opened.insert(next).second) continue;
+    // (A container with a single reference is in one place only. The first may be opened again.)
+    const bool may_be_opened = !std::exchange(is_first, false) && Py_REFCNT(next) > 1;
+    if (may_be_opened && !opened.insert(next).second) continue;
     const size_t first = open.size();
     append_items(next, open);
     std::reverse(open.begin() + first, open.end());
