@@ -7,8 +7,6 @@ import collections
 from collections.abc import Callable
 from typing import Any
 
-import optree
-
 from rune_jit.errors import UnsupportedOpError
 
 # Types of values that refer to no other objects.
@@ -33,9 +31,9 @@ def items_of_tuple(x: Any) -> Any:
 
 
 def refuse_endless(x: Any, items: Callable[[Any], Any] = items_in) -> None:
-    """Raises UnsupportedOpError if x has no end as a tree: a container holds itself, containers are
-    nested too deep, or they are in too many places, as after many times `x = [x, x]`. `items`
-    returns the items of a container, and None for other objects."""
+    """Raises UnsupportedOpError if x has no end as a tree: a container holds itself, or containers
+    are in too many places, as after many times `x = [x, x]`. `items` returns the items of a
+    container, and None for other objects."""
     sizes: dict[int, int] = {}  # of the trees of containers, by id. 0: the walk is inside
     held: list[Any] = []  # keeps the ids
     repeated = 0
@@ -62,8 +60,6 @@ def refuse_endless(x: Any, items: Callable[[Any], Any] = items_in) -> None:
             sizes[key] = size
             if open_:
                 open_[-1][2] += size
-        if len(open_) > optree.MAX_RECURSION_DEPTH:
-            raise endless()
 
 
 def endless() -> UnsupportedOpError:

@@ -252,16 +252,17 @@ def is_endless(x: Any) -> bool:
 
 def _find_endless(tree: Any) -> bool:
     """Adds the dataclasses of a tree that has no end to the set. Returns whether one is new. Raises
-    UnsupportedOpError if a list, tuple or dict alone has no end."""
+    UnsupportedOpError if a list, tuple or dict alone has no end, and RecursionError if it is too
+    deep."""
     seen: dict[int, Any] = {}
     open_ = [tree]
     while open_:
         x = open_.pop()
         if type(x) not in LEAVES and id(x) not in seen:
             seen[id(x)] = x
-            held = [*fields_of(x).values()] if _is_record(x) else x
+            held: Any = [*fields_of(x).values()] if _is_record(x) else x
             refuse_endless(held)
-            open_ += leaves_in(held)
+            open_ += optree.tree_leaves(held)
     found = {type(x) for x in seen.values() if _is_record(x) and not isinstance(x, tuple)}
     _endless.update(found)
     return bool(found)
@@ -384,7 +385,11 @@ def flatten(tree: Any, opaque: Any = None, whole: Collection[int] = ()) -> tuple
             others = [x for x in others if id(x) not in whole]
             new = {type(x) for x in others if _is_record(x) and _holds_array(x)}
         except (RecursionError, UnsupportedOpError):
-            if not _find_endless(tree):
+            try:
+                is_new = _find_endless(tree)
+            except RecursionError:
+                is_new = False
+            if not is_new:
                 raise containers.endless() from None
             continue
         new |= {kind for kind in map(type, others) if _is_of_xarray(kind)}
