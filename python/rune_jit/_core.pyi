@@ -41,6 +41,7 @@ __all__: list[str] = [
     "compile_cuda",
     "compile_kernel",
     "contains_traced",
+    "contains_tracer",
     "count_numbers",
     "cpu_figures",
     "current_trace",
@@ -1023,6 +1024,11 @@ def contains_traced(*args, **kwargs):
     Whether x is, or holds in nested lists, tuples, dicts and slices, a tracer or size whose value is not known while tracing.
     """
 
+def contains_tracer(*args, **kwargs):
+    """
+    Whether x is a tracer, or holds one in nested lists and tuples.
+    """
+
 def count_numbers(value: typing.Any) -> int:
     """
     About how many of Python's numbers a list, tuple or dict holds, by the first item of each container in it. 1 for a number, 0 for other values.
@@ -1349,7 +1355,7 @@ def trace_began(trace: typing.Any) -> None:
 def trace_ended() -> None: ...
 def tracers_in(*args, **kwargs):
     """
-    The tracers in nested lists, tuples and dicts.
+    The tracers in nested lists, tuples, dicts and slices.
     """
 
 def user_frame() -> typing.Any:

@@ -26,6 +26,7 @@ from rune_jit.capture.loops.streams import FIRST_WORDS
 from rune_jit.capture.printed import Prints
 from rune_jit.capture.rebinder import Rebinder
 from rune_jit.capture.state import Change, Contents, Held, containers, places
+from rune_jit.containers import refuse_endless
 from rune_jit.errors import ConcretizationError, RuneJitError, UnsupportedOpError, noted_refusals
 from rune_jit.tracing.context import ValuesNeeded, user_site_of
 from rune_jit.tracing.loop_plans import LoopPlans, LoopRefused
@@ -158,7 +159,7 @@ class CallTrace:
         changes = self._changes(contents, arguments)
         assigned = trace.rebind.assigned()
         made = (result, assigned, [(change.assigned, change.appended) for change in changes])
-        trees.refuse_endless(made)
+        refuse_endless(made)
         if trace.loops is not None:
             trace.loops.check_identities(made, lambda x: id(x) in given or trace.rebind.is_copy(x))
         self._watch.told_apart.refuse_keys(trace, arguments, made)
