@@ -8,6 +8,7 @@
 #include "base/options.h"
 #include "bindings/array.h"
 #include "bindings/bindings.h"
+#include "bindings/tracer.h"
 #include "graph/numpy/ufuncs.h"
 
 namespace rune::bindings {
@@ -75,6 +76,9 @@ std::optional<DType> dtype_of(const py::dtype& descriptor) {
 }
 
 DType to_dtype(py::handle anything) {
+  const TracerObject* const tracer = as_tracer(anything.ptr());
+  if (tracer && !storage_of(*tracer).is(StorageField::Scalar))  // (it has a dtype, as NumPy's have)
+    throw py::type_error("Cannot construct a dtype from an array");
   const py::dtype descriptor = py::dtype::from_args(py::reinterpret_borrow<py::object>(anything));
   const auto dtype = dtype_of(descriptor);
   if (!dtype)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include "bindings/array.h"
 
@@ -11,7 +12,11 @@ namespace rune::bindings {
 
 namespace {
 
-constexpr int kDeepest = 64;  // nested containers; deeper ones may raise Python's RecursionError
+// Nested containers, and containers of one argument. Python walks through deeper and larger
+// arguments first, and raises if there are too many.
+constexpr int kDeepest = 64;
+constexpr int64_t kMany = 1 << 16;
+constexpr int64_t kMostCounted = 1LL << 32;  // numbers
 
 template <class T>
 void append_bytes(const T& value, std::string& text) {
@@ -104,8 +109,13 @@ std::unordered_set<PyTypeObject*>& known_by_identity() {
 // Appends arguments to the key of a call.
 class Writer {
  public:
-  Writer(KeyedCall& call, std::span<const int64_t> dynamic, const py::object& describe)
-      : call_(call), text_(call.key.text), dynamic_(dynamic), describe_(describe) {}
+  Writer(KeyedCall& call, std::span<const int64_t> dynamic, const py::object& describe,
+         PyObject* argument)
+      : call_(call),
+        text_(call.key.text),
+        dynamic_(dynamic),
+        describe_(describe),
+        argument_(argument) {}
 
   // Appends a static value.
   void append_value(PyObject* value, int depth = 0) {
@@ -133,10 +143,13 @@ class Writer {
       append_value(value);
       call_.leaves.push_back(value);
     } else if (depth == kDeepest) {
+      check_argument();
       append_described(value, false);
     } else if (PyDict_CheckExact(value)) {
+      note_container();
       append_dict(value, depth + 1);
     } else if (PyTuple_CheckExact(value) || PyList_CheckExact(value)) {
+      note_container();
       text_ += PyTuple_CheckExact(value) ? '(' : '[';
       append_bytes(PySequence_Fast_GET_SIZE(value), text_);
       for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); ++i)
@@ -147,6 +160,14 @@ class Writer {
   }
 
  private:
+  void check_argument() {
+    if (!std::exchange(is_checked_, true)) describe_(py::handle(argument_), false);
+  }
+
+  void note_container() {
+    if (++containers_ == kMany) check_argument();
+  }
+
   bool append_number(PyObject* value) {
     if (PyFloat_CheckExact(value)) {
       text_ += 'f';
@@ -269,6 +290,9 @@ class Writer {
   std::string& text_;
   std::span<const int64_t> dynamic_;
   const py::object& describe_;
+  PyObject* argument_;
+  int64_t containers_ = 0;  // so far
+  bool is_checked_ = false;
 };
 
 }  // namespace
@@ -288,10 +312,10 @@ int64_t count_numbers(PyObject* value) {
   for (int depth = 0; depth < kDeepest; ++depth) {
     PyObject* first = nullptr;
     if (PyTuple_CheckExact(value) || PyList_CheckExact(value)) {
-      count *= PySequence_Fast_GET_SIZE(value);
+      count = std::min<int64_t>(kMostCounted, count * PySequence_Fast_GET_SIZE(value));
       if (PySequence_Fast_GET_SIZE(value) > 0) first = PySequence_Fast_GET_ITEM(value, 0);
     } else if (PyDict_CheckExact(value)) {
-      count *= PyDict_GET_SIZE(value);
+      count = std::min<int64_t>(kMostCounted, count * PyDict_GET_SIZE(value));
       Py_ssize_t at = 0;
       PyDict_Next(value, &at, nullptr, &first);
     }
@@ -328,7 +352,7 @@ size_t Parameters::position_of(PyObject* name) const {
 void Parameters::append(py::handle argument, size_t position, KeyedCall& call) const {
   std::span<const int64_t> dynamic;
   if (position < dynamic_.size()) dynamic = dynamic_[position];
-  Writer writer(call, dynamic, describe_);
+  Writer writer(call, dynamic, describe_, argument.ptr());
   if (position < is_static_.size() && is_static_[position])
     return writer.append_value(argument.ptr());
   if (position == 0 && has_receiver_) call.receiver = argument;

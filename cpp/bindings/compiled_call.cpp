@@ -209,8 +209,7 @@ CompiledCall::Status CompiledCall::call(std::span<const py::handle> leaves, py::
       if (const Check* failed = failed_check(computed))
         return failed->kind == Check::Kind::Raise ? Status::Unsuitable : Status::Stale;
     } catch (const UserError&) {
-      if (writes_.empty()) throw;
-      return Status::Unsuitable;  // as above
+      return Status::Unsuitable;  // NumPy runs the call, and raises at the line of the function
     }
     for (const int64_t i : fortran_results_) computed[i] = to_host(computed[i]).attr("T");
     for (const WriteBack& w : writes_)

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <climits>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -145,6 +148,26 @@ PyObject* current_trace(PyObject*, PyObject*) {
   return py::handle(trace).inc_ref().ptr();
 }
 
+std::set<std::string, std::less<>> watched_events;
+PyObject* event_handler = nullptr;  // kept at exit
+
+// A hook for Python's audit events (PEP 578). Calls the handler for a watched event of a thread
+// whose innermost trace is one of a whole program.
+int on_event(const char* event, PyObject*, void*) {
+  if (active_traces.empty() || active_traces.back().is_segmented) return 0;
+  if (!watched_events.contains(std::string_view(event))) return 0;
+  PyObject* result = PyObject_CallFunction(event_handler, "s", event);
+  Py_XDECREF(result);
+  return result ? 0 : -1;
+}
+
+void watch_events(const std::vector<std::string>& events, const py::object& handler) {
+  const bool is_first = event_handler == nullptr;
+  watched_events = {events.begin(), events.end()};
+  Py_XSETREF(event_handler, py::object(handler).release().ptr());
+  if (is_first && PySys_AddAuditHook(&on_event, nullptr) != 0) throw py::error_already_set();
+}
+
 PyObject* require_trace(PyObject*, PyObject*) {
   try {
     if (active_traces.empty())
@@ -214,6 +237,9 @@ void bind_context(py::module_& m) {
       "File name and line of the innermost Python frame of the user's code: `file.py:12`.");
   m.def("trace_began", &trace_began, py::arg("trace"),
         "Makes a trace the innermost one of this thread.");
+  m.def("watch_events", &watch_events, py::arg("events"), py::arg("handler"),
+        "Calls `handler(event)` before each of these audit events of Python's, in threads that "
+        "trace a function into one program. What it raises prevents the event.");
   m.def("trace_ended", [] { active_traces.pop_back(); });
   m.def(
       "suspend_traces", [] { suspended_traces.push_back(std::exchange(active_traces, {})); },

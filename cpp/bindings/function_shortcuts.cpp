@@ -93,6 +93,8 @@ std::optional<PyObject*> reduction(const ActiveTrace& active, std::string_view n
       name == "mean" ? mean(g, x, *axes, keepdims == Py_True)
                      : graph::numpy::reduce(g, name, x, *axes, keepdims == Py_True);
   if (!result) return {};
+  const bool has_axes = graph::numpy::shape_of(g, *result).size() > 1;
+  if (active.is_segmented && has_axes && !is_c_ordered(*a)) return {};  // NumPy knows its layout
   return finish(active, *result, call.positional.first(1), false);
 }
 
@@ -193,7 +195,8 @@ std::optional<PyObject*> attempt_function(const ShortcutObject& self, Arguments 
 
 // Reads a dtype. The stand-in of a class of scalars has the class's dtype.
 DType dtype_given(PyObject* x) {
-  if (!PyType_Check(x) && !PyUnicode_Check(x) && !py::isinstance<py::dtype>(x)) {
+  const bool is_array = as_tracer(x) || is_ndarray(x, false);
+  if (!is_array && !PyType_Check(x) && !PyUnicode_Check(x) && !py::isinstance<py::dtype>(x)) {
     const py::object dtype = py::getattr(x, "dtype", py::none());
     if (py::isinstance<py::dtype>(dtype)) return to_dtype(dtype);
   }

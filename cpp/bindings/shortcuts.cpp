@@ -230,8 +230,8 @@ py::object value_of(PyObject* trace, PyGraph& graph, PyObject* x) {
   return {};
 }
 
-// Whether the result of an elementwise operation of NumPy on this array is certainly in C order
-// (Storage.is_c_ordered).
+}  // namespace
+
 bool is_c_ordered(const TracerObject& x) {
   using enum StorageField;
   const StorageObject& storage = storage_of(x);
@@ -245,6 +245,8 @@ bool is_c_ordered(const TracerObject& x) {
              PyObject_CallMethodOneArg(x[TracerField::Storage], name, x[TracerField::Steps]))
       .cast<bool>();
 }
+
+namespace {
 
 // The operands that decide the order of a result in memory. None if all are in C order, because
 // segments store every value that is referred to.
@@ -426,7 +428,9 @@ void bind_shortcuts(py::module_& m) {
       {"contains_traced", &contains_traced, METH_O,
        "Whether x is, or holds in nested lists, tuples, dicts and slices, a tracer or size whose "
        "value is not known while tracing."},
-      {"tracers_in", &tracers_in, METH_O, "The tracers in nested lists, tuples and dicts."},
+      {"contains_tracer", &contains_tracer, METH_O,
+       "Whether x is a tracer, or holds one in nested lists and tuples."},
+      {"tracers_in", &tracers_in, METH_O, "The tracers in nested lists, tuples, dicts and slices."},
       {"order_of", &order_of, METH_O,
        "The operands, in a list or tuple, that decide the order of a result in memory: none if all "
        "lie in C order."},

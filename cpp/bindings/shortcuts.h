@@ -53,6 +53,7 @@ bool look(const ActiveTrace& active);
 // Whether x is or holds something traced, and the list of tracers in x (containers.cpp). Both look
 // through nested lists, tuples and dicts, the first one also through slices.
 PyObject* contains_traced(PyObject* module, PyObject* x);
+PyObject* contains_tracer(PyObject* module, PyObject* x);
 PyObject* tracers_in(PyObject* module, PyObject* x);
 
 bool is_python_number(PyObject* x);
@@ -73,6 +74,10 @@ struct Given {
 };
 // Reads the operands. Returns nothing if some are unusual.
 std::optional<Given> usual(const ActiveTrace& active, Arguments operands);
+
+// Whether the result of an elementwise operation of NumPy on this array is certainly in C order
+// (Storage.is_c_ordered).
+bool is_c_ordered(const TracerObject& x);
 
 // Makes the Python object for an operation's result in the innermost trace. Returns null with an
 // exception set if that fails. If `in_order` is set, NumPy gives the result the memory order of the

@@ -28,7 +28,8 @@ constexpr const char* kStorageNames[] = {"value",
                                          "is_nonzero",
                                          "of_counters",
                                          "flag_of",
-                                         "is_exposed"};
+                                         "is_exposed",
+                                         "laid_out_by"};
 
 // The Python classes derived from these types, and the class of steps. They are never freed.
 PyTypeObject* tracer_type = nullptr;

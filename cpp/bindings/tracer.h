@@ -58,6 +58,7 @@ enum class StorageField : uint8_t {
   OfCounters,
   FlagOf,
   IsExposed,
+  LaidOutBy,
   Count
 };
 using StorageObject = Record<StorageField>;

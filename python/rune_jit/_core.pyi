@@ -41,6 +41,7 @@ __all__: list[str] = [
     "compile_cuda",
     "compile_kernel",
     "contains_traced",
+    "contains_tracer",
     "count_numbers",
     "cpu_figures",
     "current_trace",
@@ -111,6 +112,7 @@ __all__: list[str] = [
     "user_frame",
     "user_line",
     "user_site",
+    "watch_events",
     "write_array",
 ]
 
@@ -1022,6 +1024,11 @@ def contains_traced(*args, **kwargs):
     Whether x is, or holds in nested lists, tuples, dicts and slices, a tracer or size whose value is not known while tracing.
     """
 
+def contains_tracer(*args, **kwargs):
+    """
+    Whether x is a tracer, or holds one in nested lists and tuples.
+    """
+
 def count_numbers(value: typing.Any) -> int:
     """
     About how many of Python's numbers a list, tuple or dict holds, by the first item of each container in it. 1 for a number, 0 for other values.
@@ -1348,7 +1355,7 @@ def trace_began(trace: typing.Any) -> None:
 def trace_ended() -> None: ...
 def tracers_in(*args, **kwargs):
     """
-    The tracers in nested lists, tuples and dicts.
+    The tracers in nested lists, tuples, dicts and slices.
     """
 
 def user_frame() -> typing.Any:
@@ -1364,6 +1371,11 @@ def user_line() -> str:
 def user_site() -> tuple[typing.Any, int]:
     """
     File and line of the innermost Python frame of the user's code.
+    """
+
+def watch_events(events: collections.abc.Sequence[str], handler: typing.Any) -> None:
+    """
+    Calls `handler(event)` before each of these audit events of Python's, in threads that trace a function into one program. What it raises prevents the event.
     """
 
 def write_array(array: typing.Any, memory: typing.Any) -> None:

@@ -14,16 +14,19 @@ import dataclasses
 import enum
 import functools
 import inspect
+import itertools
 import sys
 import threading
 import types
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
 import optree
 
+from rune_jit import containers
+from rune_jit.containers import items_in, leaves_in, refuse_endless
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.methods import ArrayMethods
 
@@ -207,17 +210,22 @@ def _copied(x: Any) -> Any:
 
 
 def _holds_array(x: Any) -> bool:
-    return any(
-        isinstance(leaf, (np.ndarray, np.generic, ArrayMethods))
-        or (_is_record(leaf) and any(map(_holds_array, fields_of(leaf).values())))
-        for leaf in optree.tree_leaves(x)
-    )
+    seen: dict[int, Any] = {}
+    open_ = [x]
+    while open_:
+        for leaf in leaves_in(open_.pop()):
+            if isinstance(leaf, (np.ndarray, np.generic, ArrayMethods)):
+                return True
+            if _is_record(leaf) and id(leaf) not in seen:
+                seen[id(leaf)] = leaf
+                open_ += fields_of(leaf).values()
+    return False
 
 
 def _holds_object(x: Any) -> bool:
     """Whether x is or holds an object that a function may change: an object of a user's class, or a
     random generator."""
-    return any(map(_may_change, optree.tree_leaves(x)))
+    return any(map(_may_change, leaves_in(x)))
 
 
 def _may_change(x: Any) -> bool:
@@ -243,15 +251,18 @@ def is_endless(x: Any) -> bool:
 
 
 def _find_endless(tree: Any) -> bool:
-    """Adds the dataclasses of a tree that is too deep to the set. Returns whether one is new.
-    Raises RecursionError if a list, tuple or dict is too deep."""
+    """Adds the dataclasses of a tree that has no end to the set. Returns whether one is new. Raises
+    UnsupportedOpError if a list, tuple or dict alone has no end, and RecursionError if it is too
+    deep."""
     seen: dict[int, Any] = {}
     open_ = [tree]
     while open_:
         x = open_.pop()
         if type(x) not in LEAVES and id(x) not in seen:
             seen[id(x)] = x
-            open_ += fields_of(x).values() if _is_record(x) else optree.tree_leaves(x)
+            held: Any = [*fields_of(x).values()] if _is_record(x) else x
+            refuse_endless(held)
+            open_ += optree.tree_leaves(held)
     found = {type(x) for x in seen.values() if _is_record(x) and not isinstance(x, tuple)}
     _endless.update(found)
     return bool(found)
@@ -336,59 +347,50 @@ def _is_made_of_items(kind: type) -> bool:
 
 
 # Types of values that refer to no other objects.
-PLAIN: frozenset[Any] = frozenset({int, float, complex, bool, str, bytes, type(None)})
+PLAIN = containers.PLAIN
 # Types of usual leaves.
 LEAVES = PLAIN | {np.ndarray, np.float64}
 
 
-_ENDLESS = "cannot trace a container that holds itself, or that is nested too deep"
+# Trees with so many objects are searched for containers that are in many places.
+_MANY = 2**16
 
 
-def refuse_endless(x: Any) -> None:
-    """Raises UnsupportedOpError if x is or holds a list, tuple or dict that holds itself."""
-    open_: list[tuple[Any, Any]] = [(None, iter((x,)))]  # containers, and their remaining items
-    around, ended = set[int](), set[int]()
-    while open_:
-        for item in open_[-1][1]:
-            if not isinstance(item, (list, tuple, dict)) or id(item) in ended:
-                continue
-            if id(item) in around:
-                raise UnsupportedOpError(_ENDLESS)
-            around.add(id(item))
-            open_.append((item, iter(item.values() if isinstance(item, dict) else item)))
-            break
-        else:
-            container, _ = open_.pop()
-            around.discard(id(container))
-            ended.add(id(container))
+def _items_or_fields(x: Any) -> Any:
+    return fields_of(x).values() if _is_record(x) else items_in(x)
 
 
 def flatten(tree: Any, opaque: Any = None, whole: Collection[int] = ()) -> tuple[list[Any], Any]:
     """The leaves of a tree, and its structure. `opaque` is a leaf even if it is a dataclass. So are
     objects with the ids `whole`, even if they are containers."""
 
+    opened: Iterator[int]
+
     def is_leaf(x: Any) -> bool:
         kind = type(x)
         if kind in LEAVES:
             return False
+        if next(opened) == _MANY:
+            refuse_endless(tree, _items_or_fields)
         if x is opaque or kind in _endless or id(x) in whole:
             return True
         is_other_tuple = kind is not tuple and issubclass(kind, tuple)
         return is_other_tuple and kind not in _known and is_rich_tuple(x)
 
     while True:
+        opened = itertools.count()
         try:
             leaves, structure = optree.tree_flatten(tree, is_leaf, namespace=_NAMESPACE)
             others = [x for x in leaves if type(x) not in LEAVES and x is not opaque]
             others = [x for x in others if id(x) not in whole]
             new = {type(x) for x in others if _is_record(x) and _holds_array(x)}
-        except RecursionError:
+        except (RecursionError, UnsupportedOpError):
             try:
                 is_new = _find_endless(tree)
             except RecursionError:
                 is_new = False
             if not is_new:
-                raise UnsupportedOpError(_ENDLESS) from None
+                raise containers.endless() from None
             continue
         new |= {kind for kind in map(type, others) if _is_of_xarray(kind)}
         if not new - _known:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import loop_checks
 import numpy as np
 import pytest
 from compare import assert_same
@@ -233,3 +234,68 @@ def test_ndarray_is_the_dtype_of_objects() -> None:
     for i in range(3):
         x = np.arange(3.0) + i
         assert_same(jitted(x), arrays_of_arrays(x))
+
+
+# x.item()
+
+
+def items(x):
+    return {"loss": x.sum().item(), "at": x.argmax().item(), "first": x[:1, None].item()}
+
+
+def items_of_types(x):
+    small, flag = x.astype(np.float32)[1].item(), (x > 0).all().item()
+    return small, flag, x.astype(np.uint8)[0].item(), np.arange(3)[1].item(), np.float64(3).item()
+
+
+def test_items_are_numbers_of_the_program() -> None:
+    x = np.array([3.0, 9.5, 4.0])
+    for function in (items, items_of_types):
+        jitted = rune_jit.jit(function)
+        for _ in range(3):
+            assert repr(jitted(x)) == repr(function(x))
+        assert "as one program" in jitted.explain()
+
+
+def test_items_in_loops() -> None:
+    def f(a, x):
+        sums, positive = [], 0
+        for _ in range(40):
+            x = a @ x
+            sums.append((x.T @ x).item())
+            if (x[0] > 0).item():
+                positive += 1
+        return sums, positive
+
+    loop_checks.rolled(f, np.array([[0.9, 0.3], [-0.3, 0.9]]), np.ones((2, 1)), ulps=64)
+
+
+class Counter:
+    def __init__(self) -> None:
+        self.count = 0
+
+    def item(self) -> int:
+        self.count += 1
+        return self.count
+
+
+def test_items_of_other_objects() -> None:
+    def f(x, counter):
+        total = 0.0
+        for i in range(30):
+            total = total + counter.item() * x[i % 3]
+        return total, counter.item(), counter.count
+
+    x, jitted = np.arange(3.0), rune_jit.jit(f, fallback="silent")
+    mine, theirs = Counter(), Counter()
+    for _ in range(3):
+        assert repr(jitted(x, mine)) == repr(f(x, theirs)) and mine.count == theirs.count
+
+
+def test_items_of_several_elements() -> None:
+    def f(x):
+        return (x * 2).item()
+
+    with pytest.raises(ValueError, match="can only convert an array of size 1"):
+        rune_jit.jit(f)(np.ones(3))
+    assert rune_jit.jit(lambda x: (x * 2).item(1))(np.ones(3)) == 2.0

@@ -131,3 +131,43 @@ def test_numbers_that_are_copied_to_arrays(dtype: str, value: Any, casting: Any)
         mine, theirs = np.zeros(3, dtype), np.zeros(3, dtype)
         assert_same(jitted(mine, value), f(theirs, value))
         assert_same(mine, theirs)
+
+
+@pytest.mark.parametrize("at", [[1, 7, 9], [-9, 7, -20], [2, 3, 9]])
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda x, i: x[i] * 2,
+        lambda x, i: x.take(i) + 1,
+        lambda x, i: np.stack([x, x])[1, i],
+        lambda x, i: sum(x[k] for k in i),
+    ],
+)
+def test_of_several_wrong_positions_the_first_is_named(operation: Any, at: list[int]) -> None:
+    jitted = rune_jit.jit(operation)
+    x, positions = np.ones(5), np.array(at)
+    with pytest.raises(IndexError) as expected:
+        operation(x, positions)
+    for _ in range(3):
+        with pytest.raises(IndexError) as found:
+            jitted(x, positions)
+        assert str(found.value) == str(expected.value)
+        assert found.traceback[-1].path == expected.traceback[-1].path
+
+
+@pytest.mark.parametrize("make", [np.ones, lambda n: np.ones(n).sum(keepdims=True)])
+def test_an_array_is_no_dtype(make: Any) -> None:
+    def f(x: Any) -> Any:
+        y = make(3) + x.size
+        messages = []
+        for convert in (x.astype, np.array(1.0).astype, y.astype):
+            for dtype in (x, y):
+                try:
+                    convert(dtype)
+                except TypeError as error:
+                    messages.append(str(error))
+        return messages, x.astype(x.dtype)
+
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        assert_same(jitted(np.ones(2)), f(np.ones(2)))

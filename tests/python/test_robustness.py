@@ -471,28 +471,3 @@ def test_lists_of_many_numbers_are_no_arguments_of_a_program():
             assert ours == theirs
         with pytest.raises(rune_jit.UnsupportedOpError, match="numbers as arguments"):
             rune_jit.jit(function, fallback="error").lower(*args)
-
-
-def with_itself(x: Any) -> list[Any]:
-    """A list that holds itself and x."""
-    items: list[Any] = [x]
-    items.append({"items": items})
-    return items
-
-
-def test_containers_that_hold_themselves() -> None:
-    """They are walked through before a loop, and at the beginning and the end of a call."""
-
-    def in_a_loop(x: Any) -> Any:
-        items = with_itself(x)
-        for _ in range(5):
-            items[0] = items[0] + 1
-        return items[0]
-
-    rune_jit.asarray(X)  # (calls look for Arrays among their arguments once there is one)
-    np.testing.assert_array_equal(rune_jit.jit(in_a_loop, fallback="error")(X), X + 5)
-    with pytest.warns(JitFallbackWarning, match="holds itself"):
-        result = rune_jit.jit(lambda items: items[0] + 1)(with_itself(X))
-    np.testing.assert_array_equal(result, X + 1)
-    items = rune_jit.jit(with_itself)(X)
-    assert items[1]["items"] is items

@@ -168,3 +168,106 @@ def test_the_state_of_an_old_generator() -> None:
         return total, rng.get_state()[1][:3], rng.rand()
 
     assert_same(rune_jit.jit(f)(np.ones(5)), f(np.ones(5)), ulps=64, scaled=True)
+
+
+def of_many_draws(x: Any, seed: Any) -> Any:
+    rng = np.random.default_rng(seed)
+    weights = rng.normal(size=(3, 2))
+    weights[0] = 0
+    state, count, path = 0.0, 0, np.zeros(200)
+    for i in range(200):
+        new = state + rng.normal()
+        if new * new < state * state or rng.random() < 0.3:
+            state, count = new, count + 1
+        path[i] = state + x[i % 3]
+    return path, count, weights, rng.integers(9, size=4), rng.random()
+
+
+def of_an_old_generator(x: Any, seed: Any) -> Any:
+    rng = np.random.RandomState(seed)
+    order = rng.permutation(x.shape[0])
+    for i in range(x.shape[0]):
+        j = rng.randint(0, x.shape[0])
+        x[i], x[j] = x[j], x[i] + rng.randn()
+    return x, order, rng.uniform(-1, 1, 3)
+
+
+def of_pythons(x: Any, seed: Any) -> Any:
+    rng = random.Random(seed)
+    made = np.zeros(1200)
+    for i in range(1200):
+        made[i] = x[0] + rng.random() if rng.random() < 0.3 else rng.uniform(0, 2)
+    return made, rng.random()
+
+
+def of_two(x: Any, seed: Any) -> Any:
+    first, second = np.random.default_rng(seed), np.random.default_rng([seed, 1])
+    total = 0.0
+    for i in range(30):
+        total = total + second.normal() if first.random() < 0.5 else total - x[i % 3]
+    return total
+
+
+_OF_ARGUMENTS = [of_many_draws, of_an_old_generator, of_pythons, of_two]
+
+
+@pytest.mark.parametrize("function", _OF_ARGUMENTS)
+def test_seeds_of_arguments_share_a_program(function: Any) -> None:
+    jitted = rune_jit.jit(function)
+    for seed in (1, 1, 2, 3, 4, 5, 2**31):
+        x = np.linspace(1, 2, 3)
+        assert_same(jitted(x.copy(), seed), function(x.copy(), seed), ulps=64, scaled=True)
+    assert jitted.cache_info().misses == 1 and "in segments" not in jitted.explain()
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5])
+def test_seeds_that_are_wrong(seed: Any) -> None:
+    x, jitted = np.ones(3), rune_jit.jit(of_many_draws)
+    jitted(x, 1)
+    with pytest.raises((TypeError, ValueError)) as expected:
+        of_many_draws(x, seed)
+    with pytest.raises(expected.type) as found:
+        jitted(x, seed)
+    assert str(found.value) == str(expected.value)
+
+
+@pytest.mark.parametrize("function", _OF_ARGUMENTS)
+def test_seeds_that_are_known(function: Any) -> None:
+    jitted = rune_jit.jit(lambda x: function(x, 11))
+    for _ in range(3):
+        x = np.linspace(1, 2, 3)
+        assert_same(jitted(x.copy()), function(x.copy(), 11), ulps=64, scaled=True)
+    assert "as one program" in jitted.explain() and "unrolled" not in jitted.explain()
+
+
+class Noisy:
+    def __init__(self, seed: int) -> None:
+        self.rng, self.count = np.random.default_rng(seed), 0
+
+    def __call__(self, x: Any) -> Any:
+        self.count += 1
+        return x + self.rng.normal(size=x.shape)
+
+
+def test_seeds_that_decide_more() -> None:
+    def f(x: Any, seed: int) -> Any:
+        rng = np.random.default_rng(seed)
+        size = rng.integers(2, 5)
+        made = [rng.random() for _ in range(seed % 4)]
+        each = np.zeros(4)
+        for i in range(4):
+            each[i] = np.random.default_rng(i).random() * x[0]
+        noisy = Noisy(seed)
+        return np.zeros(size), made, each, noisy(noisy(x)), noisy.count
+
+    def given(x: Any, seed: int) -> Any:
+        noisy = Noisy(seed)
+        return noisy(x), noisy
+
+    jitted, giving = rune_jit.jit(f, fallback="silent"), rune_jit.jit(given, fallback="silent")
+    for seed in (1, 2, 3, 1, 1):
+        x = np.arange(3.0)
+        assert_same(jitted(x, seed), f(x, seed), ulps=64, scaled=True)
+        (actual, made), (expected, noisy) = giving(x, seed), given(x, seed)
+        assert_same((actual, made(x), made.count), (expected, noisy(x), noisy.count))
+        assert type(made.rng) is np.random.Generator

@@ -189,3 +189,70 @@ def test_concatenations_of_several_orders(axis):
         return results
 
     segmented(f, np.arange(12.0).reshape(3, 4))
+
+
+OF_OTHER_ORDERS = {
+    "stack": lambda y: np.stack([y, y]),
+    "a later stack": lambda y: np.stack([y, y], -1),
+    "einsum": lambda y: np.einsum("ij,ij->ij", y, y),
+    "einsum of two": lambda y: np.einsum("ij,kj->ik", y, y),
+    "mean": lambda y: np.stack([y, y]).mean(axis=0),
+    "sum": lambda y: np.stack([y, y], 1).sum(axis=1),
+    "any": lambda y: np.lib.stride_tricks.sliding_window_view(y > 3, (2, 2)).any(axis=(-1, -2)),
+    "cov": np.cov,
+    "dstack": lambda y: np.dstack([y, y]),
+    "delete": lambda y: np.delete(y, 0, axis=0),
+    "insert": lambda y: np.insert(y, 0, 1, axis=0),
+    "along": lambda y: np.apply_along_axis(np.sort, 0, y),
+    "cross": lambda y: np.cross(y[:, :3], y[:, :3] + 1),
+    "digitize": lambda y: np.digitize(y, [1, 2]),
+    "interp": lambda y: np.interp(y, [0, 1], [1, 2]),
+    "qr": lambda y: np.linalg.qr(y)[0],
+    "positions": lambda y: y[:, [0, 1]],
+}
+
+
+@pytest.mark.parametrize("name", OF_OTHER_ORDERS)
+@pytest.mark.parametrize("turn", [np.transpose, lambda x: x[:, ::-1]], ids=["turned", "mirrored"])
+def test_results_that_are_not_elementwise(name, turn):
+    """Their layout decides whether ravel is a view, to which a write reaches the result."""
+
+    def f(x):
+        y = turn(x)
+        x[0, 0].item()
+        made = OF_OTHER_ORDERS[name](y)
+        flat, rows = made.ravel(), made.reshape(len(made), -1)
+        flat[0], rows[0, 1] = 0, 1
+        return made, flat, rows, made.flags.c_contiguous, made.flags.f_contiguous, made.strides
+
+    segmented(f, np.arange(12.0).reshape(3, 4))
+
+
+def test_a_histogram_of_two_axes_is_part_of_a_larger_array():
+    def f(x):
+        made = np.histogram2d(x, x[::-1], 3)[0]
+        flat = made.ravel()
+        flat[0] = 7
+        return made, flat
+
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        check(jitted(x()), f(x()))
+
+
+@pytest.mark.parametrize("find", [np.nonzero, np.where, lambda a: np.argwhere(a).T])
+def test_positions_along_several_axes_are_columns_of_one_array(find):
+    def f(x):
+        rows, columns = find(x > 4)
+        flat = rows.ravel()
+        flat[0], columns.reshape(-1)[1] = 7, 8
+        return (
+            rows,
+            columns,
+            flat,
+            rows.strides,
+            columns.flags.c_contiguous,
+            x[rows % 3, columns % 3],
+        )
+
+    segmented(f, np.arange(12.0).reshape(3, 4))

@@ -97,6 +97,30 @@ def test_what_holds_values_for_good(way, others):
         check(ours, contents())
 
 
+OBJECTS = np.empty(2, object)
+
+
+def test_arrays_of_objects_outside_get_values():
+    """Python's garbage collector does not know what such arrays hold."""
+    held = types.SimpleNamespace(inner=np.empty((2, 400), object))
+
+    def f(x):
+        OBJECTS[0] = OBJECTS[0] + x
+        OBJECTS[1] += x.sum()
+        held.inner[1, 7] = [x * 2]
+        return OBJECTS[0] * 2
+
+    jitted = rune_jit.jit(f)
+    found = []
+    for function in (f, jitted):
+        OBJECTS[:] = [x(4), np.ones(2)]
+        found.append([])
+        for _ in range(3):
+            found[-1].append((function(x(4)), *OBJECTS.copy(), *held.inner[1, 7]))
+    for ours, theirs in zip(*found, strict=True):
+        check(ours, theirs)
+
+
 def adds(held, z, x):
     held.w += z
     return held.w
@@ -144,6 +168,28 @@ class Slotted:
 
     def state(self):
         return [self.total, self.__last]
+
+
+@pytest.mark.parametrize("view", [lambda y: y.reshape(2, 2), lambda y: y[1:], lambda y: y[::-1].T])
+def test_a_view_that_is_kept_and_returned_is_one_array(view):
+    class Kept:
+        pass
+
+    kept = Kept()
+
+    def f(x):
+        y = x * 2
+        kept.whole, kept.view = y, view(y)
+        return kept.view, [kept.view], y
+
+    jitted = rune_jit.jit(f)
+    for _ in range(4):
+        result, (again,), whole = jitted(np.arange(4.0))
+        assert result is again is kept.view
+        assert whole is kept.whole
+        assert result.base is whole or result.base.base is whole
+        result[0] = 9
+        assert (whole == 9).any()
 
 
 def test_slots_get_values():

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from loop_checks import both, rolled
 
+import rune_jit
+
 
 def medians(x: Any, n: int) -> Any:
     out = np.full(len(x), np.nan)
@@ -103,3 +105,32 @@ def test_orders(n: int) -> None:
 @pytest.mark.parametrize("dtype", ["float64", "int64"])
 def test_orders_of_equal_elements_are_numpys(dtype: str) -> None:
     both(ordered, _values(dtype), 6)
+
+
+def test_pythons_sorted_in_loops() -> None:
+    def f(x, k):
+        tour = x.copy()
+        for t in range(15):
+            i, j = sorted(k[t : t + 2])
+            if i == j:
+                continue
+            new = tour.copy()
+            new[i : j + 1] = new[i : j + 1][::-1]
+            low, mid, high = sorted((k[t], k[t + 1], k[t + 2]), reverse=True)
+            if new[0] + low <= tour[0] + mid * high:
+                tour = new
+        return tour
+
+    rng = np.random.default_rng(0)
+    rolled(f, rng.random(22), rng.integers(0, 22, 22))
+
+
+def test_pythons_sorted_keeps_types() -> None:
+    def f(x, k):
+        numbers = int(k[0]), int(k[1]), int(k[2])
+        names = sorted("ba"), sorted([3, 1]), sorted({2: 0, 1: 0})
+        return sorted(k[:5]), sorted(k[:3], reverse=True), sorted(numbers), names, sorted(x[:3])
+
+    x, k = np.array([np.nan, 1.0, 0.5]), np.array([4, 2, 2, 9, 1])
+    actual = rune_jit.jit(f)(x, k)
+    assert repr(actual) == repr(f(x, k))

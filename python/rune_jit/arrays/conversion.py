@@ -6,13 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import optree
 
 from rune_jit import _core
 from rune_jit.arrays.array import Array
 from rune_jit.arrays.memory import from_numpy, to_host
+from rune_jit.containers import leaves_in, replaced
 from rune_jit.device import is_dtype
-from rune_jit.trees import LEAVES
 
 
 def to_numpy(x: Any) -> Any:
@@ -21,7 +20,7 @@ def to_numpy(x: Any) -> Any:
     def array(item: Any) -> Any:
         return to_host(item) if isinstance(item, Array) else item
 
-    return optree.tree_map(array, x, none_is_leaf=True)
+    return replaced(x, array)
 
 
 def wrap(x: Any, device: str | None) -> Any:
@@ -32,30 +31,14 @@ def wrap(x: Any, device: str | None) -> Any:
             return from_numpy(np.asarray(value), device)
         return value
 
-    return optree.tree_map(leaf, x, none_is_leaf=True)
-
-
-def _is_opaque(x: Any) -> bool:
-    """Whether x surely holds no Arrays, for example a list of numbers."""
-    kind = type(x)
-    if kind is dict:
-        return LEAVES.issuperset(map(type, x.values()))
-    return kind in LEAVES or (kind in (list, tuple) and LEAVES.issuperset(map(type, x)))
+    return replaced(x, leaf)
 
 
 def holds_array(args: Any, kwargs: dict[str, Any]) -> bool:
     """Whether there are Arrays among the arguments."""
     if not _core.has_made_arrays():  # (It takes long to look at long lists.)
         return False
-    return any(isinstance(x, Array) for x in _leaves((args, kwargs)))
-
-
-def _leaves(tree: Any) -> list[Any]:
-    """The leaves of a tree. There are none if a container holds itself."""
-    try:
-        return optree.tree_leaves(tree, _is_opaque, none_is_leaf=True)
-    except RecursionError:
-        return []
+    return any(isinstance(x, Array) for x in leaves_in((args, kwargs)))
 
 
 def call_numpy(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
@@ -64,11 +47,9 @@ def call_numpy(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) 
     if not _core.has_made_arrays():
         return function(*args, **kwargs)
     both: Any = (tuple(args), kwargs)
-    arrays = {id(x): x for x in _leaves(both) if isinstance(x, Array)}
+    arrays = {id(x): x for x in leaves_in(both) if isinstance(x, Array)}
     if not arrays:
         return function(*args, **kwargs)
-    leaves: list[Any]
-    leaves, tree = optree.tree_flatten(both, _is_opaque, none_is_leaf=True)
     wholes: dict[int, tuple[Any, np.ndarray]] = {}  # by id of the Views
     values: dict[int, np.ndarray] = {}
     for key, x in arrays.items():
@@ -77,7 +58,7 @@ def call_numpy(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) 
             array = wholes.setdefault(id(x._views), (x._views, to_host(x._views)))[1]
             array = x._views.view_of(x)(array)
         values[key] = array[...]  # a new object, which identifies the Array if it is returned
-    both = optree.tree_unflatten(tree, [values.get(id(x), x) for x in leaves])
+    both = replaced(both, lambda x: values.get(id(x), x))
     device = next(iter(arrays.values())).device
     try:
         result = function(*both[0], **both[1])
@@ -92,4 +73,4 @@ def call_numpy(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) 
     def own(value: Any) -> Any:
         return by_value.get(id(value), value)  # the function returned an argument
 
-    return wrap(optree.tree_map(own, result, none_is_leaf=True), device)
+    return wrap(replaced(result, own), device)

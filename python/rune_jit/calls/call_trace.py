@@ -26,12 +26,8 @@ from rune_jit.capture.loops.streams import FIRST_WORDS
 from rune_jit.capture.printed import Prints
 from rune_jit.capture.rebinder import Rebinder
 from rune_jit.capture.state import Change, Contents, Held, containers, places
-from rune_jit.errors import (
-    ConcretizationError,
-    RuneJitError,
-    UnsupportedOpError,
-    noted_refusals,
-)
+from rune_jit.containers import refuse_endless
+from rune_jit.errors import ConcretizationError, RuneJitError, UnsupportedOpError, noted_refusals
 from rune_jit.tracing.context import ValuesNeeded, user_site_of
 from rune_jit.tracing.loop_plans import LoopPlans, LoopRefused
 from rune_jit.tracing.loops import Loops
@@ -101,7 +97,9 @@ def trace_call(
                 # (A loop that is a program of its own in segments need not pay.)
                 error.pays = pays or bool(plans.apart)  # type: ignore[attr-defined]
                 stood_in = captured_are_traced and bool(trace.stand_ins) and not call.slots
-                refused = isinstance(error, (UnsupportedOpError, ConcretizationError, ValuesNeeded))
+                refused = isinstance(error, (UnsupportedOpError, ConcretizationError))
+                if refused and (seeds := trace.draws.seeds):
+                    error = ValuesNeeded(seeds)
                 is_found = isinstance(error, ValuesNeeded) or getattr(error, "slots", None)
                 if is_found or (refused and not pays):
                     raise error
@@ -161,7 +159,7 @@ class CallTrace:
         changes = self._changes(contents, arguments)
         assigned = trace.rebind.assigned()
         made = (result, assigned, [(change.assigned, change.appended) for change in changes])
-        trees.refuse_endless(made)
+        refuse_endless(made)
         if trace.loops is not None:
             trace.loops.check_identities(made, lambda x: id(x) in given or trace.rebind.is_copy(x))
         self._watch.told_apart.refuse_keys(trace, arguments, made)

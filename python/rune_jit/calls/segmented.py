@@ -35,6 +35,7 @@ from rune_jit.capture.class_tests import class_test_behind
 from rune_jit.capture.matching import reachable
 from rune_jit.capture.objects import (
     arrays_in,
+    arrays_of_objects,
     held_arrays,
     held_containers,
     is_replaceable,
@@ -134,6 +135,9 @@ class Segmented:
             # references, the function has stored some, often in the object whose method it is.
             if sys.getrefcount(trace) > references and not interrupted:
                 _replace_reachable(trace, [getattr(self._function, "__self__", None), args, kwargs])
+            if sys.getrefcount(trace) > references and not interrupted:
+                with trace.active():
+                    outside(trace, arrays_of_objects(self._function, [*args, *kwargs.values()]))
             if sys.getrefcount(trace) > references:
                 _replace_kept(trace, interrupted)
             _replace_functions(trace.functions_inside, ended)

@@ -8,6 +8,9 @@ each run, the generators themselves fill these arrays (Numbers):
 
 The array of a draw in a loop of the program has an axis for each loop around the draw.
 
+Generators that the function makes from a seed are drawn from in the same way if the seed is an
+argument, or if what the function draws is not known while it is traced. Each run makes them anew.
+
 If the count of the numbers is not known (under a condition, in a `while` loop), the program makes
 them itself, from words that the generator has made (loops/streams.py)."""
 
@@ -34,6 +37,18 @@ class Captured(NamedTuple):
     """An argument of a draw that is an array from outside."""
 
     array: Any
+
+
+class Recipe(NamedTuple):
+    """A generator that the function makes at each call."""
+
+    make: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    def made(self, leaves: list[Any]) -> Any:
+        """The generator, for a call with these leaves."""
+        return self.make(*resolved(self.args, leaves), **resolved(self.kwargs, leaves))
 
 
 class Site(NamedTuple):
@@ -68,14 +83,16 @@ class Numbers:
     """The draws that generators make before a program runs."""
 
     def __init__(self, sources: list[Any], items: list[Any], arrays: frozenset[int]) -> None:
-        """`arrays` has the ids of the program's arrays for numbers."""
+        """`sources` are generators and Recipes. `arrays` has the ids of the program's arrays for
+        numbers."""
         self._sources, self._items, self.arrays = sources, items, arrays
+        self._now: list[Any] = []  # the generators of the present run
         self.lock = threading.RLock()  # held while a program reads the arrays
 
     def of_others(self, find: Callable[[Any], Any]) -> Numbers | None:
         """The same draws from other generators. `find` returns the replacement of a generator or
         array. None if there is no replacement for one of them."""
-        sources = [find(x) for x in self._sources]
+        sources = [x if type(x) is Recipe else find(x) for x in self._sources]
         made = Numbers(sources, _found(self._items, find), self.arrays)
         made.lock = self.lock  # (both fill the same arrays)
         is_known = all(x is not None for x in (*made._sources, *made._captured))
@@ -95,7 +112,7 @@ class Numbers:
         """Sets the generators that made words to their states after a run of the program."""
         for item in self._items:
             if type(item) is Words:
-                source_of_words(self._sources[item.source]).end(*item.arrays[1:])
+                source_of_words(self._now[item.source]).end(*item.arrays[1:])
 
     def draw(self, leaves: list[Any]) -> Callable[[], None]:
         """Fills the arrays, for a call with these leaves. Returns a function that restores the
@@ -103,7 +120,9 @@ class Numbers:
         # (Not imported before, since it loads numpy.random.)
         from rune_jit.capture.generators import set_state, state_of
 
-        states = [(x, state_of(x)) for x in self._sources]
+        self._now = [x.made(leaves) if type(x) is Recipe else x for x in self._sources]
+        lasting = [x for x in self._sources if type(x) is not Recipe]
+        states = [(x, state_of(x)) for x in lasting]
 
         def restore() -> None:
             for source, state in states:
@@ -125,7 +144,7 @@ class Numbers:
                         self._fill(x, leaves, (*at, k))
             return
         if type(item) is Words:
-            made = source_of_words(self._sources[item.source]).begin(item.num_words)
+            made = source_of_words(self._now[item.source]).begin(item.num_words)
             for array, x in zip(item.arrays, made, strict=True):
                 array[...] = x
             return
@@ -135,7 +154,7 @@ class Numbers:
 
     def _method(self, site: Site) -> Any:
         of = site.source
-        return getattr(self._sources[of] if type(of) is int else of, site.name)
+        return getattr(self._now[of] if type(of) is int else of, site.name)
 
     def _fill_at_once(self, loop: Repeated, leaves: list[Any], at: tuple[int, ...]) -> bool:
         """Draws the numbers of all iterations by one call, if possible. Returns whether it did."""

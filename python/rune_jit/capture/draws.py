@@ -1,13 +1,14 @@
 """Records the random numbers that a trace draws. The program reads them from arrays, which the
 generators fill before each run (drawn.py), or makes them from words (loops/streams.py).
 
-The trace also records the draws in loops of generators that it has made from known seeds. It draws
-their numbers at the end of the loop, and they are constants of the program."""
+The trace also records the draws in loops of generators that the function makes from known seeds. It
+draws their numbers at the end of the loop, and they are constants of the program. If it cannot, the
+next trace lets each run make and use these generators, as those whose seeds are arguments."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -18,6 +19,7 @@ from rune_jit.capture.drawn import (
     Captured,
     Leaf,
     Numbers,
+    Recipe,
     Repeated,
     Site,
     Words,
@@ -35,7 +37,7 @@ from rune_jit.errors import ConcretizationError
 from rune_jit.tracing.loop_plans import BetterApart, LoopRefused
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer
+from rune_jit.tracing.tracer import Tracer, contains_traced
 
 # The most draws of a program, and the most bytes of their numbers.
 _MOST_SITES, _MOST_BYTES = 500, 2**26
@@ -81,6 +83,8 @@ class Draws:
         # of the open loops.
         self._needed: dict[int, int] = {}
         self._needed_before: list[dict[int, int]] = []
+        self._num_made = 0  # generators that the function has made
+        self._is_of_recipe = False  # whether the present draw is from one that each run makes
         self._seeded: list[Any] = []  # the seeded generators from which the outermost loop draws
 
     def stand_in(self, x: Any) -> Any:
@@ -100,13 +104,50 @@ class Draws:
             return made
         return self._stand_ins[known]
 
+    def from_seed(self, make: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """The stand-in for `make(*args, **kwargs)`, a generator that the function makes."""
+        from rune_jit.capture import generators
+
+        if self.is_in_loop:
+            self._loops.fail("it makes a random generator")
+        number, self._num_made = self._num_made, self._num_made + 1
+        if contains_traced(args) or contains_traced(kwargs):
+            given = tuple([self._argument(x) for x in args])
+            named = {key: self._argument(x) for key, x in kwargs.items()}
+            return self._drawn_from(Recipe(make, given, named))
+        made = make(*args, **kwargs)
+        if number in self._loops.plans.made_by_runs:
+            return self._drawn_from(Recipe(generators.copy_of, (made,), {}))
+        seeded = generators.seeded(made)
+        seeded.number = number
+        return seeded
+
+    def _drawn_from(self, recipe: Recipe) -> Any:
+        """The stand-in for a generator that each run makes."""
+        from rune_jit.capture.generators import stand_in_of
+
+        made = stand_in_of(recipe.made(self._leaves))
+        made.draws, made.number = self, len(self._sources)
+        self._sources.append(recipe)
+        self._stand_ins.append(made)
+        return made
+
+    @property
+    def seeds(self) -> frozenset[int]:
+        """The numbers among the arguments that are seeds of generators which each run makes."""
+        recipes = [x for x in self._sources if type(x) is Recipe]
+        parts = [y for x in recipes for y in (*x.args, *x.kwargs.values())]
+        leaves = {x.position for x in parts if type(x) is Leaf}
+        return frozenset(i for i in leaves if not isinstance(self._leaves[i], np.ndarray))
+
     def knows(self, x: Any) -> bool:
         """Whether x is a generator for which there is a stand-in."""
         return any(source is x for source in self._sources)
 
     def source_of(self, stand_in: Outside) -> Any:
-        """The generator of a stand-in."""
-        return self._sources[stand_in.number]
+        """The generator of a stand-in; or the stand-in, if the function makes the generator."""
+        source = self._sources[stand_in.number]
+        return stand_in if type(source) is Recipe else source
 
     def numbers(self) -> Numbers | None:
         """The draws so far; None if there are none."""
@@ -116,6 +157,8 @@ class Draws:
 
     def draw(self, stand_in: Any, name: str, args: Any, kwargs: Any) -> Any:
         """The result of a method of a generator's stand-in."""
+        of_run = isinstance(stand_in, Outside) and type(self._sources[stand_in.number]) is Recipe
+        self._is_of_recipe = of_run
         if self.selects(name, args):
             return self._select(stand_in, name, *args, **kwargs)
         if name == "shuffle":
@@ -159,17 +202,25 @@ class Draws:
         """As `draw`, for a generator in a loop that the trace has made from a seed."""
         from rune_jit.capture.generators import copy_of
 
-        if is_conditional:
-            self._leave("it draws some under a condition")
-        if any(type(count) is not int for count in counts) or math.prod(counts) > _MOST_OF_SEED:
-            self._leave("it draws many times")
+        are_known = not is_conditional and all(type(count) is int for count in counts)
+        if not are_known or math.prod(counts) > _MOST_OF_SEED:
+            self._make_in_runs(of)
         if of.private is None:
             of.private = copy_of(of.plain)
             self._seeded.append(of)
         try:
             return self._record(of, of.plain, name, args, kwargs)
         except _Unknown:
-            self._leave("an argument of a draw is not known")
+            self._make_in_runs(of)
+
+    def _make_in_runs(self, of: Any) -> NoReturn:
+        """Makes the next trace let each run make a generator with a known seed. Raises
+        LoopRefused."""
+        plans = self._loops.plans
+        plans.made_by_runs.add(of.number)
+        plans.words.clear()  # the generators will have other numbers
+        plans.no_words.clear()
+        raise LoopRefused
 
     def _record(self, stand_in: Any, source: Any, name: str, args: Any, kwargs: Any) -> Any:
         """The result of a draw that is made before each run. Raises _Unknown."""
@@ -222,7 +273,7 @@ class Draws:
         may end early. Raises GivenUp or LoopRefused."""
         for site in sites_of(items):
             if type(site.source) is not int:
-                self._leave("it draws random numbers, and may end early")
+                self._make_in_runs(next(x for x in self._seeded if x.plain is site.source))
             if site.source in self._loops.plans.no_words:
                 raise GivenUp("it draws random numbers, and may end early")
             self._loops.plans.words.setdefault(site.source, self._least)
@@ -313,12 +364,14 @@ class Draws:
 
     def _refuse(self, why: str) -> Any:
         if self._loops.within:
+            if self._is_of_recipe:
+                self._leave(why)
             self._loops.fail(f"it draws random numbers: {why}")
         raise ConcretizationError(f"{self._trace.name}: cannot trace random numbers ({why})")
 
     def _leave(self, why: str) -> NoReturn:
-        """Refuses a loop that draws from a generator with a known seed. Raises BetterApart if it
-        has many iterations."""
+        """Refuses a loop that draws from a generator which the function makes. Raises BetterApart
+        if it has many iterations."""
         body, plans = self._loops.open[0], self._loops.plans
         low, high = (x if type(x) is int else 0 for x in (body.counter.low, body.counter.high))
         if high - low < _LONG or not self._trace.builder.must_pay:
@@ -357,7 +410,10 @@ class Draws:
     def _check_number(self, loop: Any) -> None:
         """Makes the next trace let the program make the numbers of a loop's draws if these are many
         small ones. Raises LoopRefused."""
-        if type(loop) is not Repeated or draws_at_once(loop):
+        if type(loop) is not Repeated:
+            return
+        generator = self._stand_ins[next(with_counts(loop))[1].source]
+        if draws_at_once(loop) and not is_of_python(generator.private):
             return
         for counts, site in with_counts(loop):
             number = site.source

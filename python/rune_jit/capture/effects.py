@@ -7,6 +7,7 @@ from __future__ import annotations
 import builtins
 import functools
 import gc
+import os
 import sys
 import types
 import warnings
@@ -16,13 +17,31 @@ from typing import Any
 
 import numpy as np
 
+from rune_jit import _core
 from rune_jit.capture.replacing import Place, Replacing
 from rune_jit.capture.shim import replacements, warn
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import current_trace, is_library_file, is_own
 from rune_jit.tracing.trace import Trace
 
-_MODULES = ("time", "os", "uuid", "warnings", "logging", "threading", "secrets")
+_NAMES = "time os posixpath ntpath glob uuid warnings logging threading secrets"
+_MODULES = tuple(_NAMES.split())
+# Python's audit events before something happens to files, processes or connections.
+_EVENTS = (
+    "glob.glob glob.glob/2 mmap.__new__ open os.chdir os.chmod os.chown os.exec os.fork os.forkpty"
+    " os.getxattr os.kill os.killpg os.link os.listdir os.listdrives os.listvolumes os.listxattr"
+    " os.lockf os.mkdir os.posix_spawn os.putenv os.remove os.removexattr os.rename os.rmdir"
+    " os.scandir os.setxattr os.spawn os.startfile os.symlink os.system os.truncate os.unsetenv"
+    " os.utime os.walk os.fwalk pathlib.Path.glob pathlib.Path.rglob shutil.copyfile"
+    " shutil.copymode shutil.copystat shutil.copytree shutil.make_archive shutil.move"
+    " shutil.rmtree shutil.unpack_archive socket.bind socket.connect socket.sendmsg socket.sendto"
+    " sqlite3.connect subprocess.Popen tempfile.mkdtemp tempfile.mkstemp urllib.Request"
+    " webbrowser.open"
+)
+# Modules of Python's that read the sources of code, or that run functions at any time.
+_OF_TRACES = frozenset(("inspect.py", "linecache.py", "tokenize.py", "weakref.py"))
+_BACKENDS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "backends", "")
+_CALLS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "calls", "")
 
 
 @contextmanager
@@ -33,8 +52,32 @@ def refused(trace: Trace) -> Iterator[None]:
     if trace.is_segmented:
         yield
         return
+    _watch_events()
     with _stand_ins.block():
         yield
+
+
+@functools.cache
+def _watch_events() -> None:
+    _core.watch_events(_EVENTS.split(), _refuse_event)
+
+
+def _refuse_event(event: str) -> None:
+    """Raises UnsupportedOpError before an audit event of Python's that the traced function causes,
+    also by a library."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and not frame.f_code.co_filename.startswith(_CALLS):
+        file = frame.f_code.co_filename
+        if file.startswith(("<frozen importlib", _BACKENDS)) or frame.f_code.co_name == "__del__":
+            return  # an import, a compilation, or an object that has been freed meanwhile
+        if os.path.basename(file) in _OF_TRACES and is_library_file(file):
+            return
+        frame = frame.f_back
+    if not _collects(sys._getframe(1)):
+        raise UnsupportedOpError(
+            f"{event}: cannot trace what a function does with files, processes or connections (it"
+            " would happen once, not at each call)\nhint: do it outside"
+        )
 
 
 @functools.cache

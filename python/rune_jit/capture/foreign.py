@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import optree
 
 from rune_jit import _core
 from rune_jit.capture.objects import is_library
 from rune_jit.capture.stand_ins import StandIn
+from rune_jit.containers import leaves_in, replaced
 from rune_jit.errors import ResultsChangedError, UnsupportedOpError
 from rune_jit.rules import host
 from rune_jit.rules.known import run_known
@@ -57,13 +57,13 @@ class OnHost(StandIn):
                 return host.run_now(trace, function, args, kwargs)
             except ResultsChangedError:  # (then it gets the arrays themselves)
                 both: Any = (args, kwargs)
-                for leaf in optree.tree_leaves(both):
+                for leaf in leaves_in(both):
                     if isinstance(leaf, Tracer) and not leaf._storage.scalar:
                         trace.expose(leaf)
                 return host.run_now(trace, self._real, args, kwargs)
         others = (host.ones, host.eye, host.various)
         results = host.call_on_host(function, args, kwargs, name=self._name, others=others)
-        if any(0 in np.shape(x) for x in optree.tree_leaves(results)):
+        if any(0 in np.shape(x) for x in leaves_in(results)):
             # The function may search for things, such as peaks. It has found none in the example
             # values, but may find some in others.
             raise UnsupportedOpError(f"{self._name}: cannot trace a result without elements")
@@ -131,7 +131,7 @@ class Compiled(StandIn):
         else:
             result = self._real(*args, **kwargs)
         if not trace.done:
-            for x in optree.tree_leaves(result, none_is_leaf=True):
+            for x in leaves_in(result):
                 if not isinstance(x, _DATA):
                     trace.give_up(f"the methods of a {type(x).__name__} take NumPy's arrays only")
         return result
@@ -159,14 +159,12 @@ def _pure(function: Callable[..., Any], name: str, *args: Any, **kwargs: Any) ->
     """Calls a function with copies of the arrays. Raises ResultsChangedError if the function writes
     to one or returns one."""
     both: Any = (args, kwargs)
-    leaves, tree = optree.tree_flatten(both, none_is_leaf=True)
-    copies: list[Any] = [x.copy() if isinstance(x, np.ndarray) else x for x in leaves]
-    both = optree.tree_unflatten(tree, copies)
-    results: Any = function(*both[0], **both[1])
-    arrays = [x for x in optree.tree_leaves(results) if isinstance(x, np.ndarray)]
-    for given, copy in zip(leaves, copies, strict=True):
-        if isinstance(copy, np.ndarray):
-            is_written = _core.broken_guards([("content", copy, None, given)])
-            if is_written or any(np.may_share_memory(copy, x) for x in arrays):
-                raise ResultsChangedError(f"{name}: writes to an argument, or returns it")
+    copies = {id(x): (x.copy(), x) for x in leaves_in(both) if isinstance(x, np.ndarray)}
+    args, kwargs = replaced(both, lambda x: copies[id(x)][0] if id(x) in copies else x)
+    results = function(*args, **kwargs)
+    arrays = [x for x in leaves_in(results) if isinstance(x, np.ndarray)]
+    for copy, given in copies.values():
+        is_written = _core.broken_guards([("content", copy, None, given)])
+        if is_written or any(np.may_share_memory(copy, x) for x in arrays):
+            raise ResultsChangedError(f"{name}: writes to an argument, or returns it")
     return results

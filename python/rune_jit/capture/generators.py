@@ -45,25 +45,36 @@ def set_state(source: Any, state: Any) -> None:
 class SeededGenerator(Recorded, np.random.Generator):
     """A generator that a trace has made from a known seed. The trace may write to its arrays."""
 
+    plain: np.random.Generator  # NumPy's of the same numbers (some of its methods call others)
+
     @property
     def bit_generator(self) -> Any:
         if _is_in_loop():
             _refuse("bit_generator")
         return self.plain.bit_generator
 
-    @functools.cached_property
-    def plain(self) -> np.random.Generator:
-        """NumPy's generator of the same numbers. (Some of its methods call others.)"""
-        return np.random.Generator(np.random.Generator.bit_generator.__get__(self))
-
 
 class SeededState(Recorded, np.random.RandomState):
     """As SeededGenerator, for a RandomState."""
 
-    @functools.cached_property
-    def plain(self) -> np.random.RandomState:
-        """NumPy's RandomState of the same numbers."""
-        return np.random.RandomState(self._bit_generator)
+    plain: np.random.RandomState
+
+
+class SeededRandom(Recorded, random.Random):
+    """As SeededGenerator, for Python's generator."""
+
+    plain: random.Random
+
+
+def seeded(made: Any) -> Any:
+    """The stand-in for a generator with a known seed."""
+    if type(made) is random.Random:
+        stand_in: Any = SeededRandom.__new__(SeededRandom)
+    else:
+        kind = SeededGenerator if type(made) is np.random.Generator else SeededState
+        stand_in = kind(getattr(made, _BITS[type(made)]))
+    stand_in.plain = made
+    return stand_in
 
 
 def _is_in_loop() -> bool:
@@ -89,9 +100,9 @@ def _sampling(base: type, name: str) -> Any:
     return sample
 
 
-_OF_STATE = ("get_state", "seed", "set_state")
-for _seeded in (SeededGenerator, SeededState):
-    for _name in vars(_seeded.__bases__[1]):
+_OF_STATE = ("get_state", "getstate", "seed", "set_state", "setstate", "spawn")
+for _seeded in (SeededGenerator, SeededState, SeededRandom):
+    for _name in dir(_seeded.__bases__[1]):
         if not _name.startswith("_") and _name != "bit_generator":
             setattr(_seeded, _name, _sampling(_seeded.__bases__[1], _name))
 

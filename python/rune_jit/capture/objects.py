@@ -161,6 +161,13 @@ def held_containers(function: Any, arguments: Iterable[Any]) -> set[int]:
     return {id(item) for _, inner in reached for item in inner if type(item) in (list, dict)}
 
 
+def arrays_of_objects(function: Any, arguments: Iterable[Any]) -> list[np.ndarray]:
+    """The arrays of Python objects that a call may reach. Python's garbage collector does not know
+    what they hold."""
+    inner = (item for _, inner in _reached([function, *arguments]) for item in inner)
+    return [x for x in inner if isinstance(x, np.ndarray) and x.dtype.hasobject]
+
+
 def _reached(roots: list[Any]) -> Iterator[tuple[Any, list[Any]]]:
     """The functions, classes and objects that roots reach, each with the objects it refers to."""
     seen: dict[int, Any] = {}

@@ -45,13 +45,13 @@ class Recorded:
     """A generator whose draws in loops of the program a trace records (draws.py)."""
 
     private: Any = None  # a copy of the generator, which the trace may change
+    number: int  # among the generators of its kind
 
 
 class Outside(Recorded):
     """The stand-in for a generator from outside."""
 
     draws: Any  # the Draws that records its draws
-    number: int
 
 
 def generators() -> list[Any]:

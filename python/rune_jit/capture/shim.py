@@ -80,10 +80,13 @@ def _of_seeds(function: Any, name: str) -> Callable[..., Any]:
     refuse = _refusing(function, name)
 
     def make(*args: Any, **kwargs: Any) -> Any:
-        has_seed = any(seed is not None for seed in (*args, *kwargs.values()))
-        return (function if has_seed else refuse)(*args, **kwargs)
+        return (function if _has_seed(args, kwargs) else refuse)(*args, **kwargs)
 
     return make
+
+
+def _has_seed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    return any(seed is not None for seed in (*args, *kwargs.values()))
 
 
 def _refusing(function: Any, name: str, has_result: bool = True) -> Callable[..., Any]:
@@ -140,13 +143,9 @@ def _of_caller(log: Any) -> Callable[..., Any]:
 
 def _default_rng(seed: Any = None) -> Any:
     """The stand-in for numpy.random.default_rng."""
-    made = _of_seeds(np.random.default_rng, "numpy.random.default_rng")(seed)
-    if made is seed or not _is_one_program():
-        return made
-    # (Not imported before, since it loads numpy.random.)
-    from rune_jit.capture.generators import SeededGenerator
-
-    return SeededGenerator(made.bit_generator)
+    if isinstance(seed, np.random.Generator):
+        return seed
+    return _generator(np.random.default_rng, "numpy.random.default_rng", (seed,), {})
 
 
 class _OfSeeds(Class):
@@ -154,24 +153,39 @@ class _OfSeeds(Class):
     seed."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        made = _of_seeds(self._real, f"{self._real.__module__}.{self._real.__name__}")
-        if self._real is not np.random.RandomState or not _is_one_program():
-            return made(*args, **kwargs)
-        from rune_jit.capture.generators import SeededState
-
-        made(*args, **kwargs)
-        return SeededState(*args, **kwargs)
+        name = f"{self._real.__module__}.{self._real.__name__}"
+        if self._real.__name__ in _GENERATORS:
+            return _generator(self._real, name, args, kwargs)
+        return _of_seeds(self._real, name)(*args, **kwargs)
 
 
-def _is_one_program() -> bool:
+def _generator(make: Callable[..., Any], name: str, args: Any, kwargs: Any) -> Any:
+    """The stand-in for `make(*args, **kwargs)`, a random generator."""
     trace = current_trace()
-    return trace is not None and not trace.is_segmented
+    draws = None if trace is None or trace.is_segmented else trace.draws
+    if draws is None or not _has_seed(args, kwargs):
+        return _of_seeds(make, name)(*args, **kwargs)
+    return draws.from_seed(make, args, kwargs)
 
 
 LOG_LEVELS = ("debug", "info", "warning", "error", "critical", "exception", "log")
 # Classes of numpy.random whose objects need a seed.
-_OF_SEEDS = ("RandomState", "SeedSequence", "MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
+_GENERATORS = ("Generator", "Random", "RandomState")
+_OF_SEEDS = (
+    "Generator",
+    "RandomState",
+    "SeedSequence",
+    "MT19937",
+    "PCG64",
+    "PCG64DXSM",
+    "Philox",
+    "SFC64",
+)
 _SECRETS = ("choice", "randbelow", "randbits", "token_bytes", "token_hex", "token_urlsafe")
+# Functions that tell about files and times. (An audit event precedes what others do with files.)
+_OF_FILES = "access getcwd getcwdb lstat readlink stat times"
+_OF_PATHS = "exists getatime getctime getmtime getsize isdir isfile islink lexists realpath"
+_OF_TIMES = "asctime clock_gettime clock_gettime_ns ctime gmtime localtime strftime"
 _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time")
 
 
@@ -182,8 +196,14 @@ def _impure() -> Iterator[tuple[Any, Any]]:
     import secrets
 
     names = [f"{name}{unit}" for name in _CLOCKS for unit in ("", "_ns")]
+    told = ((os, _OF_FILES), (os.path, _OF_PATHS), (time, f"{_OF_TIMES} {' '.join(names)}"))
     functions = [
-        *((f"time.{name}", getattr(time, name)) for name in names),
+        *(
+            (f"{m.__name__}.{x}", getattr(m, x))
+            for m, s in told
+            for x in s.split()
+            if hasattr(m, x)
+        ),
         ("os.urandom", os.urandom),
         ("uuid.uuid1", uuid.uuid1),
         ("uuid.uuid4", uuid.uuid4),
@@ -215,7 +235,7 @@ def _impure() -> Iterator[tuple[Any, Any]]:
 
 # The modules with such functions.
 IMPURE = frozenset({"random", "os", "threading", "time", "warnings", "logging", "sys", "uuid"})
-IMPURE |= {"numpy.random", "weakref", "atexit", "secrets"}
+IMPURE |= {"numpy.random", "weakref", "atexit", "secrets", "posixpath", "ntpath", "genericpath"}
 
 
 class ModuleView(types.ModuleType):

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import optree
 
 from rune_jit.arrays.array import Array
 from rune_jit.arrays.conversion import call_numpy, to_numpy, wrap
 from rune_jit.arrays.memory import from_numpy, to_host
 from rune_jit.arrays.views import note_view
 from rune_jit.calls.jit import jit
+from rune_jit.containers import replaced
 from rune_jit.eager.views import VIEWS_BY_LAYOUT, note_views
 from rune_jit.errors import ConcretizationError
 from rune_jit.rules.table import VIEWS
@@ -105,7 +105,7 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
             return trace.stand_in(x) if isinstance(x, Array) else x
 
         both: Any = (tuple(args), kwargs)
-        both = optree.tree_map(stand_in, both, none_is_leaf=True)
+        both = replaced(both, stand_in)
         return function(*both[0], **both[1])
     is_view = function in VIEWS_BY_LAYOUT and any(_is_on_device(x) for x in args)
     result = _call(function, args, kwargs)

@@ -10,6 +10,7 @@ import numpy as np
 
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import require_trace
+from rune_jit.tracing.layouts_now import by_numpy
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.storage import Step
 from rune_jit.tracing.trace import Trace
@@ -118,7 +119,7 @@ _IN_C_ORDER = {
 }
 
 
-_IN_ORDER_OF_THEIR_OWN = {np.einsum, np.apply_along_axis}
+_IN_ORDER_OF_THEIR_OWN = {np.einsum, np.apply_along_axis, np.histogram2d, np.histogramdd}
 
 
 # Functions that are not elementwise, and compositions, whose results have the order "K".
@@ -128,20 +129,27 @@ _IN_ORDER_OF_OPERANDS = {
 }
 
 
-def as_laid_out(function: Any, result: Any, operands: Any) -> Any:
+def as_laid_out(function: Any, result: Any, operands: Any, call: Any = None) -> Any:
     """A function's result. Notes for its new arrays that NumPy gives them the layout of the
-    operands."""
+    operands. `call`: NumPy's function, its arguments and its keywords. In segments, it is asked for
+    the layouts of results that are not elementwise."""
     made = tracers_in(result)
     if not any([len(x._shape) > 1 for x in made]) or function in _IN_C_ORDER:
         return result
     arrays = [x for x in tracers_in(operands) if len(x._shape) > 1]
     given = [x._storage for x in arrays]
-    for x in made if arrays else ():
+    has_own = function in _IN_ORDER_OF_THEIR_OWN
+    asked = None
+    for number, x in enumerate(made if arrays or has_own else ()):
         storage = x._storage
         if len(x._shape) > 1 and storage.value is not None and storage not in given:
             storage.order_from += order_of(arrays)
-            storage.order_known = function not in _IN_ORDER_OF_THEIR_OWN
+            storage.order_known = not has_own
             storage.in_order_of_operands |= function in _IN_ORDER_OF_OPERANDS
+            is_asked = has_own or (storage.order_from and function not in _IN_ORDER_OF_OPERANDS)
+            if is_asked and call is not None and x._trace.is_segmented:
+                asked = asked or by_numpy(*call)
+                storage.laid_out_by = asked, number
     return result
 
 

@@ -13,6 +13,7 @@ import optree
 
 from rune_jit import _core
 from rune_jit.chunked.parts import numbers_of
+from rune_jit.containers import leaves_in, refuse_endless, replaced
 from rune_jit.errors import (
     DataDependentShapeError,
     InternalError,
@@ -227,6 +228,7 @@ def _host_function(
     ints_are_data: bool,
 ) -> tuple[_HostFunction, list[Any]]:
     """The function with its arguments, and the values of those that are traced."""
+    refuse_endless((args, kwargs))
     leaves: list[Any]
     leaves, treedef = optree.tree_flatten((args, kwargs))  # type: ignore[arg-type]
     made = _HostFunction(function, name, leaves, treedef, rows)
@@ -237,7 +239,7 @@ def _host_function(
             _refuse_other_arrays(name, leaf)
             known = plain(leaf)  # its present elements; the function may write to it later
             leaves[position] = known.copy("K") if isinstance(known, np.ndarray) else known
-        elif 0 in value.shape:  # it has no elements
+        elif any(type(n) is int and n == 0 for n in value.shape):  # it has no elements
             leaves[position] = np.empty(value.shape, value.dtype)
         else:
             traced = isinstance(leaf, Tracer)
@@ -299,8 +301,8 @@ def run_now(
 ) -> Any:
     """Calls NumPy's function on the present values of traced arrays, in segments.
     `depends_on_data`: whether the shapes of the results depend on data."""
-    leaves: list[Any]
-    leaves, tree = _flattened((tuple(args), kwargs))
+    both: Any = (tuple(args), kwargs)
+    leaves = {id(x): x for x in leaves_in(both)}
     out = kwargs.get("out")
     written = [*(out if isinstance(out, tuple) else (out,))]
     if getattr(function, "__name__", "") in WRITERS:
@@ -308,7 +310,7 @@ def run_now(
     for x in written:
         if isinstance(x, Tracer):
             trace.expose(x)
-    tracers = [x for x in leaves if isinstance(x, Tracer) and x._storage.array is None]
+    tracers = [x for x in leaves.values() if isinstance(x, Tracer) and x._storage.array is None]
     weak = [x._value_in(trace).weak for x in tracers]
     found = trace.values([x._value_in(trace) for x in tracers])
     plain: dict[int, Any] = {}
@@ -316,17 +318,15 @@ def run_now(
         plain[id(x)] = np.asarray(array)
         if x._storage.scalar:
             plain[id(x)] = plain[id(x)][()] if weakness is None else plain[id(x)].item()
-    inputs = [plain[id(x)] if id(x) in plain else _numpys(x) for x in leaves]
-    args, kwargs = optree.tree_unflatten(tree, inputs)
-    result = trace.run_now(function, args, kwargs)
-    by_id = {id(given): x for x, given in zip(leaves, inputs, strict=True)}
-    arrays = [(x, y) for x, y in zip(leaves, inputs, strict=True) if isinstance(y, np.ndarray)]
+    inputs = {key: plain[key] if key in plain else _numpys(x) for key, x in leaves.items()}
+    result = trace.run_now(function, *replaced(both, lambda x: inputs[id(x)]))
+    by_id = {id(given): leaves[key] for key, given in inputs.items()}
+    arrays = [(leaves[key], x) for key, x in inputs.items() if isinstance(x, np.ndarray)]
     shared = [x for x, given in arrays if _is_viewed_by(result, given)]
     views = [x for x in shared if isinstance(x, Tracer) and not x._storage.is_exposed]
     if views:  # views of the trace's own memory
         for x in views:
             trace.expose(x)
-        args, kwargs = optree.tree_unflatten(tree, leaves)
         return run_now(trace, function, args, kwargs, depends_on_data)
 
     def inside(array: Any) -> Any:
@@ -339,31 +339,7 @@ def run_now(
             return array
         return of_data(trace, array) if depends_on_data else trace.result(array)
 
-    return optree.tree_map(inside, result, none_is_leaf=True)
-
-
-def _flattened(x: Any) -> tuple[list[Any], Any]:
-    """The leaves and the structure of x. Containers that hold themselves are leaves: NumPy refuses
-    most of them, and otherwise asks the traced arrays in them for their elements."""
-    try:
-        return optree.tree_flatten(x, none_is_leaf=True)
-    except RecursionError:
-        return optree.tree_flatten(x, _holds_itself, none_is_leaf=True)
-
-
-def _holds_itself(x: Any) -> bool:
-    seen, open_ = set[int](), [x]
-    while open_:
-        container = open_.pop()
-        if not isinstance(container, (list, tuple, dict)):
-            continue
-        for item in container.values() if isinstance(container, dict) else container:
-            if item is x:
-                return True
-            if id(item) not in seen:
-                seen.add(id(item))
-                open_.append(item)
-    return False
+    return replaced(result, inside)
 
 
 def _numpys(x: Any) -> Any:
@@ -381,7 +357,7 @@ def _is_viewed_by(result: Any, array: np.ndarray) -> bool:
     """Whether `result` is, or holds, another array in the memory of `array`."""
     return any(
         isinstance(x, np.ndarray) and x is not array and np.may_share_memory(x, array)
-        for x in optree.tree_leaves(result)
+        for x in leaves_in(result)
     )
 
 
@@ -423,8 +399,7 @@ def _settled(x: Any) -> Any:
     def settle(leaf: Any) -> Any:
         return leaf.settled() if hasattr(type(leaf), "settled") else leaf
 
-    leaves, tree = _flattened(x)
-    return optree.tree_unflatten(tree, map(settle, leaves))
+    return replaced(x, settle)
 
 
 def _answers(
@@ -459,11 +434,11 @@ def require_known(x: Any, name: str, hint: str | None = None) -> None:
         return
     trace = require_trace()
     if isinstance(trace, SegmentedTrace):
-        for leaf in optree.tree_leaves(x):
+        for leaf in leaves_in(x):
             if isinstance(leaf, Tracer):
                 trace.expose(leaf)
         return
-    values = [_traced_value(trace, leaf) for leaf in optree.tree_leaves(x)]
+    values = [_traced_value(trace, leaf) for leaf in leaves_in(x)]
     trace.need_numbers(value for value in values if value is not None)
     raise shape_depends_on_data(name, hint)
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import optree
 
 from rune_jit import _core
+from rune_jit.containers import leaves_in, replaced
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.methods import BINARY
 from rune_jit.tracing.context import current_trace, require_trace
@@ -35,7 +35,7 @@ def plain(x: Any) -> Any:
     def array(item: Any) -> Any:
         return item._array() if isinstance(item, Tracer) else item
 
-    return optree.tree_map(array, x, none_is_leaf=True)
+    return replaced(x, array)
 
 
 def known(array: np.ndarray, fill: Any = None) -> Any:
@@ -111,13 +111,13 @@ def run_known(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
             name = getattr(function, "__name__", function)
             raise UnsupportedOpError(f"{name} (a view): cannot trace this")
         # NumPy's own array, for example of `out=`, or a view of it: others see what is written.
-        numpys = [x for x in optree.tree_leaves(both) if isinstance(x, np.ndarray)]
+        numpys = [x for x in leaves_in(both) if isinstance(x, np.ndarray)]
         is_numpys = any(result is x or np.may_share_memory(result, x) for x in numpys)
         return result if is_numpys else known(result)
 
     both: Any = (tuple(args), kwargs)
-    args, kwargs = optree.tree_map(array, both, none_is_leaf=True)
-    result = optree.tree_map(wrap, function(*args, **kwargs), none_is_leaf=True)
+    args, kwargs = replaced(both, array)
+    result = replaced(function(*args, **kwargs), wrap)
     if kwargs.get("out") is not None or getattr(function, "__name__", "") in WRITERS:
         for tracer, _ in given.values():
             tracer._storage.touched()

@@ -79,7 +79,8 @@ class Flags:
                 f"flags.{name}: cannot trace this (it may differ from call to call)"
             )
         if name == "writeable":
-            return x._writeable
+            is_numpys = bool(x._steps) and x._steps[-1].kind == "broadcast_arrays"
+            return x._writeable or is_numpys
         if name == "owndata":
             return not x._steps
         if name in ("aligned", "writebackifcopy"):

@@ -54,7 +54,7 @@ from rune_jit.rules.table import FUNCTIONS, ON_HOST, VIEWS, named
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.storage import Step
-from rune_jit.tracing.tracer import Tracer, contains_traced
+from rune_jit.tracing.tracer import Tracer, contains_traced, is_array
 
 
 def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -162,7 +162,8 @@ def _array_function(
         else:
             raise
     if out is None:
-        return as_laid_out(func, result, (*args, *kwargs.values()))
+        call = func, args, kwargs
+        return as_laid_out(func, result, (*args, *kwargs.values()), call)
     if func in _BROADCAST_TO_OUT:
         result = np.broadcast_to(result, out.shape)
     if func in (np.argmax, np.argmin, np.nanargmax, np.nanargmin):
@@ -259,6 +260,8 @@ def _astype(
     subok: bool = True,
     copy: bool = True,
 ) -> Tracer:
+    if is_array(dtype):
+        raise TypeError("Cannot construct a dtype from an array")
     writes.check_casting(self.dtype, np.dtype(dtype), casting)
     if not copy and np.dtype(dtype) == self.dtype:
         return self

@@ -112,7 +112,12 @@ def _ravel(a: Any, order: str = "C") -> Any:
         is_view = now is not None and now.flags.c_contiguous
         return _reshaped(a if is_view else a.copy(), shape)
     a._storage.note_reshaped()
-    if is_contiguous(a._storage.shape, a.dtype, a._steps):
+    array = a._array()
+    if (
+        is_contiguous(a._storage.shape, a.dtype, a._steps)
+        if array is None
+        else array.flags.c_contiguous
+    ):
         return _reshaped(a, shape)
     result = _reshaped(a.copy(), shape)
     note_copy(result, a)

@@ -45,9 +45,10 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
         forgive(error)
         result = run_on_host(ufunc, method, inputs, kwargs)
     # NumPy stores matrices of products in C order, and batches like the operands.
+    operands = inputs
     if ufunc.signature is not None:
-        inputs = tuple([x for x in inputs if rank(x) >= 3])
-    return as_laid_out(ufunc, result, inputs)
+        operands = tuple([x for x in inputs if rank(x) >= 3])
+    return as_laid_out(ufunc, result, operands, (getattr(ufunc, method), inputs, kwargs))
 
 
 @functools.cache

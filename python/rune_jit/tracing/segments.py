@@ -136,9 +136,7 @@ class SegmentedTrace(Trace):
 
     def result(self, array: Any) -> Any:
         """Makes a traced array or scalar of a result of NumPy."""
-        if isinstance(array, np.ndarray) and type(array) is not np.ndarray:
-            return array
-        if not isinstance(array, (np.ndarray, np.generic)):
+        if type(array) is not np.ndarray and not isinstance(array, np.generic):
             return array
         if not _core.is_supported_dtype(array.dtype):
             return array
@@ -377,7 +375,6 @@ class SegmentedTrace(Trace):
                 continue
             self._keep(array)
             array[...] = new
-
         for owner, memory in self._exposed:
             if owner._memory is not memory:  # a copy of a device's memory
                 _core.write_array(owner, memory)
@@ -473,9 +470,12 @@ class SegmentedTrace(Trace):
                 return np.array(self.values([x._value_in(self)])[0])
             x._storage.array, x._storage.is_exposed = owner, True
         try:
-            return x._array()
+            array: Any = x._array()
         except ValueError:  # a reshape that copies, because of the array's layout
-            return np.array(self.values([x._value_in(self)])[0])
+            array = np.array(self.values([x._value_in(self)])[0])
+        if x._steps:  # (so that it is one object, even if it is asked for again)
+            x._become(array, is_exposed=True)
+        return array
 
 
 # A call goes on with NumPy after so many compilations, or if it has taken _SLOWER times NumPy's

@@ -223,6 +223,9 @@ class Storage(_core.StorageBase):
     of_counters: bool  # whether it is a comparison of loop counters
     flag_of: int | None  # the loop of which this flag tells how it has ended
     is_exposed: bool  # whether NumPy may write to `array`
+    # In segments, of some results of NumPy's functions: a function that returns arrays with the
+    # layouts of all its results, and the number of this one (layouts_now.by_numpy).
+    laid_out_by: tuple[Callable[[], list[Any]], int] | None
 
     if TYPE_CHECKING:
 

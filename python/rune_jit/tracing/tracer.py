@@ -79,11 +79,12 @@ class Tracer(ArrayMethods, _core.TracerBase):
         self._writeable = not isinstance(array, np.ndarray) or array.flags.writeable
         return self
 
-    def _become(self, array: np.ndarray) -> None:
-        """Makes this an array with its own memory and known elements."""
+    def _become(self, array: np.ndarray, is_exposed: bool = False) -> None:
+        """Makes this an array with its own memory and known elements. `is_exposed`: whether NumPy
+        may write to them."""
         scalar = self._storage.scalar
         self._storage, self._steps = Storage(array=array), ()
-        self._storage.scalar = scalar
+        self._storage.scalar, self._storage.is_exposed = scalar, is_exposed
         self._value, self._version = None, -1
 
     def _view(self, step: Step, shape: tuple[int, ...], value: Any = None) -> Tracer:
@@ -466,17 +467,9 @@ def are_atomic(items: Iterable[Any]) -> bool:
     return ATOMIC.issuperset(map(type, itertools.chain.from_iterable(tuples)))
 
 
-def contains_tracer(x: Any) -> bool:
-    """Whether x is a tracer or a nested list or tuple that holds one."""
-    kind = type(x)  # isinstance of a tracer takes longer
-    if kind is Tracer:
-        return True
-    return issubclass(kind, (list, tuple)) and any(
-        contains_tracer(item) for item in x if type(item) not in ATOMIC
-    )
-
-
-# The tracers in nested lists, tuples and dicts.
+# Whether x is a tracer or a nested list or tuple that holds one.
+contains_tracer: Callable[[Any], bool] = _core.contains_tracer
+# The tracers in nested lists, tuples, dicts and slices.
 tracers_in: Callable[[Any], list[Tracer]] = _core.tracers_in
 # The operands that decide the layout of a result. Empty if all are in C order.
 order_of: Callable[[Any], tuple[Tracer, ...]] = _core.order_of

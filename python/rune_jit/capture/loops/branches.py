@@ -23,6 +23,7 @@ from rune_jit.capture.loops.places import Changed, Held, Place
 from rune_jit.capture.loops.source import BRANCHES
 from rune_jit.capture.loops.structures import are_alike, is_mutable, made_like, parts_of
 from rune_jit.capture.loops.syntax import Branch
+from rune_jit.capture.loops.unfold import NUMBER
 from rune_jit.capture.shim import STANDING_FOR
 from rune_jit.rules.indexing.selection import length
 from rune_jit.tracing.conditions import decide
@@ -386,21 +387,22 @@ def _chosen(
 _MOST_OF_A_PLACE = 4
 
 
-def may_choose(trace: Trace) -> bool:
-    """Whether the place that called the caller can go on without the value of a traced number."""
+def may_choose(trace: Trace, depth: int = 2) -> bool:
+    """Whether the place that called the caller can go on without the value of a traced number. (Or
+    another frame, `depth` frames away.)"""
     if trace.is_segmented:
         return False
     if loops_now() is not None:
         return True
-    frame = sys._getframe(2)
+    frame = sys._getframe(depth)
     place = frame.f_code, frame.f_lasti
     trace.choices[place] = trace.choices.get(place, 0) + 1
     return trace.choices[place] <= _MOST_OF_A_PLACE
 
 
-def convert(kind: Any, x: Any) -> Any:
+def convert(kind: Any, x: Any, depth: int = 2) -> Any:
     """Python's int(x) or float(x), or bool(x) or round(x) in a loop. `x` may be a number that is
-    known only when the program runs."""
+    known only when the program runs. `depth` is that of may_choose."""
     trace, loops = current_trace(), loops_now()
     if kind is round and trace is not None and loops is not None and is_traced(x):
         if x.dtype.kind != "f":
@@ -411,7 +413,7 @@ def convert(kind: Any, x: Any) -> Any:
     if kind is bool and trace is not None and loops is not None and is_traced(condition_of(x)):
         x = condition_of(x)
         return python_bool(trace, trace.builder.ufunc("not_equal", [x._value_in(trace), 0])[0])
-    if trace is None or not may_choose(trace) or kind not in (int, float):
+    if trace is None or not may_choose(trace, depth) or kind not in (int, float):
         return kind(x)
     if type(x) is Size and kind is int and loops is not None:
         return x
@@ -426,9 +428,28 @@ def convert(kind: Any, x: Any) -> Any:
     return Tracer(trace, trace.builder.python_number(trace.operand(x), kind is int), scalar=True)
 
 
-ALLOWED += [convert, length]
+_PYTHONS = {"b": bool, "i": int, "u": int, "f": float}  # by kind of dtypes
+
+
+def number_of(x: Any) -> Any:
+    """x.item()"""
+    loops = loops_now()
+    if loops is not None and not isinstance(x, (Tracer, np.ndarray, np.generic)):
+        loops.fail(f"it calls the method item of a {type(x).__name__}")
+    if type(x) is not Tracer or x._storage.array is not None or x.dtype.kind not in _PYTHONS:
+        return x.item()
+    kind = _PYTHONS[x.dtype.kind]
+    if any(n != 1 for n in x.shape if type(n) is int):
+        return x.item()
+    trace = require_trace()
+    if kind is bool and may_choose(trace):
+        return python_bool(trace, x.reshape(())._value_in(trace))
+    return convert(kind, x.reshape(()), 3)
+
+
+ALLOWED += [convert, length, number_of]
 
 # The functions that source.py calls around an `if`, by name.
-CONDITIONS = {IF: Conditions(is_unknown), UNSET_NAME: UNSET, ".convert": convert}
+CONDITIONS = {IF: Conditions(is_unknown), UNSET_NAME: UNSET, ".convert": convert, NUMBER: number_of}
 LENGTHS = {"len": length}
 STANDING_FOR.update((id(f), getattr(builtins, n)) for n, f in LENGTHS.items())

@@ -11,6 +11,8 @@ import numpy as np
 
 from rune_jit import trees
 from rune_jit.capture.loops.dicts import is_dict
+from rune_jit.containers import items_of_tuple, refuse_endless
+from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.storage import as_number
@@ -122,7 +124,12 @@ def fill_again(x: Any, items: tuple[Any, ...]) -> None:
 
 
 def check_lists(lists: dict[str, Any], given: dict[str, Any]) -> None:
-    """Raises Unsuitable if the loop can read one of the lists under another name."""
+    """Raises Unsuitable if the loop can read one of the lists under another name, or if tuples have
+    no end."""
+    try:
+        refuse_endless((*given.values(),), items_of_tuple)
+    except UnsupportedOpError:
+        raise Unsuitable from None
     ids = {id(x) for x in lists.values()}
     others = [x for name, x in given.items() if name not in lists]
     if len(ids) < len(lists) or any(map(functools.partial(_holds, ids), others)):

@@ -14,6 +14,7 @@ import numpy as np
 from rune_jit import trees
 from rune_jit.capture.loops.kinds import UNSET, Unstable
 from rune_jit.capture.objects import can_be_copied
+from rune_jit.containers import items_of_tuple, refuse_endless
 from rune_jit.tracing.identities import Identities
 from rune_jit.tracing.tracer import Tracer
 
@@ -128,6 +129,7 @@ class Structures:
     def begin(self, carried: Collection[str], before: dict[str, Any]) -> list[str]:
         """The names that are carried, where structures are replaced by their parts. Adds the values
         of the parts before the loop to `before`."""
+        refuse_endless(tuple(map(before.get, carried)), items_of_tuple)
         self._carried, self._before = frozenset(carried), before
         names = self._take_apart(carried, before)
         self._num_carried = len(self._parts)

@@ -27,10 +27,12 @@ from rune_jit.capture.loops.nodes import (
 
 # The names of the functions and methods whose calls are replaced.
 CONVERSIONS = frozenset(("int", "float", "bool", "round"))
-METHODS = frozenset(("append",))
+METHODS = frozenset(("append", "item"))
 # The functions that append to a list, and to the list of a comprehension. Their names begin with a
 # dot, like all names that a program's source cannot contain.
 APPEND, COLLECT = ".append", ".collect"
+# The function that does `x.item()`.
+NUMBER = ".number"
 # The function that compares tuples.
 SAME = ".same"
 # The function that does `items += [x]`.
@@ -53,7 +55,8 @@ class Unfolder(Transformer):
     """Rewrites the expressions of a function. If a statement contains `a if test else b`, an `if`
     statement before it computes the value. If it contains a comprehension, or a sum of a generator,
     a loop before it does. This is done unless the statement calls something first. Calls of int,
-    float, bool, round and `append`, and the operator `in`, become calls of their replacements."""
+    float, bool, round, `append` and `item`, and the operator `in`, become calls of their
+    replacements."""
 
     def __init__(self) -> None:
         self._choices = 0
@@ -190,8 +193,11 @@ class Unfolder(Transformer):
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """Replaces int(x), float(x), bool(x) and round(x)."""
+        """Replaces int(x), float(x), bool(x), round(x) and x.item()."""
         self.generic_visit(node)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "item":
+            is_item = not node.args and not node.keywords
+            return at(node, call(NUMBER, node.func.value)) if is_item else node
         is_number = isinstance(node.func, ast.Name) and node.func.id in CONVERSIONS
         is_plain = len(node.args) == 1 and not isinstance(node.args[0], ast.Starred)
         if not is_number or not is_plain or node.keywords:
@@ -275,7 +281,7 @@ def is_append(x: ast.Call) -> bool:
     """Whether a call is `place.append(value)`. The place is a name, attribute or constant item."""
     return (
         isinstance(x.func, ast.Attribute)
-        and x.func.attr in METHODS
+        and x.func.attr == "append"
         and _is_place(x.func.value)
         and len(x.args) == 1
         and not _are_starred(x.args)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator as op
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from rune_jit.rules.known import known, plain
 from rune_jit.rules.writes import check_writeable, converted
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.frames import is_shuffling, user_frame
+from rune_jit.tracing.layouts_now import by_numpy
 from rune_jit.tracing.sizes import Size, check_fits
 from rune_jit.tracing.storage import Step, same_steps
 from rune_jit.tracing.trace import Trace
@@ -84,6 +86,9 @@ def _getitem(x: Tracer, index: Any) -> Any:
     if len(x._shape) - selected > 1:
         laid_out_as(result, (x,))
     result._storage.in_order_of_operands = False  # it depends on index arrays, too
+    is_other = bool(result._storage.order_from) or not result._storage.order_known
+    if trace.is_segmented and is_other and len(result._shape) > 1:
+        result._storage.laid_out_by = by_numpy(op.getitem, (x, items), {}), 0
     return result
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import optree
 
+from rune_jit.containers import replaced
 from rune_jit.errors import DataDependentShapeError
 from rune_jit.rules import writes
 from rune_jit.rules.host import shape_depends_on_data
@@ -126,7 +126,12 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
             trace: Any = require_trace()
             full, where = trace.values([trace.operand(self.full), self.where])
             mask = np.asarray(where).reshape(self.where.shape[: self.axes])
-            self._array = of_data(trace, np.asarray(full)[mask])
+            array = np.asarray(full)[mask]
+            if self.positions_of is not None and self.axes > 1:  # a column of one array in NumPy
+                columns = np.empty((len(array), self.axes), array.dtype)
+                columns[:, self.positions_of[1]] = array
+                array = columns[:, self.positions_of[1]]
+            self._array = of_data(trace, array)
         return self._array
 
     @property
@@ -195,7 +200,7 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if func.__name__ not in _REDUCTIONS or args[0] is not self or self.is_settled:
             if require_trace().is_segmented:
-                return func(*optree.tree_map(_settled, args), **optree.tree_map(_settled, kwargs))
+                return func(*replaced(args, _settled), **replaced(kwargs, _settled))
             raise self.refusal(func.__name__)
         return getattr(self, func.__name__)(*args[1:], **kwargs)
 
