@@ -230,5 +230,6 @@ def _never_on_numpy_because_it_is_faster(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_variants(full: bool) -> None:
-    ways = [check(seed) for seed in range(20_000 if full else 60)]
+    # (Consecutive seeds change programs of one file.)
+    ways = [check(seed) for seed in (range(20_000) if full else range(0, 240, 4))]
     assert ways.count("program") > len(ways) / 10 and ways.count("segments") > len(ways) / 10
