@@ -180,7 +180,7 @@ def test_class_attributes_that_methods_count() -> None:
 
 def test_a_variable_without_a_value():
     def f(x):
-        out = x * x.sum().item()
+        out = x * x.sum().tolist()
         for i in range(20):
             out[i] += later[0]  # noqa: F821
         later = x  # noqa: F841

@@ -18,7 +18,7 @@ class Held:
 
 def written(x: Any, errors: Any) -> Any:
     x, errors = np.broadcast_arrays(x, errors)
-    first = x.max().item()
+    first = x.max().tolist()
     errors[0] = first
     return x, errors
 
@@ -32,7 +32,7 @@ def written_in_one_program(x: Any, errors: Any) -> Any:
 def stored(x: Any, errors: Any) -> Any:
     held = Held()
     x, held.errors = np.broadcast_arrays(x, errors)
-    first = x.max().item()
+    first = x.max().tolist()
     return held.errors.flags.writeable, held.errors, first
 
 

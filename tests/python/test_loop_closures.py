@@ -369,7 +369,7 @@ def test_functions_that_read_what_loops_in_segments_assign() -> None:
         def scaled(v: Any) -> Any:
             return v * scale
 
-        first = x[0].item()
+        first = x[0].tolist()
         for i in range(len(x)):
             scale = scale + 0.5
             if scaled(x[i]) > first:

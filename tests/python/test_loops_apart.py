@@ -115,7 +115,7 @@ def counted(x, y):
     """Other integers at each call of the loop."""
     totals = []
     for scale in (1, 2, 3):
-        n = int(np.floor(scale * 17 + abs(x[scale]).item()))
+        n = int(np.floor(scale * 17 + abs(x[scale]).tolist()))
         total = 0.0
         for i in range(n):
             total = 0.9 * total + x[i] * n
@@ -147,7 +147,7 @@ def test_loops_in_loops_that_run_in_segments():
 
 def test_an_error_leaves_what_numpy_leaves():
     def f(x, at):
-        low = x.min().item()
+        low = x.min().tolist()
         for i in range(at.shape[0]):
             x[at[i]] += low + i
         return x
@@ -174,7 +174,7 @@ BUFFER = Buffer()
 
 def test_traced_values_in_objects():
     def f(x):
-        BUFFER.values = x[:50] * x.max().item()
+        BUFFER.values = x[:50] * x.max().tolist()
         total = 0.0
         for i in range(50):
             total = 0.5 * total + BUFFER.values[i]
@@ -203,7 +203,7 @@ NETWORK = Network()
 def test_a_loop_over_objects_of_a_global(monkeypatch):
     def step(x):
         NETWORK.layers[0].values = NETWORK.layers[0].values + x
-        factor = x.sum().item()
+        factor = x.sum().tolist()
         NETWORK.layers[1].values = NETWORK.layers[1].values * 2 + factor
         for layer in NETWORK.layers:  # its values are traced ones
             layer.measure()
@@ -223,7 +223,7 @@ def test_a_loop_over_objects_of_a_global(monkeypatch):
 
 def test_functions_that_loops_call():
     def f(x):
-        low = x.min().item()
+        low = x.min().tolist()
 
         def g(v):
             return v * low
@@ -241,7 +241,7 @@ TABLE = np.zeros(60)
 
 def test_what_waits_to_be_written():
     def f(x):
-        TABLE[:] = x[:60] * x.max().item()
+        TABLE[:] = x[:60] * x.max().tolist()
         total = 0.0
         for i in range(50):
             total = 0.5 * total + TABLE[i]
@@ -255,7 +255,7 @@ def test_what_waits_to_be_written():
 def test_arrays_that_are_others(use):
     source = f"""
 def f(a, b):
-    low = a.min().item()
+    low = a.min().tolist()
     w, v = a[1], b[:2]
     for i in range(5):
         if b[i] > 2:
@@ -274,7 +274,7 @@ def f(a, b):
 
 def test_an_array_that_is_another_one_if_no_iteration_runs():
     def f(a):
-        low = a.min().item()
+        low = a.min().tolist()
         b = a
         while b[0] < 5:
             b = b * 2
@@ -287,18 +287,18 @@ def test_an_array_that_is_another_one_if_no_iteration_runs():
 
 def test_overlapping_views():
     def f(x):
-        low = x.min().item()
+        low = x.min().tolist()
         a, b = x[1:], x[:-1]
         for i in range(50):
             a[i] = b[i] + low
-        return a, b, x.sum().item()
+        return a, b, x.sum().tolist()
 
     apart(f, lambda: (X.copy(),))
 
 
 def test_lists_that_get_arrays():
     def f(x):
-        low = x.min().item()
+        low = x.min().tolist()
         v, s, rows, sums, numbers = x[:3] * 2, 0, [], [], []
         for _ in range(20):
             rows.append(v)
@@ -343,7 +343,7 @@ def product_or_number(x, total):
 def within_another_loop(x, total):
     count = 0
     for k in range(4):
-        low = (x[k] * 0).item()
+        low = (x[k] * 0).tolist()
         for i in range(len(x)):
             if x[i] * (k + 1) > total + low:
                 return k, i, count
@@ -364,7 +364,7 @@ def written_before(x, total):
 )
 def test_loops_that_return(function):
     def in_segments(x, total):
-        low = x.min().item()
+        low = x.min().tolist()
         return function(x, total), low
 
     jitted = rune_jit.jit(in_segments)
@@ -376,7 +376,7 @@ def test_loops_that_return(function):
 
 def test_a_returning_loop_is_a_program():
     def f(x, total):
-        low = x.min().item()
+        low = x.min().tolist()
         for i in range(len(x)):
             if x[i] * 2 > total + low:
                 return i, x[i] * 2
@@ -437,7 +437,7 @@ def test_functions_that_the_call_makes():
 
         for _ in range(4):
             x[x > 1] = 1
-            if total().item() < 100:
+            if total().tolist() < 100:
                 held[0] += 2
         return total()
 
@@ -452,14 +452,14 @@ def test_loops_without_an_iteration():
     """Names that each iteration assigns then keep their values, or have none."""
 
     def last(x):
-        x[0].item()
+        x[0].tolist()
         for i in range(20):
             for j in range(i):
                 x[i] = x[i] - x[j]
         return j
 
     def never(x):
-        x[0].item()
+        x[0].tolist()
         for v in x[:0]:
             y = v * 2
         x += 1

@@ -423,7 +423,7 @@ def test_methods_see_arrays_in_segments() -> None:
     make = lambda x: Model(x)  # noqa: E731 (lambdas are read in another way)
 
     def f(x: Any) -> Any:
-        first = x[0].item()
+        first = x[0].tolist()
         model = Model(x) if first > 0 else make(x)
         return model.data * first, model.kind is np.ndarray, type(model) is Model
 
@@ -490,7 +490,7 @@ class Signal:
 def test_reflected_methods_and_conversion_to_arrays() -> None:
     def f(x, y):
         made = x - Signal(y)
-        print(made.values[0].item())
+        print(made.values[0].tolist())
         return made.values, float(np.sum(made)), np.maximum(Signal(x), 0.5)
 
     jitted = rune_jit.jit(f)

@@ -224,7 +224,7 @@ def _labelled(x: Any) -> Any:
 @pytest.mark.parametrize("asks", [False, True], ids=["one program", "segments"])
 def test_tuples_with_attributes(asks: bool) -> None:
     def result(x: Any) -> Any:
-        positive = x.sum().item() > 0 if asks else True
+        positive = x.sum().tolist() > 0 if asks else True
         return _Result(x.sum(), x * 2, more=x - 1), _labelled(x) if positive else None
 
     jitted = rune_jit.jit(result)

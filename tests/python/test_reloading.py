@@ -117,7 +117,7 @@ def test_functions_of_one_name_are_not_confused(autoreload: None) -> None:
 
 
 def test_the_way_is_chosen_again(write: Callable[[str], Any]) -> None:
-    module = write("def f(x):\n    return x + 1 if x[0].item() < 1 else x\n")
+    module = write("def f(x):\n    return x + 1 if x[0].tolist() < 1 else x\n")
     f = rune_jit.jit(module.f)
     function = module.f
     np.testing.assert_array_equal(f(X), X + 1)

@@ -45,7 +45,7 @@ def test_index_errors_that_numpy_finds_when_it_assigns_a_number():
         pass
 
     def f(x, at, sums):
-        total = x[0].item()
+        total = x[0].tolist()
         for i in range(len(at)):
             sums.values[i] = total
             total += x[at[i]]
@@ -61,7 +61,7 @@ def test_index_errors_that_numpy_finds_when_it_assigns_a_number():
 
 def test_what_is_written_before_an_index_error():
     def f(x, at):
-        x[0] = x.max().item()
+        x[0] = x.max().tolist()
         x[at[0]] += 1
         x[at[1]] = 3
 
@@ -111,13 +111,13 @@ def test_positions_out_of_bounds():
 @pytest.mark.parametrize("at", [[2, 0, 6], [-7, 0], range(4, 8), ([0, 1], [1, 3])])
 def test_known_positions_out_of_bounds_raise_before_other_code_runs(at):
     def read(x, log):
-        x[0].item()
+        x[0].tolist()
         y = (x + 1).reshape(-1, 3) if isinstance(at, tuple) else x + 1
         log.append(y[at][:1])
         return y
 
     def write(x, log):
-        x[0].item()
+        x[0].tolist()
         y = (x + 1).reshape(-1, 3) if isinstance(at, tuple) else x + 1
         y[at] = 5
         log.append(y)
@@ -185,20 +185,20 @@ def test_the_imaginary_part_of_a_real_array_is_read_only(write):
 )
 def test_positions_that_are_no_integers(at):
     def read(x):
-        x[0].item()
+        x[0].tolist()
         return x[at(x)]
 
     def write(x):
-        x[0].item()
+        x[0].tolist()
         x[at(x)] = 5
         return x
 
     def read_flat(x):
-        x[0].item()
+        x[0].tolist()
         return (x + 1).flat[at(x)]
 
     def write_flat(x):
-        x[0].item()
+        x[0].tolist()
         x.flat[at(x)] = 5
         return x
 
@@ -225,7 +225,7 @@ def test_floats_as_positions_of_lists():
 
 def test_arrays_that_are_not_sorted_in_place():
     def f(x, how):
-        x[0].item()
+        x[0].tolist()
         getattr(np.broadcast_to(x * 2, (3, 6)), how[0])(*how[1:])
 
     for how in (("sort",), ("partition", 2), ("fill", 1)):
@@ -250,7 +250,7 @@ def test_arrays_that_are_not_sorted_in_place():
 )
 def test_other_arguments(call):
     def f(x):
-        x[0].item()
+        x[0].tolist()
         return call(x * 2)
 
     segmented(f, x())
@@ -268,7 +268,7 @@ def test_other_arguments(call):
 )
 def test_containers_that_hold_themselves(use):
     def f(x):
-        x[0].item()
+        x[0].tolist()
         held = {"x": x * 2}
         held["pair"] = (1, held)
         return use(x * 3, held)

@@ -22,7 +22,7 @@ def test_flags_and_strides_of_computed_arrays(turn):
 
     def f(x):
         x = turn(x)
-        x[0, 0].item()
+        x[0, 0].tolist()
         columns, rows = np.zeros(x.shape, order="F") + x[0, 0], np.ones(x.shape) * x[0, 0]
         made = [x, x + 1, (x + 1).T, x.copy("K"), np.zeros_like(x), columns, x @ x.T]
         return lie(*made, columns + rows, (columns + 1) * rows)
@@ -35,7 +35,7 @@ def test_products_are_in_c_order():
     def f(x):
         result = []
         for y in (np.cov(x.reshape(2, 3)), np.dot(x.reshape(2, 3), x.reshape(3, 2))):
-            y.reshape(-1)[0] = x[0].item()
+            y.reshape(-1)[0] = x[0].tolist()
             result.append(y)
         return result
 
@@ -45,7 +45,7 @@ def test_products_are_in_c_order():
 def test_methods_of_generators_that_fill_an_array():
     def f(x):
         generator = np.random.default_rng(3)
-        x[0].item()
+        x[0].tolist()
         other = np.empty_like(x)
         return generator.permuted(x, out=other) is other, other, generator.random(out=x)
 
@@ -80,7 +80,7 @@ def test_out_of_memory_that_is_not_traced(tmp_path, monkeypatch):
 
     def f(x):
         total = x.sum()
-        total.item()
+        total.tolist()
         return (
             fill(np.clip, x * 2, x.shape, 0, None),
             fill(np.clip, total, (), 0, None),
@@ -107,7 +107,7 @@ def test_what_is_computed_on_the_way_is_not_stored(part, monkeypatch):
 
     def f(x):
         y = np.sqrt(np.where(x[part] > 2, x[part] * 3, 1.0) + 1) * 2
-        y.sum().item()
+        y.sum().tolist()
         return y - 1
 
     segmented(f, np.arange(12.0).reshape(3, 4))
@@ -126,7 +126,7 @@ class Tagged(np.ndarray):
 
 def test_subclasses_are_viewed_as_numpys_arrays() -> None:
     def f(x: Any) -> Any:
-        scale = x.max().item()
+        scale = x.max().tolist()
         tagged = Tagged([1.0, 2.0, 3.0])
         sums = tagged + x
         tagged[0] = 7.0  # after it has been read
@@ -146,7 +146,7 @@ def test_subclasses_are_viewed_as_numpys_arrays() -> None:
 
 def test_flags_are_assigned_by_numpys_names() -> None:
     def f(x: Any, name: str) -> Any:
-        y = x * x.max().item()
+        y = x * x.max().tolist()
         y.flags[name] = False
         assert not y.flags.writeable
         y[0] = 1.0
@@ -161,7 +161,7 @@ def test_flags_are_assigned_by_numpys_names() -> None:
 
 def test_masks_without_elements_stay_masks() -> None:
     def f(x: Any, rows: Any) -> Any:
-        limit = x.max().item()
+        limit = x.max().tolist()
         is_large = x[:, 0] > limit
         signs, chosen = np.sign(x)[is_large], rows[is_large]
         found = chosen[signs == 0]
@@ -180,7 +180,7 @@ def test_concatenations_of_several_orders(axis):
 
     def f(x):
         a, results = x.T, []
-        x[0, 0].item()
+        x[0, 0].tolist()
         for parts in ([a, a * 1.0], [a, np.ones(a.shape)], [a[:1], a[1:]], [a.copy(), a]):
             joined = np.concatenate(parts, axis=axis)
             flat = joined.ravel()
@@ -219,7 +219,7 @@ def test_results_that_are_not_elementwise(name, turn):
 
     def f(x):
         y = turn(x)
-        x[0, 0].item()
+        x[0, 0].tolist()
         made = OF_OTHER_ORDERS[name](y)
         flat, rows = made.ravel(), made.reshape(len(made), -1)
         flat[0], rows[0, 1] = 0, 1

@@ -140,7 +140,7 @@ def adds_to_item(held, z, x):
 def test_known_arrays_added_to_an_objects_array(use, make):
     def f(held, x):
         w = use(held, make(4), x)
-        first = x.max().item()
+        first = x.max().tolist()
         w -= x
         held.parts[0] *= first
         return held.w * 2
@@ -205,7 +205,7 @@ def test_arrays_of_objects_get_values():
     def f(x):
         rows, one = np.empty((2, 2), object), np.empty((), object)
         rows[0, 0], rows[1, 1], one[()] = x * 2, float(x[0]), x.max()
-        return [*rows.ravel(), one.item(), *np.empty_like(rows[0]), *np.empty_like(x, object)]
+        return [*rows.ravel(), one.tolist(), *np.empty_like(rows[0]), *np.empty_like(x, object)]
 
     segmented(f, x())
 
@@ -458,7 +458,7 @@ def _kinds(held):
 
 def test_stored_functions_and_classes_are_numpys():
     def f(x, state, table, items):
-        if x.sum().item() < 0:
+        if x.sum().tolist() < 0:
             return None
         state.dtype, state.functions = np.float32, [np.cos, (np.add, special.erf)]
         state.layer = _Layer()

@@ -64,7 +64,7 @@ def test_a_loop_compiles_one_program_for_all_iterations():
         x = np.zeros_like(b)
         r = b - a @ x
         p, rs, k = r.copy(), r @ r, 0
-        while np.sqrt(rs).item() > tolerance:
+        while np.sqrt(rs).tolist() > tolerance:
             ap = a @ p
             alpha = rs / (p @ ap)
             x += alpha * p
@@ -359,7 +359,7 @@ def test_positions_are_no_part_of_a_segment():
             x = x * 0.5
             x[i] = i + total
             x[-1 - i] += 1
-            total += x.sum().item()
+            total += x.sum().tolist()
         return x, total
 
     def rows(a, b):
@@ -369,7 +369,7 @@ def test_positions_are_no_part_of_a_segment():
                 new = (b[i] - a[i] @ x + a[i, i] * x[i]) / a[i, i]
                 a[i] += 0.001 * i
                 a[:, i] *= 1.0
-                if abs((new - x[i]).item()) < 1e-12:
+                if abs((new - x[i]).tolist()) < 1e-12:
                     return x, i
                 x[i] = new
         return x, a
@@ -379,7 +379,7 @@ def test_positions_are_no_part_of_a_segment():
         for i in [*range(3)]:
             row = table[i]
             row += i
-            kept.append((x * row).sum().item())
+            kept.append((x * row).sum().tolist())
         return table, kept
 
     rng = np.random.default_rng(0)

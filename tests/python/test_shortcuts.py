@@ -198,7 +198,7 @@ def test_errors_of_an_earlier_operation() -> None:
         found = []
         for k in range(3):
             y = x[at[k]] * 2
-            found.append(y[: k + 1].sum().item())
+            found.append(y[: k + 1].sum().tolist())
         return found
 
     segmented(run, ONE, np.array([[1, 2, 3], [3, 4, 5], [5, 6, 6]]))

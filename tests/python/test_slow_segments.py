@@ -85,18 +85,18 @@ def test_a_long_loop_without_reads_is_cut():
     def f(x, n):
         for _ in range(n):
             x = np.abs(x) * 0.99 + 0.1
-        return x, x[0].item()
+        return x, x[0].tolist()
 
     assert segmented(f, x(), 300, calls=2).programs.compiled <= 5
 
 
 def test_explain_says_how_many_programs():
-    jitted = rune_jit.jit(lambda x: [(x + 1).sum().item()])
+    jitted = rune_jit.jit(lambda x: [(x + 1).sum().tolist()])
     jitted(x())
-    assert jitted.explain().startswith("<lambda>: in segments (1 program): item: cannot take")
-    other = rune_jit.jit(lambda x: x * x.sum().item())
+    assert jitted.explain().startswith("<lambda>: in segments (1 program): tolist: cannot take")
+    other = rune_jit.jit(lambda x: x * x.sum().tolist())
     other(x())
-    assert other.explain().startswith("<lambda>: in segments (2 programs): item: cannot take")
+    assert other.explain().startswith("<lambda>: in segments (2 programs): tolist: cannot take")
 
 
 def test_fallback_error_refuses():
@@ -111,7 +111,7 @@ def test_the_faster_way_is_kept(monkeypatch):
     monkeypatch.undo()
 
     def slow(x):
-        return x if x[0].item() < 0 else -x
+        return x if x[0].tolist() < 0 else -x
 
     def unrolled(x):
         for _ in [0] * 600:  # which is no range, and therefore no loop of the program
@@ -133,7 +133,7 @@ def asks(x, n):
     total = 0.0
     for _ in [0] * n:
         x = np.abs(x[::-1]) * 0.5 + 1
-        total += x[0].item()
+        total += x[0].tolist()
     return total
 
 
@@ -447,11 +447,11 @@ def test_times_of_programs_with_state_on_numpy(monkeypatch):
 
 
 def scaled(x):
-    return x / max(x.max().item(), 1.0)
+    return x / max(x.max().tolist(), 1.0)
 
 
 def shifted(x):
-    return x - min(x.min().item(), 0.0)
+    return x - min(x.min().tolist(), 0.0)
 
 
 @pytest.mark.parametrize("size", [50, 20_000])

@@ -152,7 +152,7 @@ def test_slow_compilations_say_what_is_large(monkeypatch: pytest.MonkeyPatch) ->
 def test_slow_segments_say_what_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     def reads(x: Any) -> Any:
         x = np.sin(x) * 2
-        if x[0].item() > 5:
+        if x[0].tolist() > 5:
             return x
         return x + 1
 

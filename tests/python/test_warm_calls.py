@@ -219,7 +219,7 @@ def test_an_edited_function_leaves_numpy(monkeypatch):
     monkeypatch.setattr(Trial, "verdict", lambda self: "it is faster")
 
     def f(x):
-        return x.sum().item() + 1
+        return x.sum().tolist() + 1
 
     def g(x):
         return x.sum() + 2
