@@ -1,6 +1,7 @@
 """Random functions with loops that draw random numbers of NumPy's and Python's generators: under
 conditions, in nested and `while` loops, before and after `break` and `continue`, with arguments
-that the loop changes, single ones and arrays, of one generator or two."""
+that the loop changes, single ones and arrays, of one generator or two. The generators are arguments,
+or the function makes them of a seed that it says or gets."""
 
 from __future__ import annotations
 
@@ -35,6 +36,9 @@ _ARRAYS = {
 }
 
 
+_MADE = {"rng": "np.random.default_rng", "old": "np.random.RandomState", "py": "random.Random"}
+
+
 class _Generator:
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -46,14 +50,17 @@ class _Generator:
         rng = self.rng
         self._add(1, "s, k, v = 0.5, 1, np.zeros(3)")
         self._add(1, "out = []")
+        for name in self.names:
+            if (seed := rng.choice((None, None, "seed", "7"))) is not None:
+                self._add(1, f"{name} = {_MADE[name]}({seed})")
         for _ in range(rng.choice((1, 1, 2))):
             self._loop(1)
         self._add(1, f"return s, k, v, out, x, {self._number()}")
-        source = "def program(x, rng, old, py):\n" + "\n".join(self.lines) + "\n"
+        source = "import random\ndef program(x, rng, old, py, seed):\n" + "\n".join(self.lines) + "\n"
 
         def arguments(call: int) -> tuple[Any, ...]:
             generators = np.random.default_rng(call), np.random.RandomState(call)
-            return np.zeros((4, 3)), *generators, random.Random(call)
+            return np.zeros((4, 3)), *generators, random.Random(call), call
 
         return LoopProgram(source, arguments)
 

@@ -47,14 +47,14 @@ def check(seed: int, device: str) -> str:
     program = draw_program(seed)
     function = program.function()
     jitted = rune_jit.jit(function, device=device, fallback="silent")
-    generators = program.arguments(0)[1:]
+    generators = program.arguments(0)[1:-1]
     for call in range(_CALLS):
         outcomes = []
         for f in (function, jitted):
-            x, *given = program.arguments(call)
+            x, *given, number = program.arguments(call)
             for mine, new in zip(generators, given, strict=True):
                 _set(mine, new)
-            result = outcome(f, (x, *generators))
+            result = outcome(f, (x, *generators, number))
             outcomes.append(([result, x], [_state(g) for g in generators]))
         (wanted, theirs), (found, ours) = outcomes
         difference = _difference(found, wanted) or (theirs != ours and "the states differ")
