@@ -1,7 +1,7 @@
 """Random functions with loops that draw random numbers of NumPy's and Python's generators: under
 conditions, in nested and `while` loops, before and after `break` and `continue`, with arguments
-that the loop changes, single ones and arrays, of one generator or two. The generators are arguments,
-or the function makes them of a seed that it says or gets."""
+that the loop changes, single ones and arrays, of one generator or two. The generators are
+arguments, or the function makes them from a seed that it says or gets."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ class _Generator:
         for _ in range(rng.choice((1, 1, 2))):
             self._loop(1)
         self._add(1, f"return s, k, v, out, x, {self._number()}")
-        source = "import random\ndef program(x, rng, old, py, seed):\n" + "\n".join(self.lines) + "\n"
+        source = (
+            "import random\ndef program(x, rng, old, py, seed):\n" + "\n".join(self.lines) + "\n"
+        )
 
         def arguments(call: int) -> tuple[Any, ...]:
             generators = np.random.default_rng(call), np.random.RandomState(call)

@@ -166,3 +166,27 @@ def test_an_empty_queue_raises() -> None:
 
     with pytest.raises(IndexError, match="pop from an empty deque"):
         rune_jit.jit(f)(X)
+
+
+@pytest.mark.parametrize("hold", [lambda q: [q], lambda q: (q,), lambda q: [[q]], lambda q: {0: q}])
+def test_a_queue_in_another_container_changes_under_a_condition(hold) -> None:
+    def f(x):
+        held = hold(deque([0.0]))
+        for v in x:
+            queue = held[0]
+            (queue[0] if type(queue) is list else queue).append(v * 2)
+            if v > 0.5:
+                (held[0][0] if type(held[0]) is list else held[0]).popleft()
+        return held
+
+    def of_list(x):
+        held = [deque()]
+        for v in x:
+            held[0].append(v * 2)
+            if v > 0.5:
+                held[0].popleft()
+        return held
+
+    x = np.array([0.1, 0.7, 0.3, 0.4])
+    for function in (f, of_list):
+        assert repr(rune_jit.jit(function, fallback="silent")(x)) == repr(function(x))

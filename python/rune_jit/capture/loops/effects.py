@@ -235,6 +235,10 @@ class Effects:
         effects = cls(refuses=False)
         effects.look(uses, frame.f_locals, scope_of(frame), frame.f_globals)
         effects._append_to_attributes()
+        for _, items in effects._indexed.values():
+            for x in items:
+                for item in x if type(x) is list else [x]:
+                    effects._look_at(item)
         return effects._held()
 
     def _held(self) -> Held:
