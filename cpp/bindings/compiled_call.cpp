@@ -208,7 +208,8 @@ CompiledCall::Status CompiledCall::call(std::span<const py::handle> leaves, py::
     try {
       if (const Check* failed = failed_check(computed))
         return failed->kind == Check::Kind::Raise ? Status::Unsuitable : Status::Stale;
-    } catch (const UserError&) {
+    } catch (const UserError& error) {
+      if (writes_.empty() && error.kind() != ErrorKind::Index) throw;
       return Status::Unsuitable;  // NumPy runs the call, and raises at the line of the function
     }
     for (const int64_t i : fortran_results_) computed[i] = to_host(computed[i]).attr("T");

@@ -210,6 +210,9 @@ def _copied(x: Any) -> Any:
 
 
 def _holds_array(x: Any) -> bool:
+    """Whether x is an array, or an object of a dataclass that holds one. Raises UnsupportedOpError
+    if it has no end."""
+    refuse_endless(x, _items_or_fields)
     seen: dict[int, Any] = {}
     open_ = [x]
     while open_:

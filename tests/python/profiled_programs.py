@@ -23,7 +23,7 @@ def with_global(x: Any) -> Any:
 
 def reads(x: Any) -> Any:
     total = x.sum()
-    if total.item() > 0:  # a read
+    if total.tolist() > 0:  # a read
         return x + 1
     return x - 1
 

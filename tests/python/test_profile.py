@@ -124,7 +124,7 @@ def test_reads_and_segments() -> None:
     assert name == "reads" and times == 2 and total > 0
     assert what.endswith(line_of(programs.reads, "# a read")) and what.startswith("float64[] at ")
     outcomes = [(c.function, c.cause, c.outcome) for c in p.compilations]
-    assert outcomes[0][:2] == ("reads", "first call") and "segments: item" in outcomes[0][2]
+    assert outcomes[0][:2] == ("reads", "first call") and "segments: tolist" in outcomes[0][2]
     assert outcomes[1:] == [
         ("reads, segment 1", "the first segment", "segment, interpreted"),
         ("reads, segment 2", "a new segment", "segment, interpreted"),

@@ -51,12 +51,14 @@ def trace_call(
     decides: bool = False,
     must_pay: bool = False,
     room: int = 0,
+    has_float64: bool = True,
 ) -> Traced:
     """Traces `fn` for the arguments of one call. If this fails, all outside changes are undone.
 
     `run` compiles and runs a trace for this call, where the trace must know something about data.
     `guesses` and `decides` are those of Trace. `must_pay`: a large program must save much of
-    NumPy's time. `room`: the most items of lists whose length data decide.
+    NumPy's time. `room`: the most items of lists whose length data decide. `has_float64`: whether
+    the device has this dtype.
 
     Raises ValuesNeeded if `fn` uses the values of numbers among the arguments; UnsupportedOpError
     or ConcretizationError if a program cannot do what `fn` does; Raised if `fn` raises."""
@@ -72,7 +74,7 @@ def trace_call(
             trace.rebind = Rebinder(trace, watch)
             trace.prints = Prints(trace, trace.loops) if decides and trace.loops else None
             trace.draws = Draws(trace, call.leaves, max(room, FIRST_WORDS))
-            trace.room = room
+            trace.room, trace.has_float64 = room, has_float64
             held = Held(call.slots)
             try:
                 traced = CallTrace(fn, call, trace, watch, run).traced()
@@ -105,7 +107,8 @@ def trace_call(
                     raise error
                 if trace.has_guessed and not hasattr(error, "conditions"):
                     # A guess may be the reason for the error.
-                    return trace_call(fn, name, call, run, False, decides, must_pay, room)
+                    given = False, decides, must_pay, room, has_float64
+                    return trace_call(fn, name, call, run, *given)
                 if not stood_in and (refused or isinstance(error, (RuneJitError, LoopRefused))):
                     raise error
                 if not stood_in:

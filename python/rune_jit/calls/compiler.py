@@ -19,7 +19,7 @@ from rune_jit.calls.numbers import WithNumbers
 from rune_jit.calls.segmented import Segmented
 from rune_jit.calls.traced import Traced
 from rune_jit.capture.loops.streams import FIRST_WORDS, MOST_WORDS
-from rune_jit.device import has_host_memory, is_dtype
+from rune_jit.device import has_dtype, has_host_memory, is_dtype
 from rune_jit.errors import DataDependentShapeError
 from rune_jit.tracing.programs import Programs
 
@@ -68,7 +68,11 @@ class Compiler:
                 f" at {refuted} calls)\nhint: give np.bincount a minlength that is large enough"
             )
         guesses = refuted == 0
-        return trace_call(self._fn, self.name, call, run, guesses, decides, must_pay, self._room)
+        devices = {leaf.device for leaf in call.leaves if isinstance(leaf, Array)}
+        devices = {self._device} if self._device else devices or {_core.default_device()}
+        has_float64 = all(has_dtype(device, np.dtype(np.float64)) for device in devices)
+        given = self._fn, self.name, call, run, guesses, decides, must_pay, self._room
+        return trace_call(*given, has_float64)
 
     def lower(self, call: Call, traced: Traced) -> Any:
         """Lowers the graph of a trace for the device. `compile()` of the result is the

@@ -16,6 +16,7 @@ from rune_jit.calls.dynamic import DynamicAxes
 from rune_jit.calls.options import CacheInfo, JitOptions
 from rune_jit.calls.parameters import Parameters
 from rune_jit.device import check_name
+from rune_jit.tracing.context import current_trace
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -175,7 +176,11 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
         return self._made
 
     def _slow_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        # _core.Dispatcher calls this if it does not know the call's program.
+        # _core.Dispatcher calls this if it does not know the call's program. Inside another trace
+        # the function is part of the graph under construction.
+        trace = current_trace()
+        if trace is not None:
+            return trace.rebind(self._fn)(*args, **kwargs)
         if getattr(self._fn, "__code__", None) is not self._code:  # edited: start anew
             self._forget()
             self._wrap(self._fn, self._options)

@@ -33,7 +33,7 @@ from rune_jit.errors import (
     UnkeyedError,
     UnsupportedOpError,
 )
-from rune_jit.tracing.context import current_trace, user_site, user_site_of
+from rune_jit.tracing.context import user_site, user_site_of
 
 if TYPE_CHECKING:
     from rune_jit.calls.function import JitFunction
@@ -142,10 +142,6 @@ class Runner:
     # One call.
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        # Inside another trace the function is part of the graph under construction.
-        trace = current_trace()
-        if trace is not None:
-            return trace.rebind(self._fn)(*args, **kwargs)
         if _core.is_on_numpy() and self._reports.may_fall_back and self._device in (None, "cpu"):
             return self.eager_call(args, kwargs, "a function that calls it is timed on NumPy")
         if _core.is_disabled():

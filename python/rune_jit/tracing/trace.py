@@ -82,6 +82,7 @@ class Trace:
         self.rebind: Any = None  # copies functions: capture.rebinder
         self.draws: Any = None  # random numbers: capture.draws. None in segments
         self.room = 0  # the most items of a list whose length data decide
+        self.has_float64 = True  # whether the device has this dtype, as Python's floats
         self.prints: Any = None  # capture.printed; None if it may not print
         self.callees: dict[int, tuple[Any, Any]] = {}  # by id: a callee, and its replacement
         self.choices: dict[Any, int] = {}  # by place: how often it chose without a value

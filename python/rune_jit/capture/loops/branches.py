@@ -413,7 +413,9 @@ def convert(kind: Any, x: Any, depth: int = 2) -> Any:
     if kind is bool and trace is not None and loops is not None and is_traced(condition_of(x)):
         x = condition_of(x)
         return python_bool(trace, trace.builder.ufunc("not_equal", [x._value_in(trace), 0])[0])
-    if trace is None or not may_choose(trace, depth) or kind not in (int, float):
+    if trace is None or (kind is float and not trace.has_float64):
+        return kind(x)
+    if not may_choose(trace, depth) or kind not in (int, float):
         return kind(x)
     if type(x) is Size and kind is int and loops is not None:
         return x
