@@ -302,3 +302,30 @@ def test_arrays_in_chunks_refuse_draws() -> None:
     da = pytest.importorskip("dask.array")
     with pytest.raises(rune_jit.UnsupportedOpError, match="random"):
         rune_jit.jit(lambda x: x + RNG.normal())(da.ones(4, chunks=2)).compute()
+
+
+BITS, SEEDS = np.random.PCG64(5), np.random.SeedSequence(4)
+
+
+class Holder:
+    def __init__(self) -> None:
+        self.bits = np.random.MT19937(3)
+
+
+HOLDER = Holder()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x + np.random.Generator(BITS).random(),
+        lambda x: x + np.random.default_rng(BITS).random(),
+        lambda x: x + np.random.RandomState(HOLDER.bits).rand(),
+        lambda x: x + BITS.random_raw() % 1000,
+        lambda x: x + np.random.default_rng(SEEDS.spawn(1)[0]).random(),
+    ],
+)
+def test_bit_generators_from_outside(function) -> None:
+    """Their states change at each call."""
+    jitted = rune_jit.jit(function, fallback="silent")
+    assert len({float(jitted(np.zeros(1))[0]) for _ in range(5)}) == 5

@@ -89,9 +89,10 @@ class Draws:
 
     def stand_in(self, x: Any) -> Any:
         """The stand-in for a generator from outside, or for a method of one. None for other
-        objects."""
+        objects. Raises UnsupportedOpError for what generators are made of."""
         from rune_jit.capture import generators  # (not before, since it loads numpy.random)
 
+        generators.refuse_hidden_state(x)
         if not generators.is_source(x):
             method = generators.method_of_source(x)
             return None if method is None else getattr(self.stand_in(method[0]), method[1])

@@ -137,6 +137,18 @@ def is_source(x: Any) -> bool:
     return type(x) in _CLASSES
 
 
+def refuse_hidden_state(x: Any) -> None:
+    """Raises UnsupportedOpError if x is a bit generator or a SeedSequence from outside, or a method
+    of one."""
+    kinds = np.random.BitGenerator, np.random.SeedSequence
+    of = attribute(x, "__self__", x)
+    if isinstance(of, kinds):
+        raise UnsupportedOpError(
+            f"{type(of).__name__}: cannot trace the use of one from outside (it would change once,"
+            " not at each call)\nhint: pass a numpy.random.Generator"
+        )
+
+
 def method_of_source(x: Any) -> tuple[Any, str] | None:
     """The generator and the method's name, if x is a method of a generator, else None."""
     source = attribute(x, "__self__")

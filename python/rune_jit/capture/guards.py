@@ -260,15 +260,13 @@ class Watch:
     def _refuse_kind(self, x: Any) -> None:
         """Refuses an object that no trace may use, by its class; or a clock."""
         if is_foreign_array(x):
-            how = (
-                "it as an argument"
-                if is_dask_array(x)
-                else "an array as an argument: numpy.asarray(...)"
-            )
+            how = "an array as an argument: numpy.asarray(...)"
+            how = "it as an argument" if is_dask_array(x) else how
             raise UnsupportedOpError(
                 f"operand: cannot trace a {type(x).__name__} (whether it changes is not known)\n"
                 f"hint: pass {how}"
             )
+        self._random.refuse_hidden_state(x)
         refuse_stateful(x, self._may_grow, self._names.known)
 
     def _look_at_function(self, function: types.FunctionType) -> None:
