@@ -91,6 +91,18 @@ bool same_bytes(const py::object& array, const py::object& copy) {
 
 }  // namespace
 
+PyObject* function_attribute(PyObject* function, PyObject* name) {
+  static PyObject* const code = PyUnicode_InternFromString("__code__");
+  static PyObject* const defaults = PyUnicode_InternFromString("__defaults__");
+  static PyObject* const kwdefaults = PyUnicode_InternFromString("__kwdefaults__");
+  if (!PyFunction_Check(function)) return nullptr;
+  if (name == code) return PyFunction_GET_CODE(function);
+  if (name != defaults && name != kwdefaults) return nullptr;
+  PyObject* const found =
+      name == defaults ? PyFunction_GET_DEFAULTS(function) : PyFunction_GET_KW_DEFAULTS(function);
+  return found ? found : Py_None;
+}
+
 bool Guard::holds() const {
   PyObject* const at = holder.ptr();
   switch (kind) {
@@ -103,7 +115,10 @@ bool Guard::holds() const {
       if (!now) PyErr_Clear();
       return now && same(now, expected.ptr());
     }
-    case Kind::Attribute: return same_and_release(PyObject_GetAttr(at, name.ptr()), expected.ptr());
+    case Kind::Attribute:
+      if (PyObject* const now = function_attribute(at, name.ptr()))
+        return same(now, expected.ptr());
+      return same_and_release(PyObject_GetAttr(at, name.ptr()), expected.ptr());
     case Kind::Items: return same_items(at, expected.ptr());
     case Kind::Keys: return same_keys(at, expected.ptr());
     case Kind::Equal: {
