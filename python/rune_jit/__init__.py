@@ -113,22 +113,13 @@ __all__ = [
 
 # What is loaded at its first use: names by the module that has them.
 _LATER = {
-    "backends.calibration": ("calibrate",),
-    "control": (
-        "associative_scan",
-        "cond",
-        "fori_loop",
-        "iterate",
-        "map",
-        "scan",
-        "switch",
-        "while_loop",
-    ),
-    "eager.creation": ("array", "asarray", "device_put", "from_dlpack"),
-    "profiling.profile": ("Profile", "profile"),
-    "tracing.tracer": ("Tracer",),
+    "backends.calibration": "calibrate",
+    "control": "associative_scan cond fori_loop iterate map scan switch while_loop",
+    "eager.creation": "array asarray device_put from_dlpack",
+    "profiling.profile": "Profile profile",
+    "tracing.tracer": "Tracer",
 }
-_MODULE_OF = {name: module for module, names in _LATER.items() for name in names}
+_MODULE_OF = {name: module for module, names in _LATER.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:

@@ -158,8 +158,8 @@ class Draws:
 
     def draw(self, stand_in: Any, name: str, args: Any, kwargs: Any) -> Any:
         """The result of a method of a generator's stand-in."""
-        of_run = isinstance(stand_in, Outside) and type(self._sources[stand_in.number]) is Recipe
-        self._is_of_recipe = of_run
+        is_outside = isinstance(stand_in, Outside)
+        self._is_of_recipe = is_outside and type(self._sources[stand_in.number]) is Recipe
         if self.selects(name, args):
             return self._select(stand_in, name, *args, **kwargs)
         if name == "shuffle":
@@ -171,7 +171,7 @@ class Draws:
         counts = [count for count, _ in self._around]
         open_ = self._loops.open
         is_conditional = self._loops.num_conditions > (open_[-1].conditions if open_ else 0)
-        if not isinstance(stand_in, Outside):
+        if not is_outside:
             return self._draw_of_seed(stand_in, name, args, kwargs, counts, is_conditional)
         number = stand_in.number
         is_planned = number in self._loops.plans.words and bool(self._loops.within)

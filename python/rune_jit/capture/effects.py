@@ -38,10 +38,11 @@ _EVENTS = (
     " sqlite3.connect subprocess.Popen tempfile.mkdtemp tempfile.mkstemp urllib.Request"
     " webbrowser.open"
 )
-# Modules of Python's that read the sources of code, or that run functions at any time.
-_OF_TRACES = frozenset(("inspect.py", "linecache.py", "tokenize.py", "weakref.py"))
-_BACKENDS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "backends", "")
-_CALLS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "calls", "")
+# Modules of Python's that read the sources of code, or that run functions at any time. Their events
+# are not the traced function's.
+_LET_THROUGH = frozenset(("inspect.py", "linecache.py", "tokenize.py", "weakref.py"))
+_PACKAGE = os.path.dirname(os.path.dirname(__file__))
+_BACKENDS, _CALLS = (os.path.join(_PACKAGE, name, "") for name in ("backends", "calls"))
 
 
 @contextmanager
@@ -70,7 +71,7 @@ def _refuse_event(event: str) -> None:
         file = frame.f_code.co_filename
         if file.startswith(("<frozen importlib", _BACKENDS)) or frame.f_code.co_name == "__del__":
             return  # an import, a compilation, or an object that has been freed meanwhile
-        if os.path.basename(file) in _OF_TRACES and is_library_file(file):
+        if os.path.basename(file) in _LET_THROUGH and is_library_file(file):
             return
         frame = frame.f_back
     if not _collects(sys._getframe(1)):

@@ -169,18 +169,9 @@ def _generator(make: Callable[..., Any], name: str, args: Any, kwargs: Any) -> A
 
 
 LOG_LEVELS = ("debug", "info", "warning", "error", "critical", "exception", "log")
-# Classes of numpy.random whose objects need a seed.
+# Classes of random generators; and all classes of numpy.random whose objects need a seed.
 _GENERATORS = ("Generator", "Random", "RandomState")
-_OF_SEEDS = (
-    "Generator",
-    "RandomState",
-    "SeedSequence",
-    "MT19937",
-    "PCG64",
-    "PCG64DXSM",
-    "Philox",
-    "SFC64",
-)
+_OF_SEEDS = "Generator RandomState SeedSequence MT19937 PCG64 PCG64DXSM Philox SFC64"
 _SECRETS = ("choice", "randbelow", "randbits", "token_bytes", "token_hex", "token_urlsafe")
 # Functions that tell about files and times. (An audit event precedes what others do with files.)
 _OF_FILES = "access getcwd getcwdb lstat readlink stat times"
@@ -221,7 +212,7 @@ def _impure() -> Iterator[tuple[Any, Any]]:
         yield function, _refusing(function, name)
     yield from OF_WARNINGS
     yield np.random.default_rng, _default_rng
-    for name in _OF_SEEDS:
+    for name in _OF_SEEDS.split():
         yield getattr(np.random, name), _OfSeeds(getattr(np.random, name))
     yield random.Random, _OfSeeds(random.Random)
     yield random.SystemRandom, _refusing(random.SystemRandom, "random.SystemRandom")

@@ -70,7 +70,8 @@ class LoopPlans:
         # for which this is not possible.
         self.words: dict[int, int] = {}
         self.no_words: set[int] = set()
-        # Generators with known seeds that each run makes: the how many of the function.
+        # The generators with known seeds that each run makes, by their numbers in the order in
+        # which the function makes generators.
         self.made_by_runs: set[int] = set()
         # Why one program must unroll a loop that would be a program of its own in segments.
         self.apart: str | None = None
