@@ -12,8 +12,9 @@ from rune_jit.errors import UnsupportedOpError
 # Types of values that refer to no other objects.
 PLAIN: frozenset[Any] = frozenset({int, float, complex, bool, str, bytes, type(None)})
 
-_DICTS = (dict, collections.OrderedDict, collections.defaultdict)
-_CONTAINERS = frozenset({list, tuple, collections.deque, *_DICTS})
+# The classes of dicts whose values may be traced arrays.
+DICTS = (dict, collections.OrderedDict, collections.defaultdict)
+_CONTAINERS = frozenset({list, tuple, collections.deque, *DICTS})
 # The most objects of a tree that are in other places of it, too.
 _MOST_REPEATED = 2**22
 

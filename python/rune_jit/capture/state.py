@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 from rune_jit import trees
+from rune_jit.containers import DICTS
 from rune_jit.errors import UnsupportedOpError
 
 
@@ -181,14 +182,14 @@ def content(x: Any) -> dict[Any, Any]:
 
 def is_place(x: Any) -> bool:
     """Whether x is a list, queue, dict or dataclass."""
-    return type(x) in (list, collections.deque, *_DICTS) or is_record(x)
+    return type(x) in (list, collections.deque, *DICTS) or is_record(x)
 
 
 def places(x: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     """The lists, queues, dicts and dataclasses in x, with their paths."""
     if is_record(x):
         items: Any = trees.attribute(x, "__dict__", {}).items()
-    elif type(x) in _DICTS:
+    elif type(x) in DICTS:
         items = x.items()
     elif isinstance(x, (list, tuple, collections.deque)):
         items = enumerate(x)
@@ -199,10 +200,6 @@ def places(x: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     for key, item in items:
         if type(item) not in trees.LEAVES:
             yield from places(item, (*path, key))
-
-
-# The classes of dicts whose items may be traced arrays.
-_DICTS = (dict, collections.OrderedDict, collections.defaultdict)
 
 
 def at(x: Any, path: Path) -> Any:
@@ -278,7 +275,7 @@ class Contents:
     def __init__(self, x: Any, opaque: Collection[int] = ()) -> None:
         """`opaque` is that of `containers`."""
         self._before = [(path, held, content(held)) for path, held in containers(x, (), opaque)]
-        others = (collections.deque, *_DICTS[1:])
+        others = (collections.deque, *DICTS[1:])
         self._others = [(held, content(held)) for _, held in places(x) if type(held) in others]
 
     @classmethod
