@@ -208,7 +208,18 @@ def of_two(x: Any, seed: Any) -> Any:
     return total
 
 
-_OF_ARGUMENTS = [of_many_draws, of_an_old_generator, of_pythons, of_two]
+def of_made_seeds(x: Any, seed: Any) -> Any:
+    sequence = np.random.SeedSequence((seed, 3))
+    first, second = np.random.default_rng(sequence), np.random.default_rng(sequence)
+    third = np.random.Generator(np.random.PCG64(seed))
+    old = np.random.RandomState(np.random.MT19937(seed))
+    total = first.normal() - second.normal() + old.rand()
+    for i in range(30):
+        total = total + third.normal() if third.random() < 0.5 else total - x[i % 3]
+    return total, isinstance(sequence, np.random.SeedSequence)
+
+
+_OF_ARGUMENTS = [of_many_draws, of_an_old_generator, of_pythons, of_two, of_made_seeds]
 
 
 @pytest.mark.parametrize("function", _OF_ARGUMENTS)
@@ -218,6 +229,37 @@ def test_seeds_of_arguments_share_a_program(function: Any) -> None:
         x = np.linspace(1, 2, 3)
         assert_same(jitted(x.copy(), seed), function(x.copy(), seed), ulps=64, scaled=True)
     assert jitted.cache_info().misses == 1 and "in segments" not in jitted.explain()
+
+
+def of_children(x: Any, seed: Any) -> Any:
+    made = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2)]
+    return x + made[0].random(3) + made[1].normal(size=3)
+
+
+def of_one_bit_generator(x: Any, seed: Any) -> Any:
+    bits = np.random.PCG64(seed)
+    first, second = np.random.Generator(bits), np.random.Generator(bits)
+    return x + first.random(3) + second.normal(size=3)
+
+
+@pytest.mark.parametrize("function", [of_children, of_one_bit_generator])
+def test_seeds_that_are_constants(function: Any) -> None:
+    jitted = rune_jit.jit(function)
+    for seed in (1, 2, 1, 2):
+        x = np.linspace(1, 2, 3)
+        assert_same(jitted(x, seed), function(x, seed), ulps=64, scaled=True)
+    assert "in segments" not in jitted.explain()
+
+
+def test_seeds_in_segments() -> None:
+    def f(x: Any, seed: int) -> Any:
+        return x + np.random.default_rng(seed).normal(size=3), np.unique(x)
+
+    jitted = rune_jit.jit(f)
+    for seed in range(6):
+        x = np.linspace(1, 2, 3)
+        assert_same(jitted(x, seed), f(x, seed), ulps=64, scaled=True)
+    assert jitted.cache_info().misses == 3  # (later seeds share the last entry)
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5])

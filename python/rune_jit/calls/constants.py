@@ -27,6 +27,7 @@ class _Signature:
     def __init__(self) -> None:
         self.leaves: frozenset[int] = frozenset()
         self.traced = 0  # how many values were traced
+        self.in_segments = 0  # how many of these have no program
         self.steps = 0
         self.refused: str | None = None  # why no further value is traced
 
@@ -70,6 +71,16 @@ class Constants:
         known = self._known.get(call.signature)
         return known is not None and known.refused is not None
 
+    def note_segments(self, call: Call, reason: str) -> None:
+        """Notes that a trace for the values of this call has failed. If all have, later calls get
+        no constants, so that they share their segments."""
+        if not call.constants or call.slots:
+            return
+        known = self._known[call.signature]
+        known.in_segments += 1
+        if known.in_segments == known.traced == _FEW:
+            known.refused, known.leaves = reason, frozenset()
+
     def count(self, name: str, call: Call, is_varied: bool) -> None:
         """Counts a trace for the values of this call of the function `name`. Raises
         UnsupportedOpError if many values were traced before, or if traces ask for one number after
@@ -89,7 +100,7 @@ class Constants:
         known.traced += 1
         if known.traced > _FEW and not call.decides:
             self._deciding.add((call.plain or call).signature)
-            known.leaves, known.traced = frozenset(), 0
+            known.leaves, known.traced, known.in_segments = frozenset(), 0, 0
             raise ValuesNeeded(frozenset())
         most = _MOST_OF_STATE if call.slots else _MOST
         if known.traced > most:

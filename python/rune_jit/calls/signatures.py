@@ -324,6 +324,8 @@ class Signatures:
         segmented = self._compiler.segmented(error, call.signature)
         segmented.conditions = conditions
         self._sharing.refuse(call, segmented)
+        if conditions is None:
+            self._constants.note_segments(call, str(error))
         return segmented
 
     def _program(self, call: Call, traced: Traced, executable: Any) -> Any:

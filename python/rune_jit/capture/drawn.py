@@ -18,13 +18,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from rune_jit import _core
 from rune_jit.capture.loops.streams import source_of_words
 from rune_jit.capture.random_methods import NUM_PARAMETERS, is_of_python
+from rune_jit.errors import UnsupportedOpError
 
 
 class Leaf(NamedTuple):
@@ -40,7 +41,7 @@ class Captured(NamedTuple):
 
 
 class Recipe(NamedTuple):
-    """A generator that the function makes at each call."""
+    """A generator, a SeedSequence or a bit generator that the function makes at each call."""
 
     make: Callable[..., Any]
     args: tuple[Any, ...]
@@ -49,6 +50,23 @@ class Recipe(NamedTuple):
     def made(self, leaves: list[Any]) -> Any:
         """The generator, for a call with these leaves."""
         return self.make(*resolved(self.args, leaves), **resolved(self.kwargs, leaves))
+
+
+class MadeByRuns:
+    """The stand-in for a SeedSequence or a bit generator that each run makes. A trace only gives it
+    to generators."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        self.recipe, self.is_taken = recipe, False
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return self.recipe.make
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise UnsupportedOpError(
+            f"{name}: cannot trace this attribute of a {self.recipe.make.__name__} with a traced seed"
+        )
 
 
 class Site(NamedTuple):
@@ -194,6 +212,17 @@ def sites_of(items: list[Any]) -> Iterator[Site]:
             yield item
 
 
+def leaves_in(x: Any) -> Iterator[int]:
+    """The positions of the leaves in the arguments of a draw or a Recipe."""
+    if type(x) is Leaf:
+        yield x.position
+    elif type(x) is Recipe or type(x) in (list, tuple):
+        for y in x:
+            yield from leaves_in(y)
+    elif type(x) is dict:
+        yield from leaves_in(list(x.values()))
+
+
 def _found(x: Any, find: Callable[[Any], Any]) -> Any:
     """Draws, with `find` applied to the arrays from outside among their arguments."""
     if type(x) is Captured:
@@ -214,6 +243,8 @@ def resolved(x: Any, leaves: list[Any]) -> Any:
         return np.asarray(leaf) if isinstance(leaf, _core.ArrayBase) else leaf
     if type(x) is Captured:
         return x.array
+    if type(x) is Recipe:
+        return x.made(leaves)
     if type(x) is dict:
         return {key: resolved(value, leaves) for key, value in x.items()}
     return type(x)([resolved(y, leaves) for y in x]) if type(x) in (list, tuple) else x

@@ -18,12 +18,14 @@ from rune_jit import _core
 from rune_jit.capture.drawn import (
     Captured,
     Leaf,
+    MadeByRuns,
     Numbers,
     Recipe,
     Repeated,
     Site,
     Words,
     draws_at_once,
+    leaves_in,
     of_seeds,
     resolved,
     sites_of,
@@ -84,6 +86,8 @@ class Draws:
         self._needed: dict[int, int] = {}
         self._needed_before: list[dict[int, int]] = []
         self._num_made = 0  # generators that the function has made
+        # What the function has made of traced seeds, besides generators.
+        self._made_seeds: list[Recipe] = []
         self._is_of_recipe = False  # whether the present draw is from one that each run makes
         self._seeded: list[Any] = []  # the seeded generators from which the outermost loop draws
 
@@ -112,16 +116,25 @@ class Draws:
         if self.is_in_loop:
             self._loops.fail("it makes a random generator")
         number, self._num_made = self._num_made, self._num_made + 1
-        if contains_traced(args) or contains_traced(kwargs):
-            given = tuple([self._argument(x) for x in args])
-            named = {key: self._argument(x) for key, x in kwargs.items()}
-            return self._drawn_from(Recipe(make, given, named))
+        if _are_of_runs([args, kwargs]):
+            return self._drawn_from(self._recipe(make, args, kwargs))
         made = make(*args, **kwargs)
         if number in self._loops.plans.made_by_runs:
             return self._drawn_from(Recipe(generators.copy_of, (made,), {}))
         seeded = generators.seeded(made)
         seeded.number = number
         return seeded
+
+    def seed_from_seed(self, make: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """As `from_seed`, for a SeedSequence or a bit generator."""
+        if self.is_in_loop or not _are_of_runs([args, kwargs]):
+            return make(*args, **kwargs)
+        self._made_seeds.append(self._recipe(make, args, kwargs))
+        return MadeByRuns(self._made_seeds[-1])
+
+    def _recipe(self, make: Callable[..., Any], args: Any, kwargs: Any) -> Recipe:
+        given = tuple([self._argument(x) for x in args])
+        return Recipe(make, given, {key: self._argument(x) for key, x in kwargs.items()})
 
     def _drawn_from(self, recipe: Recipe) -> Any:
         """The stand-in for a generator that each run makes."""
@@ -136,9 +149,8 @@ class Draws:
     @property
     def seeds(self) -> frozenset[int]:
         """The numbers among the arguments that are seeds of generators which each run makes."""
-        recipes = [x for x in self._sources if type(x) is Recipe]
-        parts = [y for x in recipes for y in (*x.args, *x.kwargs.values())]
-        leaves = {x.position for x in parts if type(x) is Leaf}
+        recipes = [x for x in (*self._sources, *self._made_seeds) if type(x) is Recipe]
+        leaves = leaves_in(recipes)
         return frozenset(i for i in leaves if not isinstance(self._leaves[i], np.ndarray))
 
     def knows(self, x: Any) -> bool:
@@ -347,6 +359,11 @@ class Draws:
             return x.copy()
         if type(x) is Size:
             raise _Unknown
+        if type(x) is MadeByRuns:
+            if x.is_taken and hasattr(x.recipe.make, "random_raw"):
+                self._refuse("two generators draw from one bit generator")
+            x.is_taken = True
+            return x.recipe
         if type(x) is not Tracer:
             return x
         if (array := x._array()) is not None:
@@ -448,3 +465,12 @@ class Draws:
             self._num_sites -= 1
             if site.numbers is not None:
                 self._unused.append(site.numbers)
+
+
+def _are_of_runs(x: Any) -> bool:
+    """Whether arguments of generators are known only when the program runs."""
+    if type(x) is dict:
+        x = list(x.values())
+    if type(x) in (list, tuple):
+        return any(map(_are_of_runs, x))
+    return type(x) is MadeByRuns or contains_traced(x)

@@ -145,7 +145,7 @@ def _default_rng(seed: Any = None) -> Any:
     """The stand-in for numpy.random.default_rng."""
     if isinstance(seed, np.random.Generator):
         return seed
-    return _generator(np.random.default_rng, "numpy.random.default_rng", (seed,), {})
+    return _seeded(np.random.default_rng, "numpy.random.default_rng", (seed,), {})
 
 
 class _OfSeeds(Class):
@@ -154,23 +154,22 @@ class _OfSeeds(Class):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         name = f"{self._real.__module__}.{self._real.__name__}"
-        if self._real.__name__ in _GENERATORS:
-            return _generator(self._real, name, args, kwargs)
-        return _of_seeds(self._real, name)(*args, **kwargs)
+        return _seeded(self._real, name, args, kwargs)
 
 
-def _generator(make: Callable[..., Any], name: str, args: Any, kwargs: Any) -> Any:
-    """The stand-in for `make(*args, **kwargs)`, a random generator."""
+def _seeded(make: Callable[..., Any], name: str, args: Any, kwargs: Any) -> Any:
+    """The stand-in for `make(*args, **kwargs)`, a random generator or what one is made of."""
     trace = current_trace()
     draws = None if trace is None or trace.is_segmented else trace.draws
     if draws is None or not _has_seed(args, kwargs):
         return _of_seeds(make, name)(*args, **kwargs)
-    return draws.from_seed(make, args, kwargs)
+    is_generator = make.__name__ in _GENERATORS
+    return (draws.from_seed if is_generator else draws.seed_from_seed)(make, args, kwargs)
 
 
 LOG_LEVELS = ("debug", "info", "warning", "error", "critical", "exception", "log")
 # Classes of random generators; and all classes of numpy.random whose objects need a seed.
-_GENERATORS = ("Generator", "Random", "RandomState")
+_GENERATORS = ("Generator", "Random", "RandomState", "default_rng")
 _OF_SEEDS = "Generator RandomState SeedSequence MT19937 PCG64 PCG64DXSM Philox SFC64"
 _SECRETS = ("choice", "randbelow", "randbits", "token_bytes", "token_hex", "token_urlsafe")
 # Functions that tell about files and times. (An audit event precedes what others do with files.)
