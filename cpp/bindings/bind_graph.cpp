@@ -363,9 +363,11 @@ py::list guards(const PyGraph& g) {
 
 py::list checks(const PyGraph& g) {
   py::list result;
-  for (const graph::numpy::RunCheck& check : g.checks)
-    result.append(
-        py::make_tuple(wrap(g, check.value), check.axis, wrap(g, check.size), check.of_raise));
+  for (const graph::numpy::RunCheck& check : g.checks) {
+    const auto indices = check.indices ? std::optional(check.indices->id) : std::nullopt;
+    result.append(py::make_tuple(wrap(g, check.value), check.axis, wrap(g, check.size),
+                                 check.of_raise, indices));
+  }
   return result;
 }
 
@@ -433,6 +435,9 @@ void bind_graph(py::module_& m) {
             return result;
           },
           "Returns `checks` and removes them.")
+      .def(
+          "with_id", [](PyGraph& g, uint32_t id) { return wrap(g, Operand(graph::Value{id})); },
+          py::arg("id"), "The value with this id.")
       .def(
           "python_bool",
           [](PyGraph& g, py::handle x) {

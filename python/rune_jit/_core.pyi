@@ -453,6 +453,10 @@ class GraphBuilder:
         arg1: typing.SupportsInt | typing.SupportsIndex,
         arg2: typing.SupportsInt | typing.SupportsIndex,
     ) -> typing.Any: ...
+    def with_id(self, id: typing.SupportsInt | typing.SupportsIndex) -> typing.Any:
+        """
+        The value with this id.
+        """
     @property
     def checks(self) -> list:
         """

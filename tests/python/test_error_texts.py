@@ -26,6 +26,17 @@ import rune_jit
         lambda x: np.transpose(x, (1, 0)),
         lambda x: x & 1,
         lambda x: x[5],
+        lambda x: np.sum(x, axis=True),
+        lambda x: np.argmax(x, axis=True),
+        lambda x: np.cumsum(x, axis=True),
+        lambda x: np.sum(x, where=x),
+        lambda x: np.mean(x, where=x),
+        lambda x: np.add(x, 1, out=x, where=x),
+        lambda x: np.copyto(x, 1, where=x),
+        lambda x: np.add(x, 1, subok=1),
+        lambda x: np.add(x, 1, order="X"),
+        lambda x: np.max(x, initial=1j),
+        lambda x: round(np.sqrt(x + 0j)[0], 1),
     ],
 )
 def test_it_is_numpys(operation: Any) -> None:

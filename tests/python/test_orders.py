@@ -43,6 +43,9 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "two": lambda x, y: (x + y, (x + y).sum(axis=1), x.max(axis=0, keepdims=True)),
     "broadcast": lambda x, y: x[None] + np.stack([y, y]),
     "sum": lambda x, y: np.stack([x, y]).sum(axis=0),
+    "order F": lambda x, y: (np.exp(x, order="F"), np.matmul(x, y.T, order="f")),
+    "order C": lambda x, y: np.divmod(x, y, order="C"),
+    "order A": lambda x, y: np.add(x + 1, y, order="A"),
 }
 
 

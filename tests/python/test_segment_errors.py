@@ -299,3 +299,21 @@ def test_reports_name_callers_by_their_level(caplog):
         ]
         caplog.clear()
     assert "in segments" in jitted.explain()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, i: x[i],
+        lambda x, i: (x * 2)[np.argsort(i) + i],
+        lambda x, i: x.reshape(2, 3)[:, i],
+        lambda x, i: np.stack([x[i + k] for k in range(3)]),
+    ],
+)
+def test_the_first_of_several_wrong_indices_is_reported(function):
+    def f(x, i):
+        x[0].tolist()
+        return function(x, i)
+
+    for wrong in ([1, 7, 9], [1, -8, 2], [[0, -7], [9, 1]]):
+        segmented(f, x(), np.array(wrong))

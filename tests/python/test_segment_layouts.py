@@ -256,3 +256,29 @@ def test_positions_along_several_axes_are_columns_of_one_array(find):
         )
 
     segmented(f, np.arange(12.0).reshape(3, 4))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * 2,
+        lambda x: x[0] + (x > 0),
+        lambda x: (x + 0j).imag,
+        lambda x: (x[:, [0, 1]], x[0:, [2, 0]]),
+        lambda x: np.add.outer(x, x[0]),
+        lambda x: np.linspace(x, x + 1, 3, axis=-1),
+        lambda x: (np.cumsum(x, axis=1), np.sort(x)),
+        lambda x: (x.T, x.T + 1, np.moveaxis(x * 2, 0, 1)),
+    ],
+)
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_results_lie_as_numpys(function, order):
+    def f(x):
+        return function(x) if x.sum() > 0 else x
+
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        x = np.array(np.arange(6.0).reshape(2, 3), order=order)
+        got, expected = (y if type(y) is tuple else (y,) for y in (jitted(x), f(x)))
+        check(got, expected)
+        assert [y.strides for y in got] == [y.strides for y in expected]

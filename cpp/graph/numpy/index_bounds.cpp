@@ -88,7 +88,8 @@ void check_indices(TracedGraph& t, Value at, int64_t axis, const Dim& size) {
   const Value i = t.cast(most, DType::Int64);
   const Value odd = t.alu(AluOp::Add, {t.alu(AluOp::Mul, {i, number(2)}), number(1)});
   const Value found = t.alu(AluOp::Where, {bad, odd, number(0)});
-  t.checks.push_back({t.cast(found, DType::Uint64), axis, size, std::nullopt});
+  const std::optional<Value> indices = t.open_loops.empty() ? std::optional(at) : std::nullopt;
+  t.checks.push_back({t.cast(found, DType::Uint64), axis, size, std::nullopt, indices});
 }
 
 Value counted_from_end(TracedGraph& t, Value at, const Dim& size) {

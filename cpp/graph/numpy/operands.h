@@ -81,6 +81,7 @@ struct RunCheck {
   std::optional<int64_t> axis;
   Dim size;
   std::optional<int64_t> of_raise = std::nullopt;
+  std::optional<Value> indices = std::nullopt;  // of an axis, if they are computed outside of loops
 };
 
 using CheckedIndices = std::set<std::tuple<Value, int64_t, std::string>>;  // indices, axis, size

@@ -201,6 +201,7 @@ def make_array(
 
 def _in_order(x: Any, order: Any) -> Any:
     """x, if it is contiguous in this order, else a copy that is."""
+    order = order.upper() if isinstance(order, str) else order
     if order not in ("C", "F") or not isinstance(x, Tracer) or x.ndim < 2:
         return x
     # (The program may depend on whether NumPy returns x itself or a copy.)
@@ -328,6 +329,21 @@ def _nditer(op: Any, *args: Any, **kwargs: Any) -> Any:
     return np.nditer(op, *args, **kwargs)
 
 
+def _of_numpys_arrays(function: Any) -> Callable[..., Any]:
+    """The stand-in for a function that asks whether its argument is a numpy.ndarray, or reads the
+    argument's memory."""
+
+    def call(x: Any, *args: Any, **kwargs: Any) -> Any:
+        if not contains_tracer(x):
+            return function(x, *args, **kwargs)
+        trace = require_trace()
+        if not isinstance(trace, SegmentedTrace):
+            raise UnsupportedOpError(f"numpy.{function.__name__}: cannot trace this function")
+        return host.run_now(trace, function, (x, *args), kwargs)
+
+    return call
+
+
 _REPORTS = ("raise", "call", "print", "log")
 
 
@@ -430,6 +446,7 @@ REPLACED: dict[str, Any] = {
     "vectorize": _vectorize,
     "ndenumerate": _ndenumerate,
     "nditer": _nditer,
+    **{name: _of_numpys_arrays(getattr(np, name)) for name in ("bmat", "from_dlpack")},
     "errstate": _errstate,
     "seterr": _seterr,
     "isfortran": _isfortran,

@@ -64,9 +64,8 @@ class MadeByRuns:
         return self.recipe.make
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise UnsupportedOpError(
-            f"{name}: cannot trace this attribute of a {self.recipe.make.__name__} with a traced seed"
-        )
+        kind = self.recipe.make.__name__
+        raise UnsupportedOpError(f"{name}: cannot trace this attribute of a traced {kind}")
 
 
 class Site(NamedTuple):

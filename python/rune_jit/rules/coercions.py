@@ -14,7 +14,7 @@ from rune_jit.tracing.layouts_now import by_numpy
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.storage import Step
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer, order_of, tracers_in
+from rune_jit.tracing.tracer import Tracer, is_array, order_of, tracers_in
 
 NO_VALUE = np._NoValue
 # A number for each weak type of operands. NumPy is called with it to find the dtype of a result, or
@@ -67,11 +67,22 @@ def as_axes(axis: Any) -> list[int] | None:
     """The axes of a reduction, which may be an integer or a tuple, but no list."""
     if axis is None:
         return None
+    if any([type(x) is bool for x in (axis if isinstance(axis, tuple) else (axis,))]):
+        raise TypeError("an integer is required")
     return as_ints(axis) if isinstance(axis, tuple) else [as_index(axis)]
 
 
 def as_axis(axis: Any) -> int | None:
+    if type(axis) is bool:
+        raise TypeError("an integer is required for the axis")
     return None if axis is None else as_index(axis)
+
+
+def check_mask(where: Any) -> None:
+    """Raises NumPy's TypeError if an array that is given as `where` has no bools."""
+    if is_array(where) and where.dtype.kind != "b":
+        mask = np.ones((1,) * rank(where), where.dtype)
+        np.positive(np.zeros(mask.shape), out=np.zeros(mask.shape), where=mask)
 
 
 def rank(x: Any) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.rules.coercions import (
+    as_axis,
     as_index,
     as_ints,
     call_builder,
@@ -30,7 +31,7 @@ from rune_jit.tracing.tracer import Tracer, contains_traced
 def _cumulative(ufunc: np.ufunc, a: Any, axis: Any = None, dtype: Any = None) -> Any:
     if axis is None or is_axis_of_scalar(a, axis):
         a, axis = np.ravel(a), 0
-    return ufunc.accumulate(a, axis=axis, dtype=dtype)
+    return ufunc.accumulate(a, axis=as_axis(axis) or 0, dtype=dtype)
 
 
 implements(np.cumsum)(functools.partial(_cumulative, np.add))

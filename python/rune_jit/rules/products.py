@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from rune_jit.rules.coercions import as_ints, refuse, refuse_unless, traced
+from rune_jit.rules.coercions import as_index, as_ints, refuse, refuse_unless, traced
 from rune_jit.rules.known import run_known
 from rune_jit.rules.table import implements
 from rune_jit.tracing.context import require_trace
@@ -262,7 +262,8 @@ def _as_tracer(x: Any) -> Tracer:
 def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     value = np.abs(x) if x.dtype.kind == "c" else x
     value = value if value.dtype.kind == "f" else value.astype(np.float64)
-    vector = x.ndim == 1 if axis is None else isinstance(axis, numbers.Integral)
+    axis = as_index(axis) if isinstance(axis, numbers.Integral) else axis
+    vector = x.ndim == 1 if axis is None else isinstance(axis, int)
     count = x.ndim if axis is None else 1 if vector else len(axis)
     if count not in (1, 2) and (ord is not None or axis is not None):
         raise ValueError("Improper number of dimensions to norm.")

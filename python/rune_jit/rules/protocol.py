@@ -42,7 +42,7 @@ from rune_jit.rules import (  # noqa: F401  (some only register their rules)
     ufuncs,
     writes,
 )
-from rune_jit.rules.coercions import as_laid_out, laid_out_as, make_view
+from rune_jit.rules.coercions import as_laid_out, check_mask, laid_out_as, make_view
 from rune_jit.rules.indexing.read import getitem, setitem
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.rules.indexing.write import Flat, ufunc_at
@@ -89,6 +89,7 @@ def _ufunc_into(ufunc: np.ufunc, inputs: Any, out: Any, kwargs: dict[str, Any]) 
     trace = require_trace()
     writes.refuse_numbers(trace, out)
     where = kwargs.pop("where", True)
+    check_mask(where)
     given = {k: v for k, v in kwargs.items() if k in ("dtype", "casting")} if kwargs else {}
     if ufuncs.is_generalized(ufunc):
         results = ufuncs.run_with_out(ufunc, inputs, out, kwargs)

@@ -14,6 +14,7 @@ from rune_jit.rules.coercions import (
     as_axes,
     as_axis,
     as_flag,
+    check_mask,
     is_axis_of_scalar,
     is_float,
     is_inexact,
@@ -51,6 +52,7 @@ def reduce_array(
     is_without = initial is None and name in ("sum", "prod", "any", "all")
     refuse_unless(not is_without, f"{name} without its identity")
     if where is not NO_VALUE and where is not True:
+        check_mask(where)
         a = _where_else_neutral(name, a, initial, where)
     axes = None if is_axis_of_scalar(a, axis) else as_axes(axis)
     given = initial is not NO_VALUE and initial is not None
@@ -68,6 +70,10 @@ def reduce_array(
         return result
     if name in ("any", "all"):
         initial = bool(initial)
+    elif not isinstance(initial, Tracer):
+        cast = np.empty((), value.dtype)
+        cast[()] = initial
+        initial = cast[()]
     values = trace.builder.ufunc(UFUNCS[name], [value, trace.operand(initial)], value.dtype)
     result = Tracer(trace, values[0])
     if name == "sum" and is_inexact(value.dtype):

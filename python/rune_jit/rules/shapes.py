@@ -262,7 +262,7 @@ def _repeat(a: Any, repeats: Any, axis: Any = None) -> Tracer:
     builder, value = trace.builder, trace.array(a)
     if axis is None:
         value, axis = builder.reshape(value, [-1]), 0
-    along = normalize_axis_index(as_index(axis), value.ndim)
+    along = normalize_axis_index(as_axis(axis) or 0, value.ndim)
     merged = list(value.shape)
     merged[along] = merged[along] * int(repeats)
     apart = list(value.shape)

@@ -14,6 +14,7 @@ from rune_jit.rules.coercions import (
     NO_VALUE,
     as_axes,
     as_flag,
+    check_mask,
     is_float,
     is_inexact,
     refuse_unless,
@@ -102,6 +103,7 @@ def _mean_of(
         total = builder.reduce("sum", x, axes, keepdims, compute)
         count = _count_along(x.shape, axes)
     else:
+        check_mask(where)
         kept = builder.where(trace.operand(where), x, 0)
         total = builder.reduce("sum", kept, axes, keepdims, compute)
         count = _count(where, x, axis, keepdims)

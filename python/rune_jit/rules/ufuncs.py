@@ -17,6 +17,7 @@ from rune_jit.rules.coercions import (
     NO_VALUE,
     as_index,
     as_laid_out,
+    check_mask,
     is_float,
     laid_out_as,
     rank,
@@ -24,6 +25,7 @@ from rune_jit.rules.coercions import (
     refuse_unless,
 )
 from rune_jit.rules.composed_ufuncs import COMPOSED
+from rune_jit.rules.memory import known_order
 from rune_jit.rules.statistics import without_nan
 from rune_jit.tracing.context import require_trace, user_site
 from rune_jit.tracing.sizes import same_size
@@ -33,7 +35,13 @@ from rune_jit.tracing.tracer import Tracer
 
 def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """ufunc.method(*inputs, **kwargs) without out=. Elements at which `where` is false are 0."""
+    if method in ("__call__", "outer") and not kwargs.keys().isdisjoint(("order", "subok")):
+        given = {k: v for k, v in kwargs.items() if k in ("order", "subok")}
+        np.positive(0.0, **given)  # raises NumPy's errors
+        rest = {k: v for k, v in kwargs.items() if k not in given}
+        return _in_order(call(ufunc, method, inputs, rest), given.get("order"), inputs)
     if method == "__call__" and kwargs.get("where", True) is not True:
+        check_mask(kwargs["where"])
         for warning in _of_masks():
             warnings.warn_explicit(warning.message, warning.category, *user_site())
     try:
@@ -49,6 +57,18 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
     if ufunc.signature is not None:
         operands = tuple([x for x in inputs if rank(x) >= 3])
     return as_laid_out(ufunc, result, operands, (getattr(ufunc, method), inputs, kwargs))
+
+
+def _in_order(result: Any, order: Any, inputs: tuple[Any, ...]) -> Any:
+    """The results of a ufunc in this memory order."""
+    if isinstance(result, tuple):
+        return tuple([_in_order(x, order, inputs) for x in result])
+    if order in ("K", "k", None) or rank(result) < 2:
+        return result
+    if order in ("A", "a"):
+        orders = {known_order(x, "A") for x in inputs if rank(x) > 1}
+        order = "F" if orders == {"F"} else "C"
+    return result.copy(order)
 
 
 @functools.cache
@@ -149,8 +169,6 @@ def _elementwise(
     where: Any = True,
     dtype: Any = None,
     casting: str = "same_kind",
-    order: str = "K",
-    subok: bool = True,
     **kwargs: Any,
 ) -> Any:
     if kwargs:
@@ -172,9 +190,7 @@ def _elementwise(
     return tracers[0] if len(tracers) == 1 else tuple(tracers)
 
 
-def _product(
-    ufunc: np.ufunc, *inputs: Any, order: str = "K", subok: bool = True, **options: Any
-) -> Any:
+def _product(ufunc: np.ufunc, *inputs: Any, **options: Any) -> Any:
     if options:
         refuse(f"{ufunc.__name__} with {'/'.join(options)}=")
     if getattr(np, ufunc.__name__, None) is not ufunc:
@@ -291,6 +307,8 @@ def _accumulate(ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None) -> Tr
     trace = require_trace()
     value = trace.array(a)
     wanted = ufunc.accumulate(np.ones(1, value.dtype), dtype=dtype).dtype
+    if type(axis) is bool:
+        raise TypeError("an integer is required")
     axis = np.lib.array_utils.normalize_axis_index(as_index(axis), value.ndim)
     value = trace.builder.astype(value, wanted)
     if 0 in value.shape:
@@ -305,6 +323,8 @@ def _outer(ufunc: np.ufunc, a: Any, b: Any, **kwargs: Any) -> Any:
     trace = require_trace()
     x, y = trace.array(a), trace.array(b)
     left = trace.builder.reshape(x, [*x.shape, *([1] * y.ndim)])
+    if y.ndim == 0:  # (NumPy makes an array of a Python number, so its dtype counts)
+        b = Tracer(trace, trace.builder.reshape(y, []))
     return ufunc(Tracer(trace, left), b, **kwargs)
 
 

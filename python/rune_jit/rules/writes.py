@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit.errors import UnsupportedOpError
-from rune_jit.rules.coercions import SAMPLES
+from rune_jit.rules.coercions import SAMPLES, check_mask
 from rune_jit.rules.python_errors import fitting
 from rune_jit.rules.table import implements
 from rune_jit.tracing.context import require_trace, user_site
@@ -284,6 +284,7 @@ def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -
         check_casting(source.dtype, x.dtype, casting)
     new = converted(trace, source, x.shape, x.dtype)
     if where is not True:
+        check_mask(where)
         refuse_other_view("copyto", x, where)
         message = "could not broadcast where mask from shape {} into shape {}"
         mask = converted(trace, where, x.shape, np.dtype(bool), message)

@@ -58,6 +58,17 @@ def base_laid_out_now(tracer: Tracer) -> np.ndarray | None:
     return made.operands[-1]
 
 
+def laid_out_as_numpys(tracer: Tracer, memory: np.ndarray) -> np.ndarray:
+    """An array of the elements of `memory`, with the layout that NumPy would give to the array of
+    which `tracer` is a view."""
+    lies = None if memory.ndim < 2 else base_laid_out_now(tracer)
+    if lies is None or lies.flags.c_contiguous or lies.shape != memory.shape:
+        return memory
+    made = np.empty_like(lies, memory.dtype, subok=False)
+    made[...] = memory
+    return made
+
+
 def by_numpy(function: Callable[..., Any], args: Any, kwargs: Any) -> Callable[[], list[Any]]:
     """A function that returns arrays with the layouts of the results of function(*args, **kwargs):
     it calls NumPy's function on zeros that lie as traced arrays among the arguments do now. It

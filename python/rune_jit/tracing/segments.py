@@ -18,7 +18,7 @@ from rune_jit import _core, recording
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import user_site
 from rune_jit.tracing.frames import callers, is_handler_active, replace_locals, user_frame
-from rune_jit.tracing.layouts_now import base_laid_out_now
+from rune_jit.tracing.layouts_now import laid_out_as_numpys
 from rune_jit.tracing.programs import Programs
 from rune_jit.tracing.storage import Step, Storage, as_number, is_empty_mask
 from rune_jit.tracing.trace import Trace
@@ -230,13 +230,14 @@ class SegmentedTrace(Trace):
             found = [self._memory.get(value.id, _ABSENT) for value in wanted]
             if not any([x is _ABSENT for x in found]):
                 return found
-        checks: list[tuple[Any, tuple[Any, ...]]] = []
+        checks: list[tuple[Any, tuple[Any, ...], int | None]] = []
         if has_checks:
             taken = self.builder.take_checks()
-            checks += [(value, ("index", axis, size)) for value, axis, size, _ in taken]
-            checks += [(value, ("equal", message)) for value, message in self._equal]
+            checks += [(value, ("index", axis, size), at) for value, axis, size, _, at in taken]
+            checks += [(value, ("equal", message), None) for value, message in self._equal]
             self._equal.clear()
-        every = [*wanted, *(value for value, _ in checks)]
+        every = [*wanted, *(value for value, *_ in checks)]
+        before = dict(self._memory) if checks else self._memory
         found = self.programs.known.run(self.builder, every, self._memory)
         if type(found) is not list:  # a segment, if its program is not known
             segment = found
@@ -249,7 +250,10 @@ class SegmentedTrace(Trace):
         self.builder.quiet_until = 0
         self._positions.clear()
         try:
-            for array, (_, check) in zip(found[len(wanted) :], checks, strict=True):
+            for array, (_, check, at) in zip(found[len(wanted) :], checks, strict=True):
+                if at is not None and array:
+                    self._memory = before | self._memory
+                    array = self._first_wrong(self.builder.with_id(at), check[2])
                 _core.check(check, np.asarray(array))
         except Exception as error:
             self.error = error
@@ -263,6 +267,12 @@ class SegmentedTrace(Trace):
         elif is_due and not self.done:
             self._give_up_if_slow()
         return found[: len(wanted)]
+
+    def _first_wrong(self, indices: Any, size: int) -> np.uint64:
+        """The value of a check of indices for the first one that is wrong, as NumPy reports it."""
+        found = np.asarray(self.values([indices])[0])
+        wrong = next(i for i in found.ravel().tolist() if not -size <= i < size)
+        return np.uint64((2 * wrong + 1) % 2**64)
 
     def after_operation(self) -> None:
         """Called after each operation. Ends the segment if it has a check and the function may
@@ -398,10 +408,7 @@ class SegmentedTrace(Trace):
             self._keep(memory)
         else:
             memory = np.array(self.values([storage.current(self)])[0], order="C")
-            lies = base_laid_out_now(tracer)
-            if lies is not None and not lies.flags.c_contiguous:
-                memory, elements = np.empty_like(lies, subok=False), memory
-                memory[...] = elements
+            memory = laid_out_as_numpys(tracer, memory)
         if storage.array is not None:  # `values` has let NumPy take over
             return
         if owner is not None and isinstance(owner, _core.ArrayBase):
@@ -440,10 +447,12 @@ class SegmentedTrace(Trace):
         storages = {i: x for i, x in storages.items() if x.array is None and self._owned(x) is None}
         values = [x._value_in(self) for x in scalars]
         found = self.values([*values, *(x.current(self) for x in storages.values())])
+        tracers = {id(x._storage): x for x in traced}
         taken: set[int] = {*self._foreign, *map(id, self._memory.values())}
         for storage, array in zip(storages.values(), found[len(scalars) :], strict=True):
             is_shared = id(array) in taken or not isinstance(array, np.ndarray)
-            storage.array = np.array(array) if is_shared else array
+            array = np.array(array) if is_shared else array
+            storage.array = laid_out_as_numpys(tracers[id(storage)], array)
             storage.is_exposed = True
             taken.add(id(storage.array))
         numbers = {

@@ -232,7 +232,7 @@ class Trace:
         checks = self.builder.checks
 
         def of(number: int | None) -> Iterator[Any]:
-            for value, axis, _, of_raise in checks:
+            for value, axis, _, of_raise, _ in checks:
                 if axis is None and of_raise == number:
                     yield self._pair(self.builder.astype(value, np.dtype(np.int64)), 0)
 
@@ -245,7 +245,7 @@ class Trace:
             yield raises, "raise"
         for pair in of(None):
             yield pair, "assumed"
-        for value, axis, size, _ in checks:
+        for value, axis, size, *_ in checks:
             if axis is None:
                 continue
             if are_handled:

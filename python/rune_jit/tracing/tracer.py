@@ -245,6 +245,9 @@ class Tracer(ArrayMethods, _core.TracerBase):
     def __round__(self, ndigits: int | None = None) -> Any:
         if not self._storage.scalar:
             raise TypeError("type numpy.ndarray doesn't define __round__ method")
+        if self.dtype.kind == "c":
+            name = type(self.dtype.type(0)).__name__
+            raise TypeError(f"type numpy.{name} doesn't define __round__ method")
         if ndigits is None or self._value_in(self._trace).weak is not None:
             return round(self._element("round"), ndigits)  # a Python number
         return np.round(self, ndigits)
