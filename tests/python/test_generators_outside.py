@@ -329,3 +329,43 @@ def test_bit_generators_from_outside(function) -> None:
     """Their states change at each call."""
     jitted = rune_jit.jit(function, fallback="silent")
     assert len({float(jitted(np.zeros(1))[0]) for _ in range(5)}) == 5
+
+
+@pytest.mark.parametrize(
+    "of", [lambda rng: rng.shuffle, lambda rng: np.random.shuffle, lambda rng: Held(rng).mix]
+)
+def test_arrays_that_segments_shuffle(of: Any) -> None:
+    def f(x: Any, rng: Any) -> Any:
+        np.random.seed(5)
+        shuffle, order, y = of(rng), np.arange(x.shape[0]), x * 2
+        for held in (x, order, y, y[3:7]):
+            shuffle(held)
+        rng.shuffle(y, axis=0)
+        return np.unique(x), y, order
+
+    run = rune_jit.jit(f)
+    for _ in range(4):
+        (x, mine), (y, other) = [(np.arange(9.0), np.random.default_rng(2)) for _ in "12"]
+        assert_same(run(x, mine), f(y, other))
+        assert_same((x, mine.random()), (y, other.random()))
+
+
+class Held:
+    def __init__(self, rng: Any) -> None:
+        self.rng = rng
+
+    def mix(self, x: Any) -> None:
+        self.rng.shuffle(x)
+
+
+def test_segments_do_not_shuffle_item_by_item() -> None:
+    def f(x: Any, rng: Any) -> Any:
+        y = x * 2
+        rng.shuffle(y)
+        rng.shuffle(y[None], axis=1)
+        return y, np.unique(x)
+
+    run = rune_jit.jit(f)
+    x = np.arange(50.0)
+    assert_same(run(x, np.random.default_rng(2)), f(x, np.random.default_rng(2)))
+    assert "in segments (1 program)" in run.explain()

@@ -22,7 +22,7 @@ from rune_jit.rules.known import run_known
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.tracer import Tracer, contains_traced, tracers_in
-from rune_jit.trees import PLAIN, attribute
+from rune_jit.trees import OF_GENERATORS, PLAIN, attribute
 
 _PACKAGES = ("scipy.fft", "scipy.linalg", "scipy.ndimage", "scipy.signal", "scipy.spatial.distance")
 
@@ -135,6 +135,14 @@ class Compiled(StandIn):
                 if not isinstance(x, _DATA):
                     trace.give_up(f"the methods of a {type(x).__name__} take NumPy's arrays only")
         return result
+
+
+def shuffling(method: Any) -> Any:
+    """The object to call for a method with the name `shuffle`. In segments, a generator's gets
+    NumPy's arrays, because it would read and write each item of a traced one."""
+    is_segmented = isinstance(current_trace(), SegmentedTrace)
+    is_of_generator = type(attribute(method, "__self__")).__module__ in OF_GENERATORS
+    return Compiled(method) if is_segmented and is_of_generator else method
 
 
 def in_memory(trace: SegmentedTrace, x: Any) -> Any:

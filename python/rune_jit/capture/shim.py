@@ -23,6 +23,7 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.capture import bisect_functions, math_functions
 from rune_jit.capture.creation import OF_WARNINGS, REPLACED, make_array
+from rune_jit.capture.foreign import shuffling
 from rune_jit.capture.stand_ins import METHODS, OF_CLASSES, Class, Function, Scalar, StandIn, Type
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.on_host import Vectorized
@@ -261,7 +262,7 @@ def _view_of(module: types.ModuleType) -> ModuleView:
         trace, value = current_trace(), getattr(module, name)
         if trace is not None and trace.draws is not None:
             return trace.rebind.stand_in(value)
-        return _stand_in_of(value)
+        return shuffling(value) if name == "shuffle" else _stand_in_of(value)
 
     return ModuleView(module, read)
 

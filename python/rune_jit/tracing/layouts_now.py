@@ -101,5 +101,5 @@ def _zeros(like: np.ndarray) -> np.ndarray:
 
 def _stretched(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """An array with the same strides, and with this shape where it has several elements."""
-    sizes = [min(old, 1) if old < 2 else new for old, new in zip(array.shape, shape, strict=True)]
+    sizes = [1 if old == 1 else new for old, new in zip(array.shape, shape, strict=True)]
     return np.lib.stride_tricks.as_strided(array, sizes, array.strides)

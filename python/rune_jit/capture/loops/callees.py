@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from rune_jit.capture.foreign import shuffling
 from rune_jit.capture.loops.nodes import Transformer, at
 from rune_jit.capture.loops.structures import class_of
 from rune_jit.capture.names import all_codes
@@ -50,7 +51,7 @@ class _Callee:
             if type(function.__globals__) is not dict:  # (a copy, or made in the trace)
                 return x
         elif kind is types.MethodType:
-            return x
+            return shuffling(x) if x.__name__ == "shuffle" else x
         elif kind is types.BuiltinFunctionType and not isinstance(x.__self__, types.ModuleType):
             return x  # (a method)
         trace = current_trace()
@@ -259,4 +260,5 @@ _AS_THEY_ARE = (
 @functools.cache
 def _numpys() -> frozenset[str]:
     """The names of attributes of NumPy's modules, of arrays, and of `math`."""
-    return frozenset(x for held in (np, np.ndarray, np.linalg, np.random, math) for x in dir(held))
+    held = (np, np.ndarray, np.linalg, np.random, math)
+    return frozenset(x for of in held for x in dir(of)) - {"shuffle"}
