@@ -299,3 +299,42 @@ def test_python_s_numbers_beside_lists(apply, number):
                 assert str(found) == str(wanted)
             else:
                 assert_same(found, wanted)
+
+
+def recorded(x: Any, digits: int) -> Any:
+    history = []
+    for i in range(30):
+        x = x * 0.9 + 0.01 * i
+        history.append(round(float(x.mean()), digits))
+    return history
+
+
+@pytest.mark.parametrize("digits", [0, 1, 2, 5, 15, 22])
+def test_rounding_to_digits_has_pythons_bits(digits: int) -> None:
+    def each(x: Any) -> Any:
+        result = np.zeros(x.shape)
+        for i in range(x.shape[0]):
+            result[i] = round(float(x[i]), digits)
+        return result
+
+    rng = np.random.default_rng(digits)
+    large = rng.normal(size=2000) * min(1e4, 2.0**47 / 10**digits)
+    ties = (rng.integers(0, 1000, 2000) + 0.5) / 10.0**digits
+    known = np.array([2.675, 1.005, 0.125, -2.5, 0.0, -0.0, -0.001, np.nan, np.inf])
+    known[np.isfinite(known) & (np.abs(known) * 10.0**digits > 2.0**50)] = 0.0
+    jitted = rune_jit.jit(each, fallback="error")
+    for x in (large, ties, known):
+        got, expected = jitted(x), each(x)
+        assert (got.view(np.int64) == expected.view(np.int64))[~np.isnan(expected)].all()
+        assert (np.isnan(got) == np.isnan(expected)).all()
+
+
+def test_rounding_numbers() -> None:
+    history = rune_jit.jit(recorded)
+    for x in (np.linspace(-1, 2, 9), np.full(9, 1e300), np.linspace(0, 1, 9)):
+        assert_same(history(x, 3), recorded(x, 3), ulps=64, scaled=True)
+    for function in (lambda x: round(float(x[0]), 2), lambda x: round(int(x[0]), 2)):
+        jitted = rune_jit.jit(function)
+        for number in (2.675, -0.001, 1e300, 7.0):
+            x = np.array([number])
+            assert_same(jitted(x), function(x))

@@ -34,6 +34,7 @@ from rune_jit.rules import (  # noqa: F401  (some only register their rules)
     memory,
     on_host,
     products,
+    python_rounding,
     reductions,
     shapes,
     small_matrices,

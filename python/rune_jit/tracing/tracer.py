@@ -242,16 +242,6 @@ class Tracer(ArrayMethods, _core.TracerBase):
     def __format__(self, spec: str) -> str:
         return format(self._element("format"), spec)
 
-    def __round__(self, ndigits: int | None = None) -> Any:
-        if not self._storage.scalar:
-            raise TypeError("type numpy.ndarray doesn't define __round__ method")
-        if self.dtype.kind == "c":
-            name = type(self.dtype.type(0)).__name__
-            raise TypeError(f"type numpy.{name} doesn't define __round__ method")
-        if ndigits is None or self._value_in(self._trace).weak is not None:
-            return round(self._element("round"), ndigits)  # a Python number
-        return np.round(self, ndigits)
-
     def __index__(self) -> int:
         return index_of(self._element("index"))
 
