@@ -64,6 +64,14 @@ class _Callee:
             return known[1]
         return x if known[1] is function else trace.rebind.callee(x)
 
+    def key(self, function: Any) -> Any:
+        """The function to call for the argument `key` of a function that compares its results. In
+        segments it returns known numbers, because each comparison would ask for two of them."""
+        made, trace = self @ function, current_trace()
+        if function is None or not callable(function) or trace is None or not trace.is_segmented:
+            return made
+        return lambda x: _settled(made(x))
+
     def method(self, kind: Any, name: str) -> Any:
         """kind.name, for numpy.ndarray or something else called ndarray."""
         return self @ getattr(original(kind), name)  # (a stand-in has special methods of its own)
@@ -90,6 +98,13 @@ class _Callee:
         if type(x) is Tracer and type(y) is Tracer and trace.loops is not None:
             trace.loops.check_memory(x._storage, y._storage)
         return (rebind.outside(x) is rebind.outside(y)) is wanted
+
+
+def _settled(x: Any) -> Any:
+    """A traced number, or the items of a tuple, as known numbers."""
+    if type(x) is tuple:
+        return tuple([_settled(y) for y in x])
+    return x._element("key") if type(x) is Tracer and x._storage.scalar else x
 
 
 def _may_be_bool(trace: Trace, x: Any) -> bool:
@@ -153,7 +168,10 @@ class Callees(Transformer):
         if name in _CALLING and node.args and not isinstance(node.args[0], ast.Starred):
             node.args[0] = _asked(node.args[0])
         for keyword in node.keywords:
-            if keyword.arg == "key":
+            if keyword.arg == "key" and name in _ORDERING:
+                of_key = ast.Attribute(ast.Constant(_PLACE), "key", ast.Load())
+                keyword.value = at(keyword.value, ast.Call(of_key, [keyword.value], []))
+            elif keyword.arg == "key":
                 keyword.value = _asked(keyword.value)
         return node
 
@@ -189,6 +207,8 @@ class Callees(Transformer):
 _NDARRAY = "ndarray"  # (whose methods accept no traced arrays)
 # Functions in C that call their first argument.
 _CALLING = ("map", "filter", "reduce")
+# Functions that compare the results of their argument `key`.
+_ORDERING = ("sorted", "min", "max", "sort", "nlargest", "nsmallest", "merge", "groupby")
 
 
 def _asked(x: ast.expr) -> ast.expr:
@@ -227,6 +247,8 @@ def _compares_with_named(code: types.CodeType) -> bool:
 
 def _calls_others(code: types.CodeType, function: types.FunctionType) -> bool:
     names = function.__globals__
+    if any(type(x) is tuple and "key" in x for x in code.co_consts):
+        return True
     operations = {dis.opname[x] for x in code.co_code[::2]}
     if _NDARRAY in code.co_names or not operations.isdisjoint(_OF_OTHERS):
         return True
