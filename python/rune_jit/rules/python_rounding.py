@@ -66,4 +66,4 @@ def _halves(x: Any) -> tuple[Any, Any]:
     return high, x - high
 
 
-Tracer.__round__ = rounded  # type: ignore[method-assign]
+Tracer.__round__ = rounded  # type: ignore[assignment, method-assign]
