@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import optree
 import pytest
+from compare import assert_same
 
 import rune_jit
 
@@ -388,3 +389,49 @@ def test_numbers_that_elements_do_not_hold_raise_as_numpys_do(name: str, dtype: 
                     result = type(error)
                 outcomes.append(repr((result, x)))
         assert outcomes == outcomes[:1] * len(outcomes), value
+
+
+def _while_over_flat(x: Any) -> Any:
+    found = []
+    for i, v in enumerate(x.flat):
+        found.append(v)
+        if i == 1:
+            x[1, 1] = 77
+    return found
+
+
+def _into_the_first(x: Any) -> Any:
+    for v in x.T.flat:
+        x[0, 0] += v
+    return x
+
+
+def _while_over_all(x: Any) -> Any:
+    found = []
+    for index, v in np.ndenumerate(x):
+        found.append((index, v))
+        x[1, 1] += 1
+    return found
+
+
+def _while_backwards(x: Any) -> Any:
+    y, found = x[:, 0] * 1, []
+    for v in reversed(y):
+        found.append(v)
+        y[0] = 5
+    return found, list(reversed(x))
+
+
+@pytest.mark.parametrize("in_segments", [False, True])
+@pytest.mark.parametrize(
+    "function", [_while_over_flat, _into_the_first, _while_over_all, _while_backwards]
+)
+def test_writes_to_an_array_while_its_elements_are_read(function: Any, in_segments: bool) -> None:
+    def f(x: Any) -> Any:
+        return function(x), np.unique(x).sum() if in_segments else 0.0
+
+    jitted = rune_jit.jit(f)
+    for _ in range(2):
+        ours, theirs = (np.arange(6.0).reshape(2, 3) for _ in "12")
+        assert_same(jitted(ours), f(theirs))
+        assert_same(ours, theirs)

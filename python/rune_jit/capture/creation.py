@@ -320,6 +320,8 @@ def _broadcast(*args: Any) -> Any:
 
 
 def _ndenumerate(arr: Any) -> Any:
+    if isinstance(arr, Tracer) and arr._trace.is_segmented and not arr._storage.scalar:
+        return zip(np.ndindex(arr.shape), arr.flat, strict=True)  # (reads all elements at once)
     return ((index, arr[index]) for index in np.ndindex(*np.shape(arr)))
 
 

@@ -328,20 +328,26 @@ class Tracer(ArrayMethods, _core.TracerBase):
         if self._storage.scalar:
             raise TypeError(f"'{self._type_name()}' object is not iterable")
         if self._trace.is_segmented and self.ndim == 1:
-            return self._iterate()
+            return self.elements()
         return super().__iter__()
+
+    def __reversed__(self) -> Iterator[Any]:
+        if self._storage.scalar:
+            raise TypeError(f"'{self._type_name()}' object is not reversible")
+        len(self)  # (raises NumPy's error)
+        return iter(self[::-1])
 
     def _type_name(self) -> str:
         """The name of a number's class in Python's messages."""
         kind = self.__class__
         return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
 
-    def _iterate(self) -> Iterator[Any]:
-        """The elements. Each is read when Python asks for it."""
+    def elements(self) -> Iterator[Any]:
+        """The elements in C order, in segments. Each is read when Python asks for it."""
         version, values = -1, np.empty(0)
-        for i in range(self.shape[0]):
+        for i in range(self.size):
             if version != self._storage.version or self._storage.is_exposed:
-                version, values = self._storage.version, self._values("iter")
+                version, values = self._storage.version, self._values("iter").ravel()
             yield values[i]
 
     def __hash__(self) -> int:

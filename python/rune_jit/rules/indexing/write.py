@@ -358,7 +358,9 @@ class Flat:
         return self.base.size
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.base.flatten())
+        if self.base._trace.is_segmented:
+            return self.base.elements()
+        return (self.base[index] for index in np.ndindex(*self.base.shape))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return self.base.flatten().__array__(dtype, copy)
