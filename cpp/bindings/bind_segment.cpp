@@ -89,8 +89,10 @@ class KnownSegments {
     for (size_t i = 0; i < wanted.size(); ++i)
       found[i] = in_memory[py::int_(wanted[i].operand().value.id)];
     std::vector<py::object> unused;
+    graph::ValueSet held;
+    for (const graph::Value v : segment.held) held.insert(v.id);
     for (const auto& item : in_memory)
-      if (!std::ranges::binary_search(segment.held, graph::Value{id_of(item.first)}))
+      if (!held.contains(id_of(item.first)))
         unused.push_back(py::reinterpret_borrow<py::object>(item.first));
     for (const py::object& id : unused)
       if (PyDict_DelItem(in_memory.ptr(), id.ptr()) != 0) throw py::error_already_set();

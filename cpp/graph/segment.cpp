@@ -213,7 +213,8 @@ Ints kernel_sizes(const Graph& graph, Value v) {
 Segment cut_segment(const Graph& graph, const std::vector<Value>& wanted,
                     const std::vector<Value>& live, const ValueSet& in_memory) {
   Segment segment;
-  Numbering outputs, held;
+  Numbering outputs;
+  ValueSet held;
   const auto is_stored = [&](Value v) { return in_memory.contains(v.id) || outputs.contains(v); };
   const auto store = [&](Value v) {
     if (!in_memory.contains(v.id) && outputs.add(v)) segment.outputs.push_back(v);
@@ -223,9 +224,8 @@ Segment cut_segment(const Graph& graph, const std::vector<Value>& wanted,
     while (!is_stored(v) && is_view(graph[v])) v = graph[v].inputs[0];
     // A stored value is an argument of later segments.
     const bool is_needed = is_stored(v) || !is_constant(graph[v]);
-    if (is_needed && held.add(v)) segment.held.push_back(v);
+    if (is_needed && held.insert(v.id)) segment.held.push_back(v);
   }
-  std::sort(segment.held.begin(), segment.held.end());
   for (const Value v : segment.held) store(v);
   // The order in which values are wanted makes no difference to the pattern.
   std::sort(segment.outputs.begin(), segment.outputs.end());

@@ -3,22 +3,41 @@
 // stored.
 #pragma once
 
+#include <algorithm>
+#include <initializer_list>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
 #include "graph/node.h"
 
 namespace rune::graph {
 
-using ValueSet = std::unordered_set<uint32_t>;  // by id
+// Values, by id: a bit for each, because a cut asks for all values that later segments may read.
+class ValueSet {
+ public:
+  ValueSet(std::initializer_list<uint32_t> ids = {}) {
+    for (const uint32_t id : ids) insert(id);
+  }
+  // Returns whether the value is new.
+  bool insert(uint32_t id) {
+    if (id >= bits_.size()) bits_.resize(std::max<size_t>(id + 1, 2 * bits_.size()));
+    const bool is_new = !bits_[id];
+    bits_[id] = true;
+    return is_new;
+  }
+  bool contains(uint32_t id) const { return id < bits_.size() && bits_[id]; }
+
+ private:
+  std::vector<bool> bits_;
+};
 
 struct Segment {
   std::vector<Value> inputs;     // values in memory that it reads, in the order of their uses
   std::vector<Value> nodes;      // the values that it computes, in topological order
-  std::vector<Value> outputs;    // the values that it stores: the wanted ones and `held`, in order
+  std::vector<Value> outputs;    // the values that it stores: the wanted ones and `held`, by id
   std::vector<Value> constants;  // the Const_Scalars among its nodes
-  // The values that later segments may read. All are in memory once the segment has run.
+  // The values that later segments may read, in the order of `live`. All are in memory once the
+  // segment has run.
   std::vector<Value> held;
   // Segments with the same pattern differ only in sizes and in the values of their constants.
   std::string pattern;

@@ -33,7 +33,7 @@ TEST(SegmentTest, StoresWhatIsWantedAndWhatLiveMovementsRead) {
   const Segment segment = e.cut({e.root}, {e.row, e.x});
   EXPECT_EQ(segment.inputs, std::vector<Value>{e.x});
   EXPECT_EQ(segment.outputs, (std::vector<Value>{e.sum, e.root}));
-  EXPECT_EQ(segment.held, (std::vector<Value>{e.x, e.sum}));
+  EXPECT_EQ(segment.held, (std::vector<Value>{e.sum, e.x}));
   EXPECT_EQ(segment.constants.size(), 2);
   EXPECT_GT(segment.numpy_ns, 3 * 700);
 }
