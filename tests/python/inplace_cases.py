@@ -251,6 +251,15 @@ def out_of_reductions(x: Any) -> Any:
     return s, m
 
 
+@case(matrix(), vector())
+def clips_under_a_mask(x: Any, y: Any) -> Any:
+    z = np.ones(x.shape)
+    np.clip(x, 0, 1, out=z, where=x > 2)
+    y.clip(0, 2, out=y, where=[v > 0 for v in (1, 0)] * (y.shape[0] // 2))
+    np.clip(x, -1, 1, x[::-1], where=x[:1] > 0)
+    return z, np.linalg.norm(x, keepdims=np.True_)
+
+
 @case(vector())
 def functions_that_write(x: Any) -> Any:
     np.copyto(x[1:3], 8)

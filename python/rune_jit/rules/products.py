@@ -263,6 +263,7 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
     value = np.abs(x) if x.dtype.kind == "c" else x
     value = value if value.dtype.kind == "f" else value.astype(np.float64)
     axis = as_index(axis) if isinstance(axis, numbers.Integral) else axis
+    keepdims = bool(keepdims) if axis is None and ord is None else keepdims
     vector = x.ndim == 1 if axis is None else isinstance(axis, int)
     count = x.ndim if axis is None else 1 if vector else len(axis)
     if count not in (1, 2) and (ord is not None or axis is not None):

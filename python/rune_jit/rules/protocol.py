@@ -147,6 +147,8 @@ def _array_function(
             given = (*given[:2], out.dtype if given[2] is None else given[2], *given[3:])
         elif kwargs.get("dtype") is None:
             kwargs["dtype"] = out.dtype
+    where = kwargs.pop("where", True) if out is not None and func is np.clip else True
+    check_mask(where)
     try:
         result = handler(*given, **kwargs) if handler else on_host.call(func, args, kwargs)
     except UnsupportedOpError as error:
@@ -166,6 +168,8 @@ def _array_function(
     if out is None:
         call = func, args, kwargs
         return as_laid_out(func, result, (*args, *kwargs.values()), call)
+    if where is not True:
+        result = np.where(where, result, out)
     if func in _BROADCAST_TO_OUT:
         result = np.broadcast_to(result, out.shape)
     if func in (np.argmax, np.argmin, np.nanargmax, np.nanargmin):
