@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import gc
 import inspect
 import re
 import sys
@@ -22,6 +23,7 @@ import numpy as np
 
 from rune_jit import _core, trees
 from rune_jit.capture import effects
+from rune_jit.capture.changes import change, is_broken
 from rune_jit.capture.class_tests import refuse_class_test
 from rune_jit.capture.matching import (
     Met,
@@ -36,21 +38,20 @@ from rune_jit.capture.objects import (
     INSTALLED,
     is_foreign_array,
     is_library,
-    refuse_stateful,
-    refuse_streams,
 )
 from rune_jit.capture.state import Slot, Unbound, bound_members, refuse_other_order, watched_place
+from rune_jit.capture.stateful import is_fixed, refuse_stateful, refuse_streams
 from rune_jit.capture.told_apart import ToldApart
 from rune_jit.chunked.recognition import is_dask_array
 from rune_jit.errors import StateChangedError, UnsupportedOpError
 from rune_jit.tracing.context import is_library_file
-from rune_jit.tracing.tracer import contains_tracer
 
 # (kind, holder, name, value), see cpp/bindings/guards.h.
 Guard = tuple[str, Any, Any, Any]
 
 _ATOMS = (*trees.PLAIN, np.generic, np.dtype, range, slice)
 _ABSENT = object()
+_VIEWS = tuple(map(type, ({}.keys(), {}.values(), {}.items())))
 # Names of functions whose results depend on the identity of their arguments.
 _OF_IDENTITY = {"id", "hash", "weakref"}
 
@@ -230,9 +231,11 @@ class Watch:
             self._kept.append(("content", x, None, x.copy()))
         elif isinstance(x, types.FunctionType):
             self._look_at_function(x)
-        elif isinstance(x, types.MethodType):
-            self.look(x.__func__)
+        elif isinstance(x, (types.MethodType, types.BuiltinFunctionType)):
+            self.look(getattr(x, "__func__", None))
             self.look(x.__self__)
+        elif isinstance(x, (*_VIEWS, types.MappingProxyType)):
+            self.look(gc.get_referents(x)[0])
         elif isinstance(x, functools.partial):
             for part in (x.func, x.args, x.keywords):
                 self.look(part)
@@ -287,7 +290,7 @@ class Watch:
 
     def _look_at_instance(self, x: Any) -> None:
         klass = type(x)
-        if is_library(klass.__module__) and klass.__module__ not in ("types", "argparse"):
+        if is_fixed(klass) or (is_library(klass.__module__) and self._may_grow):
             return
         self._look_at_attributes(x)
         self.look_at_class(klass, x)
@@ -304,6 +307,9 @@ class Watch:
                 self.look(held[name])
 
             self.on_names(held, read, live)
+            if any(self.is_foreign(base.__module__) for base in type(x).__mro__[:-1]):
+                for name in sorted(held):  # (code that is not learned reads them)
+                    read(name)
 
     def look_at_class(self, klass: type, x: Any, is_copied: bool = False) -> None:
         """Notes the attributes of a class that code can read through x, an instance or the class
@@ -381,7 +387,7 @@ class Watch:
     def guards_now(self) -> list[Guard]:
         """The guards that a later call must check, with the present contents of containers."""
         for (kind, at, name), (_, holder, _, value) in list(self._guards.items()):
-            if kind in ("items", "equal") and _is_broken(kind, holder, name, value):
+            if kind in ("items", "equal") and is_broken(kind, holder, name, value):
                 held = holder.copy() if kind == "equal" else type(value)(holder)
                 self._guards[kind, at, name] = (kind, holder, name, held)
                 if kind == "items":
@@ -395,7 +401,7 @@ class Watch:
         number."""
         guards = list(self._guards.values())
         changed = [guards[i] for i in _core.broken_guards(guards)]
-        names = [_change(self._may_grow, *guard) for guard in changed]
+        names = [change(self._may_grow, *guard) for guard in changed]
         what = next(filter(None, names), None)
         slots = [watched_place(*guard) for guard, name in zip(changed, names, strict=True) if name]
         for kept in self._kept:
@@ -406,7 +412,7 @@ class Watch:
                 what = what or next(iter(new), None)
         for copy, held, before, real in self._copies:
             refuse_other_order(function, type(copy), before, held)
-            if not _is_broken("items", held, None, before):
+            if not is_broken("items", held, None, before):
                 continue
             if held is copy:
                 new_slots = [Slot("content", real)]
@@ -428,7 +434,7 @@ class Watch:
             )
             error.slots = None if None in slots else slots
             raise error
-        if any(kept[0] == "content" and _is_broken(*kept) for kept in self._kept):
+        if any(kept[0] == "content" and is_broken(*kept) for kept in self._kept):
             raise UnsupportedOpError(
                 f"{function}: cannot trace a write to an array that is not traced\n"
                 "hint: pass the array as an argument"
@@ -451,7 +457,7 @@ class Watch:
             elif kind == "attribute":
                 setattr(owner_of(holder, name), name, value)
         for kept in reversed(self._kept):  # (the oldest contents are restored last)
-            if not _is_broken(*kept):
+            if not is_broken(*kept):
                 continue
             kind, held, _, before = kept
             if kind == "content":
@@ -465,30 +471,6 @@ class Watch:
                 (held.extend if is_sequence else held.update)(before)
         for source, state in self._generators:
             self._random.set_state(source, state)
-
-
-def _is_broken(*guard: Any) -> bool:
-    return bool(_core.broken_guards([guard]))
-
-
-def _change(may_grow: bool, kind: str, holder: Any, name: Any, value: Any) -> str | None:
-    """Names the thing that has changed if a guard does not hold. None if a container has only
-    grown, may grow, and got no traced values."""
-    if kind not in ("items", "equal"):
-        name = holder.bound_slot if isinstance(holder, Unbound) else name
-        return "a variable of an outer function" if kind == "cell" else name
-    if not may_grow:
-        return f"a {type(holder).__name__}"
-    if kind == "equal":
-        return None
-    if isinstance(value, dict):
-        kept: Any = {key: holder[key] for key in value if key in holder}
-    else:
-        kept = list(holder)[: len(value)]
-    if _is_broken(kind, kept, name, value):
-        return f"elements of a {type(holder).__name__}"
-    new = holder.values() if isinstance(holder, dict) else holder
-    return f"a {type(holder).__name__}" if contains_tracer([*new]) else None
 
 
 def _refuse_spawning(name: str) -> None:

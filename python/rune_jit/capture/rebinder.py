@@ -47,7 +47,6 @@ from rune_jit.capture.objects import (
     is_library,
     is_of_pandas,
     is_replaceable,
-    refuse_stateful,
 )
 from rune_jit.capture.outside import UNIQUE, of_numpy, outside_of
 from rune_jit.capture.random_methods import Outside
@@ -58,6 +57,7 @@ from rune_jit.capture.stand_ins import (
     refuse_identity_of_arguments,
 )
 from rune_jit.capture.state import ABSENT, FunctionAttributes, Slot
+from rune_jit.capture.stateful import refuse_stateful
 from rune_jit.errors import StateChangedError, UnsupportedOpError
 from rune_jit.rules.on_host import Vectorized
 from rune_jit.tracing.trace import Trace
