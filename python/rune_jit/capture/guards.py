@@ -289,7 +289,7 @@ class Watch:
         self.look(held[name])
 
     def _look_at_instance(self, x: Any) -> None:
-        klass = type(x)
+        klass: Any = type(x)
         if is_fixed(klass) or (is_library(klass.__module__) and self._may_grow):
             return
         self._look_at_attributes(x)

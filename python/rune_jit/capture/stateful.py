@@ -82,7 +82,7 @@ def refuse_stateful(x: Any, may_change: bool, names: Container[str] = ()) -> Non
     iterator; datetime, if code with these names reads its clock; a cache of functools, if the code
     counts its hits; weakref.finalize; atexit.register; and a file, logger, connection or the like.
     The last are allowed if `may_change` says that they may be used by the trace only."""
-    kind = type(x)
+    kind: Any = type(x)
     is_iterator = is_library(kind.__module__) and issubclass(kind, Iterator)
     known = (getattr(sys.modules.get(module), name, None) for module, name in _STATEFUL)
     is_asked = any(x is clock for clock in (datetime, datetime.datetime, datetime.date))
