@@ -34,8 +34,8 @@ from rune_jit.tracing.loops import Loops
 from rune_jit.tracing.orders import Orders
 from rune_jit.tracing.rows import origin_of, pack, storage_viewed
 from rune_jit.tracing.sizes import Size
-from rune_jit.tracing.tracebacks import clearing_frames
 from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.tracebacks import clearing_frames
 from rune_jit.tracing.tracer import Tracer
 
 # If a program has more operations, a loop that could be a program of its own in segments should be

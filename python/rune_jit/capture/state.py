@@ -180,6 +180,16 @@ def content(x: Any) -> dict[Any, Any]:
     return dict(enumerate(x)) if is_sequence else trees.fields_of(x)
 
 
+def with_content(x: Any, new: dict[Any, Any]) -> Any:
+    """A copy of a container with other contents, as `content` returns them."""
+    if isinstance(x, tuple) or is_record(x):
+        return trees.record_of(type(x), new)
+    made = x.copy()
+    for key, item in new.items():
+        made[key] = item
+    return made
+
+
 def is_place(x: Any) -> bool:
     """Whether x is a list, queue, dict or dataclass."""
     return type(x) in (list, collections.deque, *DICTS) or is_record(x)
