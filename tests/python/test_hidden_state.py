@@ -8,10 +8,14 @@ import configparser
 import ctypes
 import functools
 import hashlib
+import math
 import operator
+import os
+import random
 import re
 import sqlite3
 import struct
+import sys
 import threading
 import types
 import unittest.mock
@@ -176,3 +180,93 @@ def test_objects_that_do_not_change_are_constants_of_one_program() -> None:
     jitted = rune_jit.jit(f, fallback="silent")
     np.testing.assert_allclose(jitted(x), f(x))
     assert "as one program" in jitted.explain()
+
+
+class Counted:
+    """A descriptor that keeps the values itself."""
+
+    def __init__(self) -> None:
+        self.values: dict[int, int] = {}
+
+    def __get__(self, owner: Any, kind: Any = None) -> int:
+        return self.values.get(0, 0)
+
+    def __set__(self, owner: Any, value: int) -> None:
+        self.values[0] = value
+
+
+class Owner:
+    n = Counted()
+
+    @property
+    def scale(self) -> float:
+        return float(os.environ["RUNE_JIT_TEST"])
+
+    @property
+    def argument(self) -> float:
+        return float(sys.argv[1])
+
+
+_OWNER = Owner()
+
+
+def test_values_of_a_descriptor() -> None:
+    def counts(x: Any) -> Any:
+        _OWNER.n = _OWNER.n + 1
+        return x * _OWNER.n
+
+    def reads(x: Any) -> Any:
+        return x * _OWNER.n
+
+    counting, reading = (rune_jit.jit(f, fallback="silent") for f in (counts, reads))
+    _OWNER.n = 0
+    assert [counting(np.ones(1)).item() for _ in range(4)] == [1, 2, 3, 4]
+    for n in range(4):
+        _OWNER.n = n
+        assert reading(np.ones(1)).item() == n
+
+
+_PROCESS: dict[str, Callable[[], float]] = {
+    "environ": lambda: float(os.environ["RUNE_JIT_TEST"]),
+    "getenv": lambda: float(os.getenv("RUNE_JIT_TEST", "")),
+    "argv": lambda: float(sys.argv[1]),
+    "environ in a property": lambda: _OWNER.scale,
+    "argv in a property": lambda: _OWNER.argument,
+}
+
+
+@pytest.mark.parametrize("name", list(_PROCESS))
+def test_the_environment_is_read_at_each_call(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = _PROCESS[name]
+    monkeypatch.setattr(sys, "argv", ["test", "1"])
+    jitted = rune_jit.jit(lambda x: x * read(), fallback="silent")
+    for i in range(4):
+        monkeypatch.setenv("RUNE_JIT_TEST", str(i))
+        sys.argv[1] = str(i)
+        assert jitted(np.ones(1)).item() == i
+
+
+_REPLACED: dict[str, tuple[Any, str, Callable[[], float]]] = {
+    "random": (random, "random", lambda: random.random()),
+    "numpy.random": (np.random, "normal", lambda: np.random.normal()),
+    "math": (math, "sqrt", lambda: math.sqrt(4.0)),
+    "numpy.linalg": (np.linalg, "norm", lambda: np.linalg.norm(np.ones(4)).item()),
+}
+
+
+@pytest.mark.parametrize("name", list(_REPLACED))
+def test_functions_of_libraries_that_tests_replace(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, function, use = _REPLACED[name]
+    jitted = rune_jit.jit(lambda x: x * use(), fallback="silent")
+    for i in range(6):
+        with monkeypatch.context() as patch:
+            if i % 2:
+                patch.setattr(module, function, lambda *args: np.float64(0.25))
+            random.seed(i)
+            np.random.seed(i)
+            y = jitted(np.ones(1)).item()
+            random.seed(i)
+            np.random.seed(i)
+            assert y == use()

@@ -29,6 +29,7 @@ from rune_jit.capture.matching import (
     Met,
     function_of,
     has_slots,
+    is_data,
     knows_identity,
     members_of,
     owner_of,
@@ -40,7 +41,7 @@ from rune_jit.capture.objects import (
     is_library,
 )
 from rune_jit.capture.state import Slot, Unbound, bound_members, refuse_other_order, watched_place
-from rune_jit.capture.stateful import is_fixed, refuse_stateful, refuse_streams
+from rune_jit.capture.stateful import is_fixed, refuse_process, refuse_stateful
 from rune_jit.capture.told_apart import ToldApart
 from rune_jit.chunked.recognition import is_dask_array
 from rune_jit.errors import StateChangedError, UnsupportedOpError
@@ -126,6 +127,15 @@ class Watch:
         """Notes that the trace has read a global of a module."""
         if not (isinstance(value, types.ModuleType) and is_library(value.__name__)):
             self.guard("item", holder, name, value)
+
+    def guard_of_library(self, holder: dict[str, Any], name: str, value: Any) -> None:
+        """Notes that the trace has read a name of a module whose state is assumed to be fixed. (But
+        tests replace functions of libraries.)"""
+        refuse_stateful(value, self._may_grow)
+        if not effects.replaces(holder, name):
+            self.guard_item(holder, name, value)
+        if type(value) is list:  # (sys.argv)
+            self.look(value)
 
     def guard_content(self, x: Any) -> None:
         """Notes that the trace may read all contents of a container."""
@@ -276,7 +286,7 @@ class Watch:
         if self.is_foreign(function.__module__):
             return
         refuse_class_test(function.__code__)
-        refuse_streams(function)
+        refuse_process(function)
         self.learn(function.__code__)
         for value in self.guard_function(function, is_copied=False):
             self.look(value)
@@ -367,7 +377,7 @@ class Watch:
                 self.guard("attribute", x, name, value)
                 self.look(value)
             return
-        if inspect.getattr_static(x, name, _ABSENT) is raw:
+        if is_data(raw) and inspect.getattr_static(x, name, _ABSENT) is raw:
             self.guard("attribute", x, name, raw)
         self.look(raw)
 

@@ -57,7 +57,6 @@ from rune_jit.capture.stand_ins import (
     refuse_identity_of_arguments,
 )
 from rune_jit.capture.state import ABSENT, FunctionAttributes, Slot
-from rune_jit.capture.stateful import refuse_stateful
 from rune_jit.errors import StateChangedError, UnsupportedOpError
 from rune_jit.rules.on_host import Vectorized
 from rune_jit.tracing.trace import Trace
@@ -283,8 +282,7 @@ class Rebinder:
         if (key := ("item", id(names), name)) in self._state:
             return self._state[key]
         if self._watch.is_foreign(names.get("__name__")):
-            if not self._trace.is_segmented:
-                refuse_stateful(value, may_change=not self._trace.decides)
+            self._watch.guard_of_library(names, name, value)
             return self.stand_in(value)
         self._watch.guard_item(names, name, value)
         return self.stand_in(value) if is_tested else self.inside(value)

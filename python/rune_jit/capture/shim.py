@@ -173,8 +173,9 @@ LOG_LEVELS = ("debug", "info", "warning", "error", "critical", "exception", "log
 _GENERATORS = ("Generator", "Random", "RandomState")
 _OF_SEEDS = "Generator RandomState SeedSequence MT19937 PCG64 PCG64DXSM Philox SFC64"
 _SECRETS = ("choice", "randbelow", "randbits", "token_bytes", "token_hex", "token_urlsafe")
-# Functions that tell about files and times. (An audit event precedes what others do with files.)
-_OF_FILES = "access getcwd getcwdb lstat readlink stat times"
+# Functions that tell about files, the process and times. (An audit event precedes what others do
+# with files.)
+_OF_FILES = "access getcwd getcwdb getenv getenvb lstat readlink stat times"
 _OF_PATHS = "exists getatime getctime getmtime getsize isdir isfile islink lexists realpath"
 _OF_TIMES = "asctime clock_gettime clock_gettime_ns ctime gmtime localtime strftime"
 _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time")
@@ -261,7 +262,7 @@ def _view_of(module: types.ModuleType) -> ModuleView:
     def read(name: str) -> Any:
         trace, value = current_trace(), getattr(module, name)
         if trace is not None and trace.draws is not None:
-            return trace.rebind.stand_in(value)
+            return trace.rebind.read(vars(module), name, value)
         return _stand_in_of(value)
 
     return ModuleView(module, read)

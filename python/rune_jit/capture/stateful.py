@@ -98,12 +98,20 @@ def refuse_stateful(x: Any, may_change: bool, names: Container[str] = ()) -> Non
         )
 
 
-def refuse_streams(function: types.FunctionType) -> None:
-    """Raises UnsupportedOpError if code that is not copied uses `sys.stdout` or the like: it would
-    write once, not at each call."""
-    streams = {"stdout", "stderr", "stdin"}.intersection(function.__code__.co_names)
-    if streams and function.__globals__.get("sys") is sys:
-        raise UnsupportedOpError(
-            f"sys.{min(streams)}: cannot trace its use in a method of an object without arrays\n"
-            "hint: use it outside"
-        )
+# Names of Python's modules for what belongs to the process.
+_OF_PROCESS = {
+    "os": frozenset({"environ", "environb", "getenv", "getenvb"}),
+    "sys": frozenset({"argv", "stdin", "stdout", "stderr"}),
+}
+
+
+def refuse_process(function: types.FunctionType) -> None:
+    """Raises UnsupportedOpError if code that is not copied uses `sys.stdout`, `os.environ` or the
+    like: it would write once, or read what was there once."""
+    for module, names in _OF_PROCESS.items():
+        used = names.intersection(function.__code__.co_names)
+        if used and function.__globals__.get(module) is sys.modules.get(module):
+            raise UnsupportedOpError(
+                f"{module}.{min(used)}: cannot trace its use in a method of an object without"
+                " arrays\nhint: use it outside"
+            )

@@ -342,9 +342,20 @@ class Flat:
     """ndarray.flat of a traced array."""
 
     def __init__(self, base: Tracer) -> None:
-        self.base = base
+        self.base, self.index = base, 0  # (the position of the next element)
+
+    @property
+    def coords(self) -> tuple[int, ...]:
+        return tuple(map(int, np.unravel_index(self.index, self.base.shape)))
+
+    def __next__(self) -> Any:
+        if self.index == self.base.size:
+            raise StopIteration
+        self.index += 1
+        return _read_flat_or_numpy(self.base, self.index - 1)
 
     def __getitem__(self, index: Any) -> Any:
+        self.index = 0
         return _read_flat_or_numpy(self.base, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -358,7 +369,7 @@ class Flat:
         return self.base.size
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.base.flatten())
+        return iter(self.base.flatten()[self.index :])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return self.base.flatten().__array__(dtype, copy)
