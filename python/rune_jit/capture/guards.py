@@ -328,6 +328,9 @@ class Watch:
         for base in klass.__mro__:
             if self.is_foreign(base.__module__):
                 self.is_strict |= not is_library(base.__module__)
+                for name, raw in vars(base).items() if x is not klass else ():
+                    if type(raw) is types.MemberDescriptorType:  # (as in _look_at_attributes)
+                        self._look_at_attribute(x, name, raw)
                 continue
             if id(base) not in self._members:
                 self._members[id(base)] = members_of(base)
