@@ -138,7 +138,7 @@ py::object dispatch(PyObject* self, std::span<PyObject* const> args, PyObject* c
   };
   if (is_tracing() || is_on_numpy()) return slow();
   KeyedCall call;
-  Ways ways;            // copied, because other threads may change them during a run
+  Ways ways;
   py::object function;  // to run on NumPy, if it is set
   const auto run_function = [&] {
     return py::reinterpret_steal<py::object>(
@@ -174,18 +174,18 @@ py::object dispatch(PyObject* self, std::span<PyObject* const> args, PyObject* c
   }
   if (function) return run_function();
   if (must_report_errors()) return eager("numpy.errstate asks for floating-point errors");
-  if (ways.empty()) return slow();
+  if (!ways || ways->empty()) return slow();
   py::object result;
   auto status = CompiledCall::Status::Stale;
-  for (size_t i = 0; i < ways.size() && status == CompiledCall::Status::Stale; ++i) {
+  for (size_t i = 0; i < ways->size() && status == CompiledCall::Status::Stale; ++i) {
     status = CompiledCall::Status::Unsuitable;
     try {
-      status = ways[i]->call(call.leaves, result);
+      status = (*ways)[i]->call(call.leaves, result);
     } catch (py::error_already_set& error) {
       const py::object changed = py::module_::import("rune_jit.errors").attr("ResultsChangedError");
       if (!error.matches(changed)) throw;
     }
-    if (i > 0 && status == CompiledCall::Status::Done) dispatcher.put_first(call, ways[i]);
+    if (i > 0 && status == CompiledCall::Status::Done) dispatcher.put_first(call, (*ways)[i]);
   }
   switch (status) {
     case CompiledCall::Status::Done:
@@ -363,9 +363,10 @@ py::object make_dispatcher() {
   define(
       "_remember",
       [](py::handle self, const py::tuple& args, const py::dict& kwargs, const py::list& leaves,
-         Ways ways, const py::sequence& sizes, const std::vector<int64_t>& constants) {
+         Programs ways, const py::sequence& sizes, const std::vector<int64_t>& constants) {
+        auto programs = std::make_shared<const Programs>(std::move(ways));
         return remember(self, args, kwargs, leaves, sizes, constants,
-                        {std::move(ways), {}, {}, {}, {}});
+                        {std::move(programs), {}, {}, {}, {}});
       },
       "Registers the compiled calls for such arguments. Each of them checks whether it is for a "
       "call's data. False if the arguments cannot be keyed here.");

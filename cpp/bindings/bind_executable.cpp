@@ -1,5 +1,6 @@
 // Binds compiled programs, which run on NumPy's and device arrays.
 #include <algorithm>
+#include <list>
 #include <memory>
 
 #include "base/error.h"
@@ -152,7 +153,6 @@ class RunArguments {
                std::shared_ptr<runtime::Device> device)
       : device_(std::move(device)) {
     pointers_.reserve(types.size());
-    numbers_.resize(types.size());
     for (size_t i = 0; i < types.size(); ++i)
       pointers_.push_back(pointer(arguments[i], types[i], i));
   }
@@ -169,7 +169,11 @@ class RunArguments {
     if (is_array(argument)) return array_pointer(argument, type, i);
     if (is_ndarray(argument, false)) return host_pointer(argument, type, i);
     if (!type.shape.empty()) wrong_argument(i, type, argument);
-    if (store_number(argument, type.dtype, numbers_[i])) return on_device(numbers_[i].bytes, type);
+    ScalarStorage number;
+    if (store_number(argument, type.dtype, number)) {
+      numbers_.push_back(number);
+      return on_device(numbers_.back().bytes, type);
+    }
     const py::array array = py::array::ensure(argument);
     if (!array || !fits(header_of(array), type)) wrong_argument(i, type, argument);
     return keep(array, type);
@@ -220,7 +224,7 @@ class RunArguments {
 
   std::shared_ptr<runtime::Device> device_;
   std::vector<void*> pointers_;
-  std::vector<ScalarStorage> numbers_;
+  std::list<ScalarStorage> numbers_;  // whose addresses stay as they are
   std::vector<py::object> kept_;
   DeferredChecks checks_;
   std::vector<std::shared_ptr<DeviceMemory>> copies_;

@@ -1,6 +1,7 @@
 // Binds dtypes, capabilities of targets, options and the table of scalar operations.
 #include <pybind11/gil_safe_call_once.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "alu/alu.h"
@@ -19,7 +20,12 @@ namespace {
 // bfloat16 gets its number when ml_dtypes is imported.
 struct DTypeTable {
   std::array<py::object, kNumGraphDTypes> descriptors;
-  std::vector<std::pair<int, DType>> by_number;
+  std::vector<std::optional<DType>> by_number;
+
+  void add(int number, DType dtype) {
+    by_number.resize(std::max<size_t>(by_number.size(), number + 1));
+    by_number[number] = dtype;
+  }
 };
 
 // The table is made once and never freed, because the interpreter may have ended at exit. During
@@ -35,7 +41,7 @@ const DTypeTable& dtype_table() {
                                          ? py::module_::import("ml_dtypes").attr("bfloat16")
                                          : py::object(py::str(numpy_name(d)));
       const py::dtype descriptor = py::dtype::from_args(scalar_type);
-      t.by_number.emplace_back(descriptor.num(), d);
+      t.add(descriptor.num(), d);
       t.descriptors[i] = descriptor;
     }
     for (const char* code : {"l", "L", "q", "Q", "i", "I"}) {
@@ -43,7 +49,7 @@ const DTypeTable& dtype_table() {
       const bool is_signed = descriptor.kind() == 'i';
       const DType d = descriptor.itemsize() == 8 ? (is_signed ? DType::Int64 : DType::Uint64)
                                                  : (is_signed ? DType::Int32 : DType::Uint32);
-      t.by_number.emplace_back(descriptor.num(), d);
+      t.add(descriptor.num(), d);
     }
     return t;
   };
@@ -69,10 +75,9 @@ std::optional<DType> dtype_of(const py::dtype& descriptor) {
   // '>'.
   constexpr char kOther = std::endian::native == std::endian::little ? '>' : '<';
   if (descriptor.byteorder() == kOther) return std::nullopt;
-  const int number = descriptor.num();
-  for (const auto& [known, dtype] : dtype_table().by_number)
-    if (known == number) return dtype;
-  return std::nullopt;
+  const auto& by_number = dtype_table().by_number;
+  const auto number = static_cast<size_t>(descriptor.num());  // -1 for dtypes of other libraries
+  return number < by_number.size() ? by_number[number] : std::nullopt;
 }
 
 DType to_dtype(py::handle anything) {

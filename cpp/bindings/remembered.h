@@ -41,7 +41,9 @@ struct Constant {
   }
 };
 
-using Ways = std::vector<std::shared_ptr<CompiledCall>>;
+// Programs for one signature. A list is never changed, because another thread may be reading it.
+using Programs = std::vector<std::shared_ptr<CompiledCall>>;
+using Ways = std::shared_ptr<const Programs>;
 
 // When a signature that NumPy runs was last called, by CompiledCall's clock.
 struct LastUse {
@@ -57,8 +59,9 @@ struct OnNumpy {
 };
 
 struct Remembered {
-  Ways ways;                        // by the function's conditions; the one that ran last is first
-  std::optional<OnNumpy> on_numpy;  // if it is set, there are no ways
+  // By the function's conditions; the one that ran last is first. Null if on_numpy is set.
+  Ways ways;
+  std::optional<OnNumpy> on_numpy;
   CallKey key;
   std::vector<AxisRange> ranges;  // of the sizes that the key leaves out
   std::vector<Constant> constants;
@@ -107,10 +110,11 @@ struct Dispatcher {
   // Notes that the call has taken this way.
   void put_first(const KeyedCall& call, const std::shared_ptr<CompiledCall>& way) {
     Remembered* const found = find(call);
-    if (!found) return;
-    Ways& ways = found->ways;
+    if (!found || !found->ways) return;
+    Programs ways = *found->ways;
     const auto at = std::find(ways.begin(), ways.end(), way);
     if (at != ways.end()) std::rotate(ways.begin(), at, at + 1);
+    found->ways = std::make_shared<const Programs>(std::move(ways));
   }
   void erase(const KeyedCall& call) {
     std::erase_if(calls[call.key.text],

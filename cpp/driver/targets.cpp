@@ -42,6 +42,12 @@ Texts render_together(Kernels kernels) {
   return texts;
 }
 
+template <const Capabilities& (*capabilities)()>
+Texts render_for_cpu(Kernels kernels) {
+  const int register_bytes = std::max(capabilities().vector_bits / 8, render::kLeastRegisterBytes);
+  return render::render_llvm_modules(kernels, register_bytes);
+}
+
 // A fixed machine with two cores and 512-bit vectors, so that tests of decisions do not depend on
 // where they run.
 Capabilities test_cores() {
@@ -99,8 +105,8 @@ Target interpreter(const std::string& name) {
 
 const std::vector<Target>& targets() {
   static const std::vector<Target> all = {
-      {"cpu", runtime::cpu_capabilities, render::render_llvm_modules, render::identifier,
-       [](int ordinal) { return runtime::cpu_device(ordinal); }},
+      {"cpu", runtime::cpu_capabilities, render_for_cpu<runtime::cpu_capabilities>,
+       render::identifier, [](int ordinal) { return runtime::cpu_device(ordinal); }},
       {"metal", made_once<metal::capabilities>, render_together<render_by<render::msl_dialect>>,
        render::identifier, [](int) { return metal::make_device(); }},
       {"cuda", made_once<cuda::capabilities>, render_together<render_by<render::cuda_dialect>>,
@@ -114,8 +120,8 @@ const std::vector<Target>& targets() {
        }},
       {"null", made_once<runtime::null_capabilities>, print_each, nullptr,
        [](int) { return runtime::make_null_device(); }},
-      {"test-cores", made_once<test_cores>, render::render_llvm_modules, render::identifier,
-       nullptr},
+      {"test-cores", made_once<test_cores>, render_for_cpu<made_once<test_cores>>,
+       render::identifier, nullptr},
   };
   return all;
 }

@@ -42,10 +42,10 @@ bool asks_for_previous(const Kernel& kernel) {
 // point of the text. Where control flow joins after an assignment, a phi selects the value.
 class KernelRenderer {
  public:
-  KernelRenderer(const Kernel& kernel, std::set<std::string>& declarations)
+  KernelRenderer(const Kernel& kernel, std::set<std::string>& declarations, int register_bytes)
       : kernel_(kernel),
         asks_for_previous_(asks_for_previous(kernel)),
-        w_(declarations),
+        w_(declarations, register_bytes),
         values_(kernel.body.size()),
         memories_(kernel.body.size()),
         displaces_(kernel.body.size()) {}
@@ -460,7 +460,7 @@ void KernelRenderer::close_if() {
 }  // namespace
 }  // namespace llvm
 
-std::string render_llvm_module(std::span<const lower::Kernel> kernels) {
+std::string render_llvm_module(std::span<const lower::Kernel> kernels, int register_bytes) {
   std::set<std::string> declarations, symbols;
   std::string text;
   bool optimize = false;
@@ -468,7 +468,7 @@ std::string render_llvm_module(std::span<const lower::Kernel> kernels) {
     check_interrupt();
     const bool is_new = symbols.insert(identifier(kernel.name)).second;
     RUNE_CHECK(is_new, "llvm_ir: two kernels named ", identifier(kernel.name), " in one module");
-    text += llvm::KernelRenderer(kernel, declarations).render() + '\n';
+    text += llvm::KernelRenderer(kernel, declarations, register_bytes).render() + '\n';
     optimize = optimize || llvm::needs_passes(kernel);
   }
   for (const std::string& declaration : declarations) text += declaration + '\n';
@@ -477,12 +477,13 @@ std::string render_llvm_module(std::span<const lower::Kernel> kernels) {
   return text;
 }
 
-std::vector<std::string> render_llvm_modules(std::span<const lower::Kernel> kernels) {
+std::vector<std::string> render_llvm_modules(std::span<const lower::Kernel> kernels,
+                                             int register_bytes) {
   std::vector<std::string> texts(kernels.size());
   for (size_t begin = 0, end = 0; begin < kernels.size(); begin = end) {
     const bool optimized = llvm::needs_passes(kernels[begin]);
     while (end < kernels.size() && llvm::needs_passes(kernels[end]) == optimized) ++end;
-    texts[begin] = render_llvm_module(kernels.subspan(begin, end - begin));
+    texts[begin] = render_llvm_module(kernels.subspan(begin, end - begin), register_bytes);
   }
   return texts;
 }

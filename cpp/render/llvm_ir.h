@@ -9,7 +9,9 @@
 // pointer follows, to 64-byte aligned memory for them. Calls that run at the same time need
 // separate memory. `vars` is an array of i64: the symbolic variables in the order of their first
 // definitions. The function runs the workgroups begin <= t < end of the grid. They may run in any
-// order and on any threads. The IR names no CPU and no triple.
+// order and on any threads. The IR names no CPU and no triple. It may depend on `register_bytes`,
+// the size of the CPU's vector registers, and is right for CPUs whose registers are at least as
+// large.
 //
 // What callers guarantee:
 //  - a workgroup has one thread (InternalError otherwise);
@@ -32,14 +34,19 @@
 
 namespace rune::render {
 
+// Every CPU with masked vector loads has registers of this size.
+constexpr int kLeastRegisterBytes = 32;
+
 // A module with one kernel. Throws UserError(Unsupported) for Custom and Wmma.
 std::string render_llvm(const lower::Kernel& kernel);
 
 // One module with all kernels. Throws InternalError if two kernels have the same symbol.
-std::string render_llvm_module(std::span<const lower::Kernel> kernels);
+std::string render_llvm_module(std::span<const lower::Kernel> kernels,
+                               int register_bytes = kLeastRegisterBytes);
 
 // One text for each kernel: the module that begins with it, or an empty text if it is in the module
 // of the kernel before it. LLVM's passes should improve either all kernels of a module or none.
-std::vector<std::string> render_llvm_modules(std::span<const lower::Kernel> kernels);
+std::vector<std::string> render_llvm_modules(std::span<const lower::Kernel> kernels,
+                                             int register_bytes = kLeastRegisterBytes);
 
 }  // namespace rune::render

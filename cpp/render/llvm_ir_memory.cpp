@@ -65,16 +65,13 @@ Value load_scalar(Writer& w, const Memory& memory, DType dtype, Value index, con
   return valid ? w.select(*valid, result, zero_of(dtype, 1)) : result;
 }
 
-// The widest vector that every CPU with masked loads holds in one register, in bytes.
-constexpr int kRegister = 32;
-
 // The mask of lanes, in a form whose value LLVM cannot know. LLVM divides masked loads and stores
 // that are wider than a register. If it knows the mask of a part, it treats the part as an unmasked
 // access of unknown size: LLVM 22 then loads a part without valid lanes, and fails when it compares
 // such a part with another.
 Value lane_mask(Writer& w, const Value& valid, DType dtype, int lanes) {
   Value mask = w.splat(valid, lanes);
-  if (valid.lanes == 1 || lanes * size_of(dtype) <= kRegister) return mask;
+  if (valid.lanes == 1 || lanes * size_of(dtype) <= w.register_bytes()) return mask;
   const std::string zero = w.emit_once("call i32 asm \"\", \"=r,0\"(i32 0)");
   const Value never{w.emit_once("trunc i32 ", zero, " to i1"), DType::Bool, 1};
   return w.binary("or", mask, w.splat(never, lanes));

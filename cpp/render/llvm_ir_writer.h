@@ -44,8 +44,11 @@ Value vector_constant(const std::vector<Scalar>& values);
 // Writes the text of a function, line after line.
 class Writer {
  public:
-  // `declarations` collects the `declare` lines that the module needs.
-  explicit Writer(std::set<std::string>& declarations) : declarations_(declarations) {}
+  // `declarations` collects the `declare` lines that the module needs. `register_bytes` is the size
+  // of the CPU's vector registers.
+  Writer(std::set<std::string>& declarations, int register_bytes)
+      : declarations_(declarations), register_bytes_(register_bytes) {}
+  int register_bytes() const { return register_bytes_; }
 
   // Appends an indented line.
   template <class... Args>
@@ -126,6 +129,7 @@ class Writer {
   void append(std::integral auto v) { text_ += std::to_string(v); }
 
   std::set<std::string>& declarations_;
+  const int register_bytes_;
   std::string text_;
   std::string block_;
   std::map<std::string, std::string> known_;  // the values that emit_once made in this block

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <optional>
 
 #include "base/math.h"
@@ -16,12 +17,13 @@ namespace {
 // The most tasks of the pool for each core: enough to balance the work, and so few that they cost
 // nothing.
 constexpr int64_t kTasksPerCore = 8;
-// The sides of the square tiles in which arrays are transposed: kTransposeTile for elements of at
-// least four bytes, kCachedSide for smaller ones. The rows are so few that their lines and pages
-// stay in the first caches, and they consist of whole lines. Arrays with sides of at most
-// kCachedSide stay in the cache, so they are tiled only if squares are transposed in registers.
-// Arrays of at most kFewPoints elements are not tiled.
-constexpr int64_t kTransposeTile = 32, kCachedSide = 64;
+// The sides of the square tiles in which arrays are transposed. The rows are so few that their
+// lines and pages stay in the first caches, and they consist of whole lines. kTransposeTile is the
+// side for elements of at least four bytes, kCachedSide for smaller ones. Tiles whose stores bypass
+// the cache leave it to the loads, so that rows of kStreamedRowBytes fit. Arrays with sides of at
+// most kCachedSide stay in the cache, so they are tiled only if squares are transposed in
+// registers. Arrays of at most kFewPoints elements are not tiled.
+constexpr int64_t kTransposeTile = 32, kCachedSide = 64, kStreamedRowBytes = 256;
 constexpr int64_t kFewPoints = 1024;
 // The most operations per point of squares that are transposed in registers. More code is not worth
 // compiling.
@@ -78,14 +80,18 @@ class CoreMapper {
       serial.insert(serial.begin(), *carried_);
       s_.block_tile[*carried_] = kCarriedRows;
     }
-    const int64_t most_cached =
-        std::clamp(s_.caps.last_level_bytes, kLeastNontemporalBytes, kMostNontemporalBytes);
-    for (const Value v : s_.kernel.outputs)
-      if (s_.caps.has_nontemporal_stores && bytes_of(s_.graph[v]) >= most_cached)
-        s_.kernel.nontemporal.push_back(v);
+    std::copy_if(s_.kernel.outputs.begin(), s_.kernel.outputs.end(),
+                 std::back_inserter(s_.kernel.nontemporal),
+                 [&](Value v) { return bypasses_cache(v); });
   }
 
  private:
+  bool bypasses_cache(Value output) const {
+    const int64_t most_cached =
+        std::clamp(s_.caps.last_level_bytes, kLeastNontemporalBytes, kMostNontemporalBytes);
+    return s_.caps.has_nontemporal_stores && bytes_of(s_.graph[output]) >= most_cached;
+  }
+
   // Unrolls axes that fill the gaps between the lanes. Returns the number of points that are then
   // computed together.
   int64_t unroll_filling_axes(const Ints& vec) {
@@ -307,8 +313,10 @@ class CoreMapper {
   // Makes workgroups tiles over both axes of a transpose, so that a loaded cache line is used
   // completely before it is evicted.
   void tile_transpose(const Ints& tiled) {
-    const bool is_wide = size_of(s_.graph[s_.kernel.outputs.front()].dtype()) >= 4;
-    const int64_t side = is_wide ? kTransposeTile : kCachedSide;
+    const Value output = s_.kernel.outputs.front();
+    const int64_t size = size_of(s_.graph[output].dtype());
+    int64_t side = size < 4 ? kCachedSide : kTransposeTile;
+    if (size >= 4 && bypasses_cache(output)) side = std::max(side, kStreamedRowBytes / size);
     for (const int64_t axis : s_.outer) {
       const bool in_tile = contains(tiled, axis);
       const int64_t whole = round_up(s_.extent(axis), s_.step[axis]);

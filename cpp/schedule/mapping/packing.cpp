@@ -24,7 +24,7 @@ constexpr double kLeastMultiplies = 1 << 21;
 constexpr int64_t kLeastReduced = 32, kLeastRows = 16;
 // The least register tiles in a block of rows. With fewer, its columns are read too often from the
 // last-level cache, so the reduced axis is divided into parts, which have a least number of terms.
-constexpr int64_t kLeastRowTiles = 12;
+constexpr int64_t kLeastRowTiles = 4;
 constexpr int64_t kLeastKeptTerms = 192;
 // The least multiply-adds of a contraction with widened operands that is packed. Without copies,
 // operands would be widened again for each use.
@@ -40,7 +40,7 @@ constexpr int64_t kSetPeriodBytes = 4096, kMostInSet = 4;
 // The columns of a workgroup, whose copies should fit the second-level cache unless it holds fewer
 // columns than this. Each workgroup copies its rows, which costs more than reading columns from the
 // last-level cache.
-constexpr int64_t kLeastMostColumns = 1024;
+constexpr int64_t kLeastMostColumns = 512;
 // The time that a core may be late, in workgroups, because another thread uses it for a while. If
 // only half of a product is computed, workgroups also differ in work.
 constexpr double kLate = 0.25, kMirroredLate = 1;

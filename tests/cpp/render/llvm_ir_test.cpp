@@ -132,6 +132,17 @@ TEST(LlvmIr, OnlyUnmaskedVectorsStream) {
   }
 }
 
+TEST(LlvmIr, MasksOfSeveralRegistersAreOpaque) {
+  Builder b = named("masked");
+  const Var out = b.define_global(DType::Float32, 0, 64, true);
+  std::vector<Scalar> lanes(16, Scalar::of(DType::Bool, false));
+  lanes[3] = lanes[5] = Scalar::of(DType::Bool, true);
+  b.store(out, i64(b, 16), b.constant(Scalar::of(DType::Float32, 1.0), 16), b.vconst(lanes));
+  const std::vector<lower::Kernel> kernels{b.take()};
+  expect_contains(render_llvm_module(kernels, 32), "or <16 x i1>");
+  expect_lacks(render_llvm_module(kernels, 64), "or <16 x i1>");
+}
+
 TEST(LlvmIr, FloatsCarryNoFastMathFlags) {
   Builder b = named("k");
   const Var memory = b.define_global(DType::Float32, 0, 64, true);
