@@ -32,10 +32,11 @@ def replaced(x: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> Any
         return seen[id(x)]
     seen[id(x)] = x
     if isinstance(x, (list, deque)):
+        kind: Any = list if isinstance(x, list) else deque
         for i, item in enumerate(() if are_atomic(x) else x):
             new = replaced(item, replace, seen)
             if new is not item:
-                (list if isinstance(x, list) else deque).__setitem__(x, i, new)
+                kind.__setitem__(x, i, new)
     elif isinstance(x, dict):
         keys = [key if type(key) in ATOMIC else replaced(key, replace, seen) for key in x]
         if any(new is not key for new, key in zip(keys, x, strict=True)):
