@@ -280,7 +280,7 @@ class Rebinder:
         """Reads a name of a module. Returns the stand-in for its value in the trace. `is_tested`
         tells whether it is a class that is only an argument of isinstance or issubclass."""
         if (key := ("item", id(names), name)) in self._state:
-            return self._state[key]
+            return self._assigned.get(key, self._state[key])
         if self._watch.is_foreign(names.get("__name__")):
             self._watch.guard_of_library(names, name, value)
             return self.stand_in(value)
@@ -379,8 +379,7 @@ class Rebinder:
     def _copy_attributes(self, holder: Any, copy: Any) -> None:
         """Gives the copy of an object the trace's versions of its attributes and methods."""
         held, live, now = self._watch.attributes(holder), vars(holder), vars(copy)
-        slots = self.state_of(live)
-        if slots:
+        if slots := self.state_of(live):
             self._attributes.append((live, now))
         now.update({name: x for name, x in (held | slots).items() if x is not ABSENT})
         held = {name: x for name, x in held.items() if name not in slots}
@@ -459,13 +458,16 @@ class Rebinder:
         if is_library(module.__name__) and module.__name__ not in IMPURE:
             return module
         if id(module) not in self._copies:
-            names = vars(module)
-
-            def read(name: str) -> Any:
-                return self.read(names, name, getattr(module, name))
-
-            assign = functools.partial(self._assign, names)
-            self._copies[id(module)] = (module, ModuleView(module, read, assign))
+            names, read, assign = (
+                vars(module),
+                self.read,
+                functools.partial(self._assign, vars(module)),
+            )
+            view = ModuleView(module, lambda x: read(names, x, getattr(module, x)), names, assign)
+            if not (self._trace.is_segmented or self._watch.is_foreign(module.__name__)):
+                copy = self._copy_of(names)
+                view = ModuleView(module, functools.partial(copy.attribute, module), copy)
+            self._copies[id(module)] = module, view
         return self._copies[id(module)][1]
 
     def _cell(self, cell: Any, function: types.FunctionType, name: str) -> Any:

@@ -238,13 +238,16 @@ class ModuleView(types.ModuleType):
         self,
         module: types.ModuleType,
         read: Callable[[str], Any],
+        names: dict[str, Any],
         assign: Callable[[str, Any], None] | None = None,
     ) -> None:
+        """`names`: the dict with what the trace assigns."""
         # (Modules of C libraries may have no `__doc__`.)
         super().__init__(module.__name__, getattr(module, "__doc__", None))
         object.__setattr__(self, "_module", module)
         object.__setattr__(self, "_read", read)
-        object.__setattr__(self, "_assign", assign or functools.partial(setattr, module))
+        object.__setattr__(self, "_names", names)
+        object.__setattr__(self, "_assign", assign or names.__setitem__)
 
     def __getattr__(self, name: str) -> Any:
         return self._read(name)
@@ -265,7 +268,7 @@ def _view_of(module: types.ModuleType) -> ModuleView:
             return trace.rebind.read(vars(module), name, value)
         return _stand_in_of(value)
 
-    return ModuleView(module, read)
+    return ModuleView(module, read, vars(module))
 
 
 def _stand_in_of(x: Any) -> Any:
