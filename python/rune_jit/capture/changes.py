@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from rune_jit import _core
 from rune_jit.capture.state import Unbound
 from rune_jit.tracing.tracer import contains_tracer
@@ -32,3 +34,26 @@ def change(may_grow: bool, kind: str, holder: Any, name: Any, value: Any) -> str
         return f"elements of a {type(holder).__name__}"
     new = holder.values() if isinstance(holder, dict) else holder
     return f"a {type(holder).__name__}" if contains_tracer([*new]) else None
+
+
+class Layouts:
+    """The dtypes, shapes and flags of arrays that are not traced."""
+
+    def __init__(self) -> None:
+        self._before: dict[int, tuple[np.ndarray, Any]] = {}  # by id
+
+    def note(self, x: np.ndarray) -> None:
+        self._before.setdefault(id(x), (x, _layout(x)))
+
+    def changed(self) -> list[tuple[np.ndarray, Any]]:
+        """The arrays that have changed, with their former layouts."""
+        return [(x, before) for x, before in self._before.values() if _layout(x) != before]
+
+    def restore(self) -> None:
+        x: Any
+        for x, (dtype, shape, is_writeable) in self.changed():
+            x.dtype, x.shape, x.flags.writeable = dtype, shape, is_writeable
+
+
+def _layout(x: np.ndarray) -> tuple[Any, ...]:
+    return x.dtype, x.shape, x.flags.writeable

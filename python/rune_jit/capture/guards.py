@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core, trees
-from rune_jit.capture import effects
-from rune_jit.capture.changes import change, is_broken
+from rune_jit.capture import effects, stateful
+from rune_jit.capture.changes import Layouts, change, is_broken
 from rune_jit.capture.class_tests import refuse_class_test
 from rune_jit.capture.matching import (
     Met,
@@ -41,7 +41,6 @@ from rune_jit.capture.objects import (
     is_library,
 )
 from rune_jit.capture.state import Slot, Unbound, bound_members, refuse_other_order, watched_place
-from rune_jit.capture.stateful import is_fixed, refuse_process, refuse_stateful
 from rune_jit.capture.told_apart import ToldApart
 from rune_jit.chunked.recognition import is_dask_array
 from rune_jit.errors import StateChangedError, UnsupportedOpError
@@ -73,6 +72,7 @@ class Watch:
         # Arrays, containers and objects that the trace may change, as guards on their contents. For
         # the attributes of an object, the guard's `name` is "attributes".
         self._kept: list[Guard] = []
+        self._layouts = Layouts()
         # Copies that must not change, as the arguments of `keep_copy`.
         self._copies: list[tuple[Any, Any, Any, Any]] = []
         self.state = {slot.key for slot in slots}  # (no guard watches these places)
@@ -131,7 +131,7 @@ class Watch:
     def guard_of_library(self, holder: dict[str, Any], name: str, value: Any) -> None:
         """Notes that the trace has read a name of a module whose state is assumed to be fixed. (But
         tests replace functions of libraries.)"""
-        refuse_stateful(value, self._may_grow)
+        stateful.refuse_stateful(value, self._may_grow)
         if not effects.replaces(holder, name):
             self.guard_item(holder, name, value)
         if type(value) is list:  # (sys.argv)
@@ -171,6 +171,8 @@ class Watch:
 
     def learn(self, code: types.CodeType) -> None:
         """Notes that code may run in the trace, before it does."""
+        if not self._may_grow:
+            stateful.refuse_text(code)
         if not is_library_file(code.co_filename):
             self._knows_identity |= not names_in(code).isdisjoint(_OF_IDENTITY)
         self._names.learn(code)
@@ -238,6 +240,7 @@ class Watch:
             self._knows_identity |= knows_identity(kind)
         effects.refuse(x)
         if isinstance(x, np.ndarray):
+            self._layouts.note(x)
             self._kept.append(("content", x, None, x.copy()))
         elif isinstance(x, types.FunctionType):
             self._look_at_function(x)
@@ -256,7 +259,7 @@ class Watch:
             self.look_at_class(x, x)
         elif isinstance(x, self._random.KINDS):
             self._generators.append((x, self._random.state_of(x)))
-            self.on_names({"spawn": x}, _refuse_spawning)
+            self.on_names({"spawn": x}, stateful.refuse_spawning)
         elif isinstance(trees.attribute(x, "__wrapped__"), types.FunctionType):
             self.look(x.__wrapped__)
             self.look(trees.attribute(x, "__self__"))
@@ -280,13 +283,13 @@ class Watch:
                 f"hint: pass {how}"
             )
         self._random.refuse_hidden_state(x)
-        refuse_stateful(x, self._may_grow, self._names.known)
+        stateful.refuse_stateful(x, self._may_grow, self._names.known)
 
     def _look_at_function(self, function: types.FunctionType) -> None:
         if self.is_foreign(function.__module__):
             return
         refuse_class_test(function.__code__)
-        refuse_process(function)
+        stateful.refuse_process(function)
         self.learn(function.__code__)
         for value in self.guard_function(function, is_copied=False):
             self.look(value)
@@ -300,7 +303,7 @@ class Watch:
 
     def _look_at_instance(self, x: Any) -> None:
         klass: Any = type(x)
-        if is_fixed(klass) or (is_library(klass.__module__) and self._may_grow):
+        if stateful.is_fixed(klass) or (is_library(klass.__module__) and self._may_grow):
             return
         self._look_at_attributes(x)
         self.look_at_class(klass, x)
@@ -317,9 +320,13 @@ class Watch:
                 self.look(held[name])
 
             self.on_names(held, read, live)
+            self._names.on({"__class__", "__dict__"}, functools.partial(self._guard_special, x))
             if any(self.is_foreign(base.__module__) for base in type(x).__mro__[:-1]):
                 for name in sorted(held):  # (code that is not learned reads them)
                     read(name)
+
+    def _guard_special(self, x: Any, name: str) -> None:
+        self.guard("attribute", x, name, type(x) if name == "__class__" else vars(x))
 
     def look_at_class(self, klass: type, x: Any, is_copied: bool = False) -> None:
         """Notes the attributes of a class that code can read through x, an instance or the class
@@ -447,7 +454,8 @@ class Watch:
             )
             error.slots = None if None in slots else slots
             raise error
-        if any(kept[0] == "content" and is_broken(*kept) for kept in self._kept):
+        written = (kept[0] == "content" and is_broken(*kept) for kept in self._kept)
+        if self._layouts.changed() or any(written):
             raise UnsupportedOpError(
                 f"{function}: cannot trace a write to an array that is not traced\n"
                 "hint: pass the array as an argument"
@@ -469,6 +477,7 @@ class Watch:
                 holder.cell_contents = value
             elif kind == "attribute":
                 setattr(owner_of(holder, name), name, value)
+        self._layouts.restore()
         for kept in reversed(self._kept):  # (the oldest contents are restored last)
             if not is_broken(*kept):
                 continue
@@ -484,10 +493,3 @@ class Watch:
                 (held.extend if is_sequence else held.update)(before)
         for source, state in self._generators:
             self._random.set_state(source, state)
-
-
-def _refuse_spawning(name: str) -> None:
-    raise UnsupportedOpError(
-        f"{name}: cannot trace this method of a random generator (it cannot be undone)\n"
-        "hint: call it outside, and pass its result as an argument"
-    )

@@ -195,13 +195,12 @@ class Rebinder:
         self._copies[id(function)] = (function, copy)
         attributes = FunctionAttributes(function, self._attribute)
         self._function_attributes.append(attributes)
-        copy.__dict__ = attributes.inside  # (`hand_on` assigns them to the function, too)
         if self._watch.is_foreign(function.__module__):
             self._watch.is_strict = True
         else:
             self._watch.learn(function.__code__)
             self._watch.guard_function(function)
-        copy.__defaults__ = tuple(map(self.inside, function.__defaults__ or ()))
+        attributes.give(copy, tuple(map(self.inside, function.__defaults__ or ())))
         defaults = function.__kwdefaults__ or {}
         copy.__kwdefaults__ = {name: self.inside(value) for name, value in defaults.items()}
         for real, cell in zip(function.__closure__ or (), cells, strict=True):
@@ -238,7 +237,7 @@ class Rebinder:
         functions outside of the trace."""
         self._made_objects.finish()
         for attributes in self._function_attributes:
-            attributes.hand_on()
+            attributes.hand_on(outside_of)
         for copy in self._globals.values():
             for name, value in copy.assigned().items():
                 self._assign(copy.real, name, value)

@@ -20,6 +20,7 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.capture.foreign import has_stand_in
+from rune_jit.capture.names import globals_in
 from rune_jit.capture.objects import is_library
 from rune_jit.errors import UnsupportedOpError
 
@@ -115,3 +116,21 @@ def refuse_process(function: types.FunctionType) -> None:
                 f"{module}.{min(used)}: cannot trace its use in a method of an object without"
                 " arrays\nhint: use it outside"
             )
+
+
+def refuse_spawning(name: str) -> None:
+    """Raises UnsupportedOpError for the method `spawn` of a random generator."""
+    raise UnsupportedOpError(
+        f"{name}: cannot trace this method of a random generator (it cannot be undone)\n"
+        "hint: call it outside, and pass its result as an argument"
+    )
+
+
+def refuse_text(code: types.CodeType) -> None:
+    """Raises UnsupportedOpError if code runs statements that a text has: no guard watches what they
+    name."""
+    if "exec" in globals_in(code):
+        raise UnsupportedOpError(
+            f"{code.co_name}: cannot trace exec (no guard watches what the text names)\n"
+            "hint: call it outside"
+        )

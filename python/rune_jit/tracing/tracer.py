@@ -205,7 +205,7 @@ class Tracer(ArrayMethods, _core.TracerBase):
         array.dtype = value
         if self._steps:  # a view, for which NumPy has no object yet
             self._become(array)
-            self._dtype, self._shape = array.dtype, array.shape
+        self._dtype, self._shape = array.dtype, array.shape
 
     def _on_numpy(self, name: str) -> Any:
         """NumPy's array, because the function changes an attribute of it. NumPy computes the rest

@@ -1,0 +1,102 @@
+"""Functions that change objects outside by attributes that Python keeps for itself: an object's
+class and dict, the layout of an array, a function's default arguments; and by `exec`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from compare import assert_matches
+
+import rune_jit
+
+
+class Red:
+    factor = 1.0
+
+    def __init__(self, weights: Any = None) -> None:
+        self.weights = weights
+
+    def turn(self) -> None:
+        self.__class__ = Green
+
+
+class Green(Red):
+    factor = 2.0
+
+    def turn(self) -> None:
+        self.__class__ = Red
+
+
+def scaled(x: Any, factor: float = 1.0) -> Any:
+    return x * factor
+
+
+plain, holder, values = Red(), Red(np.ones(3)), np.arange(4.0)
+
+
+def class_of_object(x: Any) -> Any:
+    plain.turn()
+    return x * plain.factor, type(plain).__name__
+
+
+def class_of_holder(x: Any) -> Any:
+    holder.turn()
+    holder.weights = holder.weights + x
+    return x * holder.factor, holder.weights, type(holder).__name__
+
+
+def dict_of_object(x: Any) -> Any:
+    plain.__dict__ = {"weights": 1 + (plain.weights or 0)}
+    return x * plain.weights
+
+
+def default_arguments(x: Any) -> Any:
+    result = scaled(x)
+    (factor,) = scaled.__defaults__ or (0.0,)
+    scaled.__defaults__ = (factor + 1,)
+    return result
+
+
+def flag(x: Any) -> Any:
+    values.flags.writeable = not values.flags.writeable
+    return x, values.flags.writeable
+
+
+def shape(x: Any) -> Any:
+    values.shape = (2, 2) if values.ndim == 1 else (4,)
+    return x, values.ndim
+
+
+def dtype(x: Any) -> Any:
+    values.dtype = np.dtype("i8" if values.dtype == np.dtype("f8") else "f8")
+    return x, values.dtype.str
+
+
+def text(x: Any) -> Any:
+    exec("plain.weights = 1 + (plain.weights or 0)")
+    return x * plain.weights
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(class_of_object, class_of_holder, dict_of_object, default_arguments),
+        *(flag, shape, dtype, text),
+    ],
+)
+def test_changes_happen_at_each_call(
+    function: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcomes = []
+    for f in (function, rune_jit.jit(function, fallback="silent")):
+        made = {"plain": Red(), "holder": Red(np.ones(3)), "values": np.arange(4.0)}
+        for name, x in made.items():
+            monkeypatch.setitem(globals(), name, x)
+        monkeypatch.setattr(scaled, "__defaults__", (1.0,))
+        calls = [f(np.arange(3.0) + i) for i in range(5)]
+        now = type(plain).__name__, vars(plain), vars(holder), values, scaled.__defaults__
+        outcomes.append((calls, now, values.flags.writeable))
+    assert_matches(outcomes[1], outcomes[0])
