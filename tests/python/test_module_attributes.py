@@ -88,7 +88,7 @@ def in_segments(x: Any) -> Any:
 
 
 def by_text(x: Any) -> Any:
-    setattr(config, "n", config.n + 1)
+    config.n = config.n + 1
     config.fresh = getattr(config, "fresh", 0) + 1
     return x * config.n, config.fresh, hasattr(config, "absent")
 

@@ -56,4 +56,8 @@ class Layouts:
 
 
 def _layout(x: np.ndarray) -> tuple[Any, ...]:
-    return x.dtype, x.shape, x.flags.writeable
+    return x.dtype, x.shape, bool(x.flags.num & _WRITEABLE)
+
+
+# NPY_ARRAY_WRITEABLE. (NumPy warns if `flags.writeable` of np.broadcast_arrays' results is read.)
+_WRITEABLE = 0x400

@@ -303,7 +303,7 @@ class Watch:
 
     def _look_at_instance(self, x: Any) -> None:
         klass: Any = type(x)
-        if stateful.is_fixed(klass) or (is_library(klass.__module__) and self._may_grow):
+        if stateful.is_fixed(klass, self._may_grow):
             return
         self._look_at_attributes(x)
         self.look_at_class(klass, x)

@@ -63,11 +63,15 @@ def _hides_state(kind: Any) -> bool:
 
 
 @functools.cache
-def is_fixed(kind: Any) -> bool:
+def is_fixed(kind: Any, may_change: bool) -> bool:
     """Whether the objects of a class of Python, NumPy or rune_jit do not change. By convention,
-    those do not that have hashes of their own."""
-    is_ours = kind.__module__.partition(".")[0] == "rune_jit"
-    return is_ours or (is_library(kind.__module__) and kind.__hash__ not in (None, object.__hash__))
+    those do not that have hashes of their own. With `may_change`, those do not but namespaces."""
+    if kind.__module__.partition(".")[0] == "rune_jit":
+        return True
+    if not is_library(kind.__module__):
+        return False
+    is_namespace = kind.__module__ in ("types", "argparse")
+    return kind.__hash__ not in (None, object.__hash__) or (may_change and not is_namespace)
 
 
 def _own_memory(kind: Any) -> int:
