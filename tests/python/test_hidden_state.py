@@ -143,7 +143,7 @@ def test_an_object_of_a_library_is_read_as_it_is(name: str) -> None:
     for i in range(5):
         x = np.arange(3.0)
         if name == "poly1d":
-            held[0] = i  # type: ignore[index]
+            held[0] = i
         else:
             _TABLE["a"] = float(i)
             if name == "UserDict":

@@ -19,14 +19,14 @@ class Red:
     def __init__(self, weights: Any = None) -> None:
         self.weights = weights
 
-    def turn(self) -> None:
+    def turn(self: Any) -> None:
         self.__class__ = Green
 
 
 class Green(Red):
     factor = 2.0
 
-    def turn(self) -> None:
+    def turn(self: Any) -> None:
         self.__class__ = Red
 
 
@@ -34,7 +34,8 @@ def scaled(x: Any, factor: float = 1.0) -> Any:
     return x * factor
 
 
-plain, holder, values = Red(), Red(np.ones(3)), np.arange(4.0)
+plain, holder = Red(), Red(np.ones(3))
+values: Any = np.arange(4.0)
 
 
 def class_of_object(x: Any) -> Any:
