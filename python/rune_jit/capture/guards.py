@@ -51,7 +51,7 @@ Guard = tuple[str, Any, Any, Any]
 
 _ATOMS = (*trees.PLAIN, np.generic, np.dtype, range, slice)
 _ABSENT = object()
-_VIEWS = tuple(map(type, ({}.keys(), {}.values(), {}.items())))
+_MOST_OF_LIBRARY = 5000  # objects that an object of a library may hold
 # Names of functions whose results depend on the identity of their arguments.
 _OF_IDENTITY = {"id", "hash", "weakref"}
 
@@ -84,6 +84,7 @@ class Watch:
         ]
         self._names = Names()  # the names in the code of all functions met so far
         self._seen: dict[int, Any] = {}  # objects by id (this keeps them alive)
+        self._most = sys.maxsize  # the most objects in _seen
         self._members: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}  # by id of a class
         self._classes: set[tuple[int, int, bool, frozenset[str]]] = set()
         self._kinds: set[int] = set()  # ids of the classes of the objects in _seen
@@ -230,6 +231,8 @@ class Watch:
         if id(x) in self._seen:
             return
         self._seen[id(x)] = x
+        if len(self._seen) > self._most:
+            raise UnsupportedOpError(f"{self._function}: cannot watch large objects of libraries")
         if isinstance(x, _core.Dispatcher):  # (its function is traced wherever it is met)
             self._look_at_attributes(x, getattr(x, "_own", ()))
             return
@@ -247,7 +250,7 @@ class Watch:
         elif isinstance(x, (types.MethodType, types.BuiltinFunctionType)):
             self.look(getattr(x, "__func__", None))
             self.look(x.__self__)
-        elif isinstance(x, (*_VIEWS, types.MappingProxyType)):
+        elif isinstance(x, stateful.VIEWS):
             self.look(gc.get_referents(x)[0])
         elif isinstance(x, functools.partial):
             for part in (x.func, x.args, x.keywords):
@@ -322,8 +325,10 @@ class Watch:
             self.on_names(held, read, live)
             self._names.on({"__class__", "__dict__"}, functools.partial(self._guard_special, x))
             if any(self.is_foreign(base.__module__) for base in type(x).__mro__[:-1]):
+                most, self._most = self._most, min(self._most, len(self._seen) + _MOST_OF_LIBRARY)
                 for name in sorted(held):  # (code that is not learned reads them)
                     read(name)
+                self._most = most
 
     def _guard_special(self, x: Any, name: str) -> None:
         self.guard("attribute", x, name, type(x) if name == "__class__" else vars(x))

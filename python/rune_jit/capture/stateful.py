@@ -32,11 +32,12 @@ _STATEFUL = (
     *(("ctypes", name) for name in ("_SimpleCData", "_Pointer", "Array", "Structure", "Union")),
 )
 _CACHE: Any = type(functools.lru_cache(len))
+# Views of dicts.
+VIEWS = (types.MappingProxyType, *map(type, ({}.keys(), {}.values(), {}.items())))
 # Classes in C whose objects a trace watches in another way.
 _WATCHED = (
     *(list, dict, set, collections.deque, bytearray, np.ndarray, BaseException, _core.ArrayBase),
-    *(functools.partial, types.SimpleNamespace, types.MappingProxyType),
-    *map(type, ({}.keys(), {}.values(), {}.items())),
+    *(functools.partial, types.SimpleNamespace, *VIEWS),
 )
 # Other classes in C whose objects do not change, or do not matter to what a function computes.
 _FIXED = (
