@@ -270,3 +270,32 @@ def test_functions_of_libraries_that_tests_replace(
             random.seed(i)
             np.random.seed(i)
             assert y == use()
+
+
+_OPTIONS: dict[str, Callable[[], Any]] = {
+    "set_printoptions": lambda: np.set_printoptions(precision=3),
+    "get_printoptions": lambda: np.get_printoptions()["precision"],
+    "printoptions": lambda: np.printoptions(precision=2).__enter__()["precision"],
+    "getrecursionlimit": sys.getrecursionlimit,
+}
+
+
+@pytest.mark.parametrize("name", list(_OPTIONS))
+def test_options_are_read_and_set_at_each_call(name: str) -> None:
+    use = _OPTIONS[name]
+
+    def f(x: Any) -> Any:
+        return x * 2, use()
+
+    jitted = rune_jit.jit(f, fallback="silent")
+    limit = sys.getrecursionlimit()
+    try:
+        for i in range(3):
+            found = []
+            for function in (f, jitted):
+                sys.setrecursionlimit(limit + i)
+                with np.printoptions(precision=5 + i):
+                    found.append((function(np.ones(2))[1], np.get_printoptions()["precision"]))
+            assert found[0] == found[1]
+    finally:
+        sys.setrecursionlimit(limit)

@@ -178,6 +178,8 @@ _SECRETS = ("choice", "randbelow", "randbits", "token_bytes", "token_hex", "toke
 _OF_FILES = "access getcwd getcwdb getenv getenvb lstat readlink stat times"
 _OF_PATHS = "exists getatime getctime getmtime getsize isdir isfile islink lexists realpath"
 _OF_TIMES = "asctime clock_gettime clock_gettime_ns ctime gmtime localtime strftime"
+# Functions for NumPy's options.
+_OF_OPTIONS = "get_printoptions printoptions set_printoptions setbufsize seterrcall"
 _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time")
 
 
@@ -201,7 +203,10 @@ def _impure() -> Iterator[tuple[Any, Any]]:
         ("uuid.uuid4", uuid.uuid4),
     ]
     effects = [
+        *((f"numpy.{x}", getattr(np, x)) for x in _OF_OPTIONS.split()),
         ("time.sleep", time.sleep),
+        ("sys.setrecursionlimit", sys.setrecursionlimit),
+        ("sys.getrecursionlimit", sys.getrecursionlimit),
         ("warnings.warn_explicit", warnings.warn_explicit),
     ]
     logs = [(name, getattr(logging, name)) for name in LOG_LEVELS]
