@@ -1,5 +1,6 @@
 """Functions that change objects outside by attributes that Python keeps for itself: an object's
-class and dict, the layout of an array, a function's default arguments; and by `exec`."""
+class and dict, the layout of an array, a function's default arguments; by `exec`; and functions
+that add members to classes."""
 
 from __future__ import annotations
 
@@ -100,4 +101,71 @@ def test_changes_happen_at_each_call(
         calls = [f(np.arange(3.0) + i) for i in range(5)]
         now = type(plain).__name__, vars(plain), vars(holder), values, scaled.__defaults__
         outcomes.append((calls, now, values.flags.writeable))
+    assert_matches(outcomes[1], outcomes[0])
+
+
+class Counted(type):
+    reads = 0
+
+    @property
+    def count(cls) -> int:
+        Counted.reads += 1
+        return Counted.reads
+
+    def __getitem__(cls, step: int) -> int:
+        cls.total = getattr(cls, "total", 0) + step
+        return int(cls.total)
+
+
+class Single(metaclass=Counted):
+    n = 0
+
+    def __new__(cls) -> Any:
+        if not hasattr(cls, "instance"):
+            cls.instance = object.__new__(cls)
+        return cls.instance
+
+
+class Base:
+    def __init_subclass__(cls) -> None:
+        Base.subclasses = getattr(Base, "subclasses", 0) + 1  # type: ignore[attr-defined]
+
+
+def new_member(x: Any) -> Any:
+    if not hasattr(Single, "cache"):
+        Single.cache = x * 2  # type: ignore[attr-defined]
+    return x + Single.cache  # type: ignore[attr-defined]
+
+
+def new_counter(x: Any) -> Any:
+    Single.calls = getattr(Single, "calls", 0) + 1  # type: ignore[attr-defined]
+    return x * Single.calls  # type: ignore[attr-defined]
+
+
+def singleton(x: Any) -> Any:
+    held = Single()
+    held.n += 1
+    return x * held.n
+
+
+def of_metaclass(x: Any) -> Any:
+    return x * Single.count, Single[2]
+
+
+def subclasses(x: Any) -> Any:
+    class Derived(Base):
+        pass
+
+    return x * Base.subclasses, Derived.__name__  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("function", [new_member, new_counter, singleton, of_metaclass, subclasses])
+def test_members_of_classes(function: Callable[..., Any]) -> None:
+    outcomes = []
+    for f in (function, rune_jit.jit(function, fallback="silent")):
+        Counted.reads = 0
+        for kind in (Single, Base):
+            for name in {"instance", "cache", "calls", "total", "subclasses"} & vars(kind).keys():
+                delattr(kind, name)
+        outcomes.append([f(np.arange(3.0) + i) for i in range(5)])
     assert_matches(outcomes[1], outcomes[0])

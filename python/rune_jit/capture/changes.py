@@ -61,3 +61,26 @@ def _layout(x: np.ndarray) -> tuple[Any, ...]:
 
 # NPY_ARRAY_WRITEABLE. (NumPy warns if `flags.writeable` of np.broadcast_arrays' results is read.)
 _WRITEABLE = 0x400
+
+
+class Members:
+    """The names of the members of classes, but for those that Python itself may add."""
+
+    def __init__(self) -> None:
+        self._before: list[tuple[type, frozenset[str]]] = []
+
+    def note(self, kind: type) -> None:
+        self._before.append((kind, frozenset(vars(kind))))
+
+    def new(self) -> list[tuple[type, str]]:
+        """The members that the classes have got."""
+        return [
+            (kind, name)
+            for kind, before in self._before
+            for name in vars(kind).keys() - before
+            if name[:2] != "__"
+        ]
+
+    def restore(self) -> None:
+        for kind, name in self.new():
+            type.__delattr__(kind, name)

@@ -23,7 +23,7 @@ import numpy as np
 
 from rune_jit import _core, trees
 from rune_jit.capture import effects, stateful
-from rune_jit.capture.changes import Layouts, change, is_broken
+from rune_jit.capture.changes import Layouts, Members, change, is_broken
 from rune_jit.capture.class_tests import refuse_class_test
 from rune_jit.capture.matching import (
     Met,
@@ -72,7 +72,7 @@ class Watch:
         # Arrays, containers and objects that the trace may change, as guards on their contents. For
         # the attributes of an object, the guard's `name` is "attributes".
         self._kept: list[Guard] = []
-        self._layouts = Layouts()
+        self._layouts, self._members_before = Layouts(), Members()
         # Copies that must not change, as the arguments of `keep_copy`.
         self._copies: list[tuple[Any, Any, Any, Any]] = []
         self.state = {slot.key for slot in slots}  # (no guard watches these places)
@@ -226,9 +226,7 @@ class Watch:
         """Notes all that code which is not copied can read from x."""
         if isinstance(x, (*_ATOMS, _core.ArrayBase)):
             return  # (an ArrayBase is traced wherever it is met)
-        if x is vars(builtins):  # (in the globals of functions)
-            return
-        if id(x) in self._seen:
+        if id(x) in self._seen or x is vars(builtins):  # (in the globals of functions)
             return
         self._seen[id(x)] = x
         if len(self._seen) > self._most:
@@ -259,7 +257,8 @@ class Watch:
             if not self.is_foreign(x.__name__):
                 self.on_names(vars(x), functools.partial(self._read_global, vars(x)))
         elif isinstance(x, type):
-            self.look_at_class(x, x)
+            for kind in (x, type(x)):
+                self.look_at_class(kind, x)
         elif isinstance(x, self._random.KINDS):
             self._generators.append((x, self._random.state_of(x)))
             self.on_names({"spawn": x}, stateful.refuse_spawning)
@@ -314,9 +313,7 @@ class Watch:
     def _look_at_attributes(self, x: Any, besides: Collection[str] = ()) -> None:
         live = trees.attribute(x, "__dict__")
         if isinstance(live, dict):
-            held = {
-                name: value for name, value in self.attributes(x).items() if name not in besides
-            }
+            held = {k: v for k, v in self.attributes(x).items() if k not in besides}
 
             def read(name: str) -> None:
                 self.guard("item", live, name, held[name])
@@ -345,6 +342,7 @@ class Watch:
                         self._look_at_attribute(x, name, raw)
                 continue
             if id(base) not in self._members:
+                self._members_before.note(base)
                 self._members[id(base)] = members_of(base)
             functions, others = self._members[id(base)]
             names = frozenset(functions).difference(own)
@@ -427,10 +425,11 @@ class Watch:
         guards = list(self._guards.values())
         changed = [guards[i] for i in _core.broken_guards(guards)]
         names = [change(self._may_grow, *guard) for guard in changed]
-        what = next(filter(None, names), None)
+        members = [name for _, name in self._members_before.new()]
+        what = next(filter(None, (*names, *members)), None)
         slots = [watched_place(*guard) for guard, name in zip(changed, names, strict=True) if name]
-        for kept in self._kept:
-            _, held, name, before = kept
+        slots += [None for _ in members]
+        for _, held, name, before in self._kept:
             if name == "attributes":
                 new = [key for key in held if held[key] is not before.get(key, _ABSENT)]
                 slots += [Slot("item", held, key) for key in new]
@@ -459,8 +458,7 @@ class Watch:
             )
             error.slots = None if None in slots else slots
             raise error
-        written = (kept[0] == "content" and is_broken(*kept) for kept in self._kept)
-        if self._layouts.changed() or any(written):
+        if self._layouts.changed() or any(x[0] == "content" and is_broken(*x) for x in self._kept):
             raise UnsupportedOpError(
                 f"{function}: cannot trace a write to an array that is not traced\n"
                 "hint: pass the array as an argument"
@@ -483,6 +481,7 @@ class Watch:
             elif kind == "attribute":
                 setattr(owner_of(holder, name), name, value)
         self._layouts.restore()
+        self._members_before.restore()
         for kept in reversed(self._kept):  # (the oldest contents are restored last)
             if not is_broken(*kept):
                 continue
