@@ -31,6 +31,7 @@ OUTSIDE = {
             "loops.md",
             "shapes.md",
             "photo.md",
+            "convolution.md",
             "results_cuda.md",
             "dask_arrays.md",
         )

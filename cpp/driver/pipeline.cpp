@@ -91,6 +91,7 @@ constexpr Pass kPipeline[] = {
     {"split_complex", kSource, kSource, on_graph<graph::split_complex>},
     {"hoist_contractions", kSource, kSource,
      [](State& s) { s.graph = graph::hoist_contractions(std::move(s.graph)); }},
+    {"form_contractions", kSource, kSource, on_graph<graph::form_contractions>},
     {"collect_first_values", kSource, kSource,
      [](State& s) { s.graph = graph::collect_first_values(std::move(s.graph), *s.capabilities); }},
     {"batch_iterations", kSource, kSource,

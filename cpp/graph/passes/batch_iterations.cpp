@@ -23,10 +23,12 @@ class Batcher : public Lifter {
           Builder& builder, const std::vector<Value>& map)
       : Lifter(graph, loop, iterations, builder, map), end_(graph[loop.end]) {}
 
-  // Whether the iterations' writes allow them to become an axis.
+  // Whether what the iterations do allows them to become an axis.
   bool may_run(const Capabilities& caps) {
-    if (trip().bound() < 2 || !find_writes()) return false;
-    return caps.model == ExecutionModel::Grid || fills_vectors();
+    if (trip().bound() < 2) return false;
+    if (find_sums()) return true;
+    return find_writes() &&
+           (caps.model == ExecutionModel::Grid || fills_vectors() || writes_products());
   }
 
   // The carried values after the loop, by index. Nothing if the loop stays. Call `may_run` first.
@@ -41,6 +43,11 @@ class Batcher : public Lifter {
  private:
   std::optional<std::vector<Value>> results() {
     std::vector<Value> results;
+    for (size_t k = 0; k < sums_.size(); ++k) {
+      const auto sum = sum_of_all(k);
+      if (!sum) return std::nullopt;
+      results.push_back(*sum);
+    }
     for (size_t k = 0; k < writes_.size(); ++k) {
       const Writes& writes = writes_[k];
       const auto result =
@@ -108,7 +115,92 @@ class Batcher : public Lifter {
     });
   }
 
+  // Whether what is written are sums of products of parts of arrays from before the loop. For all
+  // iterations, they are one contraction, which reads each element fewer times.
+  bool writes_products() const {
+    return std::all_of(writes_.begin(), writes_.end(), [&](const Writes& writes) {
+      return std::all_of(writes.boxes.begin(), writes.boxes.end(), [&](const Write& write) {
+        return write.windows.empty() && is_of_products(graph_[write.update].inputs[1]);
+      });
+    });
+  }
+  bool is_of_products(Value v) const {
+    if (!is_member(v)) return false;
+    const Node& node = graph_[v];
+    if (node.as<Contract>()) return is_part(node.inputs[0]) && is_part(node.inputs[1]);
+    const bool is_elementwise = node.as<Reshape>() || node.as<Permute>() || node.as<Unary>() ||
+                                node.as<Binop>() || node.as<Ternary>() || node.as<Cast>();
+    const auto is_term = [&](Value x) { return is_part(x) || is_of_products(x); };
+    const auto& inputs = node.inputs;
+    return is_elementwise && std::all_of(inputs.begin(), inputs.end(), is_term) &&
+           std::any_of(inputs.begin(), inputs.end(), [&](Value x) { return is_of_products(x); });
+  }
+
   Value initial(size_t k) const { return map_[end_.inputs[1 + num_carried(end_) + k].id]; }
+
+  // Whether each iteration only adds contractions to the carried arrays, or subtracts them. The
+  // operands are parts of arrays from before the loop, so they need no memory.
+  bool find_sums() {
+    for (const uint32_t id : members())
+      if (graph_.nodes[id].as<Loop_Size>()) return false;
+    for (size_t k = 0; k < num_carried(end_); ++k) {
+      const Node& total = graph_[end_.inputs[1 + k]];
+      const auto* op = total.as<Binop>();
+      if (!is_member(end_.inputs[1 + k]) || !op || !can_reorder_sums(total.dtype())) break;
+      if (op->op != AluOp::Add && op->op != AluOp::Sub) break;
+      Sum sum{&total, is_carry(total.inputs[0], k) ? 1 : 0, {}, {}};
+      const bool adds = sum.term == 1 || op->op == AluOp::Add;
+      if (!adds || !is_carry(total.inputs[1 - sum.term], k)) break;
+      Value v = total.inputs[sum.term];
+      for (; is_member(v) && (graph_[v].as<Reshape>() || graph_[v].as<Permute>());
+           v = graph_[v].inputs[0])
+        sum.movement.insert(sum.movement.begin(), v);
+      if (!is_member(v) || !graph_[v].as<Contract>()) break;
+      if (!is_part(graph_[v].inputs[0]) || !is_part(graph_[v].inputs[1])) break;
+      sum.contract = v;
+      sums_.push_back(std::move(sum));
+    }
+    if (sums_.size() == num_carried(end_)) return true;
+    sums_.clear();
+    return false;
+  }
+
+  // Contractions round their sums in any order.
+  static bool can_reorder_sums(DType dtype) {
+    return dtype == DType::Float32 || dtype == DType::Float64 || is_integer(dtype);
+  }
+  bool is_carry(Value v, size_t k) const {
+    const auto* carry = is_member(v) ? graph_[v].as<Carry>() : nullptr;
+    return carry && static_cast<size_t>(carry->index) == k;
+  }
+  bool is_part(Value v) const {
+    if (!is_member(v)) return true;
+    const Node& node = graph_[v];
+    const bool keeps = node.as<Shrink>() || node.as<Reshape>() || node.as<Permute>() ||
+                       node.as<Expand>() || node.as<View>();
+    return keeps && is_part(node.inputs[0]);
+  }
+
+  // Carried array k after the loop: one contraction, which the iterations are an axis of, adds the
+  // terms of all of them.
+  std::optional<Value> sum_of_all(size_t k) {
+    const Sum& sum = sums_[k];
+    const Node& node = graph_[sum.contract];
+    const auto a = lift(node.inputs[0]), b = lift(node.inputs[1]);
+    if (!a || !b || !a->by_iteration || !b->by_iteration) return std::nullopt;
+    if (a->has_windows() || b->has_windows()) return std::nullopt;
+    Pairs pairs = node.as<Contract>()->contract, batch = node.as<Contract>()->batch;
+    for (Pairs* list : {&pairs, &batch})
+      for (auto& [of_a, of_b] : *list) ++of_a, ++of_b;
+    pairs.insert(pairs.begin(), {0, 0});
+    builder_.set_location(node.location);
+    Value term = builder_.contract(a->value, b->value, std::move(pairs), std::move(batch));
+    for (const Value v : sum.movement) term = builder_.copy(graph_[v], {term});
+    builder_.set_location(sum.total->location);
+    std::vector<Value> operands{initial(k), term};
+    if (sum.term == 0) std::swap(operands[0], operands[1]);
+    return builder_.copy(*sum.total, std::move(operands));
+  }
 
   bool find_writes() {
     for (const uint32_t id : members()) {
@@ -166,7 +258,16 @@ class Batcher : public Lifter {
     return true;
   }
 
+  // A carried array to which each iteration adds a contraction.
+  struct Sum {
+    const Node* total;            // the Binop
+    int term;                     // which of its operands the contraction is
+    std::vector<Value> movement;  // of the contraction's result, in order
+    Value contract;
+  };
+
   const Node& end_;
+  std::vector<Sum> sums_;               // by index; if there are any, there are no writes
   std::map<uint32_t, size_t> carries_;  // by Carry node: its index
   std::vector<Writes> writes_;          // by index
   std::map<uint32_t, Value> updated_;   // by update: the array after it in all iterations

@@ -29,6 +29,14 @@ Graph split_complex(const Graph& graph);
 // operands. It runs before form_loops, after which there are no loops.
 Graph hoist_contractions(Graph graph);
 
+// Finds contractions of float32 and float64 that are written as other operations.
+// - A sum of products of arrays that are repeated along different axes, `np.sum(a[:, :, None] *
+//   b[None], axis=1)`, becomes a Contract. This needs factors that are stored or parts of what is.
+// - A sum of Contracts of equally spaced parts of the same arrays, `x[0:n] @ w[0] + x[1:n + 1] @
+//   w[1] + ...`, becomes a loop that adds them in the same order. batch_iterations makes one
+//   Contract of such a loop.
+Graph form_contractions(const Graph& graph);
+
 // Removes a dependence between the iterations of an outermost loop, on a grid only. A loop may
 // carry a number from the first iteration that has one, as the check of an index does. If nothing
 // else makes its iterations depend on each other, the loop stores the numbers of all iterations
@@ -45,7 +53,10 @@ Graph collect_first_values(Graph graph, const Capabilities& caps);
 // - In these arrays, an iteration may read only elements that it writes itself, and elements that
 //   no earlier iteration has written.
 // - A loop stays if a node of its body cannot be computed for all iterations together.
-// - On cores, a loop stays if a single iteration fills vectors.
+// - On cores, a loop stays if a single iteration fills vectors, unless it writes contractions of
+//   parts of arrays from before the loop.
+// A loop whose iterations only add contractions of such parts to the carried arrays becomes one
+// contraction, which the iterations are a contracted axis of.
 // It runs before form_loops, after which there are no loops.
 Graph batch_iterations(Graph graph, const Capabilities& caps);
 
