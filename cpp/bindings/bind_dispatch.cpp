@@ -166,7 +166,6 @@ py::object dispatch(PyObject* self, std::span<PyObject* const> args, PyObject* c
     if (found && found->on_numpy && !runtime::is_profiling() && --found->on_numpy->left >= 0) {
       const OnNumpy& on_numpy = *found->on_numpy;
       on_numpy.use->tick = CompiledCall::tick();
-      as_dispatcher(self).hits += on_numpy.is_hit;
       if (!call.owned.empty()) dispatcher.note_look(true);  // keys of records take time
       function = function_with(self, on_numpy.code);
     }
@@ -374,9 +373,9 @@ py::object make_dispatcher() {
       "_remember_on_numpy",
       [](py::handle self, const py::tuple& args, const py::dict& kwargs, const py::list& leaves,
          const py::sequence& sizes, const std::vector<int64_t>& constants,
-         std::shared_ptr<LastUse> use, bool is_hit, int64_t calls) {
+         std::shared_ptr<LastUse> use, int64_t calls) {
         const py::object code = py::getattr(self.attr("_fn"), "__code__", py::none());
-        OnNumpy on_numpy{std::move(use), code.is_none() ? py::object() : code, is_hit, calls};
+        OnNumpy on_numpy{std::move(use), code.is_none() ? py::object() : code, calls};
         return remember(self, args, kwargs, leaves, sizes, constants,
                         {{}, std::move(on_numpy), {}, {}, {}});
       },

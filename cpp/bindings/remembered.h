@@ -53,9 +53,8 @@ struct LastUse {
 // Calls that run the user's function on NumPy.
 struct OnNumpy {
   std::shared_ptr<LastUse> use;
-  py::object code;      // of the function; null if it has none
-  bool is_hit = false;  // whether statistics count these calls as hits
-  int64_t left = 0;     // number of calls until Python checks the function's state again
+  py::object code;   // of the function; null if it has none
+  int64_t left = 0;  // number of calls until Python checks the function's state again
 };
 
 struct Remembered {

@@ -724,8 +724,7 @@ class Dispatcher:
         arg3: collections.abc.Sequence,
         arg4: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
         arg5: LastUse,
-        arg6: bool,
-        arg7: typing.SupportsInt | typing.SupportsIndex,
+        arg6: typing.SupportsInt | typing.SupportsIndex,
     ) -> bool:
         """
         Registers that the function itself runs the next `calls` calls with such arguments, until its code changes. The arguments must hold no Array. False if they cannot be keyed here.

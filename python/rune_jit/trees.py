@@ -186,13 +186,18 @@ def _unflatten_record(structure: _Structure, children: Any) -> Any:
     # A record gets copies of lists and similar objects, so that writes do not reach the structure.
     fields = {name: _copied(x) for name, x in structure.fields.items()}
     fields |= dict(zip(structure.children, children, strict=True))
-    if issubclass(structure.kind, tuple):
+    return record_of(structure.kind, fields)
+
+
+def record_of(kind: Any, fields: dict[Any, Any]) -> Any:
+    """The tuple or record with these fields, as `fields_of` returns them."""
+    if issubclass(kind, tuple):
         items = (value for name, value in fields.items() if isinstance(name, int))
-        x: Any = tuple.__new__(structure.kind, items)
+        x: Any = tuple.__new__(kind, items)
         if attributes := {name: value for name, value in fields.items() if isinstance(name, str)}:
             vars(x).update(attributes)  # even if the class has a property with this name
         return x
-    x = object.__new__(structure.kind)
+    x = object.__new__(kind)
     for name, value in fields.items():
         object.__setattr__(x, name, value)
     return x

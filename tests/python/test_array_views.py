@@ -431,3 +431,26 @@ def test_views_that_nobody_has(device: str) -> None:
     np.testing.assert_array_equal(columns, [[6, 0], [1, 0]])
     columns *= 2
     np.testing.assert_array_equal(rows, [1, 12, 2])
+
+
+def test_flat_is_an_iterator() -> None:
+    def f(x: Any) -> Any:
+        flat = (x + 1).flat
+        first, position = next(flat), (flat.index, flat.coords)
+        again = x.flat
+        next(again)
+        return first, position, next(flat), list(flat), again[2], next(again), sum(x.flat)
+
+    x = np.arange(6.0).reshape(2, 3)
+    assert rune_jit.jit(f, fallback="error")(x) == f(x)
+
+
+def test_the_array_interface_in_segments() -> None:
+    def f(x: Any) -> Any:
+        first = float(x[0, 0])
+        return first, x.T.__array_interface__["shape"], x.__array_interface__["strides"]
+
+    x = np.arange(6.0).reshape(2, 3)
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        assert jitted(x) == f(x)

@@ -276,3 +276,66 @@ def test_nodes(device):
             "graph { %0 = placeholder index=0 : f32[0]"
             ' %1 = host_callback "f" call=0 result=0 %0 : f32[2] return %1 }'
         )
+
+
+class _Counter:
+    def __init__(self) -> None:
+        self.n = 0
+
+    def next(self, v):
+        self.n += 1
+        return v * self.n
+
+
+def _with_list(x):
+    seen = []
+    return np.vectorize(lambda v: seen.append(v) or v * 2)(x), len(seen)
+
+
+def _with_variable(x):
+    n = 0
+
+    def numbered(v):
+        nonlocal n
+        n += 1
+        return v * n
+
+    return np.vectorize(numbered)(x), n
+
+
+def _with_object(x):
+    counter = _Counter()
+    return np.vectorize(counter.next)(x), counter.n
+
+
+def _with_generator(x):
+    rng = np.random.default_rng(0)
+    return np.vectorize(lambda v: v + rng.normal())(x)
+
+
+def _along_axis(x):
+    sums = []
+    rows = np.apply_along_axis(lambda r: (sums.append(r.sum()), r * 2)[1], 0, x.reshape(3, 1))
+    return rows, sums
+
+
+@pytest.mark.parametrize(
+    "function", [_with_list, _with_variable, _with_object, _with_generator, _along_axis]
+)
+def test_functions_with_effects_run_in_segments(function):
+    jitted = rune_jit.jit(function, fallback="silent")
+    for i in range(4):
+        x = np.array([1.0, -2.0, 3.0]) * (i + 1)
+        assert_matches(jitted(x), function(x))
+    with pytest.raises(rune_jit.UnsupportedOpError, match="may have effects"):
+        rune_jit.jit(function, fallback="error")(np.ones(3))
+
+
+def test_functions_that_only_read_are_called_by_one_program():
+    table, weights = {0: 2.0, 1: 3.0}, np.arange(3.0)
+
+    def f(x):
+        looked_up = np.vectorize(lambda v: table.get(int(v > 0), 0.0) + weights[1])(x)
+        return looked_up, np.apply_along_axis(lambda r: np.sort(r)[::-1] - r.mean(), 0, x)
+
+    assert_matches(rune_jit.jit(f, fallback="error")(np.arange(3.0)), f(np.arange(3.0)))

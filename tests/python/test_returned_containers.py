@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -22,6 +22,11 @@ class Record:
     a: Any
     past: Any
     n: int = 0
+
+
+class Pair(NamedTuple):
+    a: Any
+    b: Any
 
 
 class Model:
@@ -80,6 +85,12 @@ def records(model: Any, given: Any, x: Any) -> Any:
     return record, record.past, x + record.a, {"own": model.record}
 
 
+def in_made_objects(model: Any, given: Any, x: Any) -> Any:
+    new = Record(x + 1, given["list"])
+    pair = Pair(model.layers, collections.OrderedDict(a=new, b=given))
+    return new, pair, collections.deque([model.state, new, x * 2])
+
+
 def made(model: Any, given: Any, x: Any) -> Any:
     return [*model.layers], {**given}, given["list"][:], dict(OPTIONS)
 
@@ -90,14 +101,16 @@ def plain(result: Any) -> Any:
         result = vars(result)
     if isinstance(result, dict):
         return {key: plain(x) for key, x in result.items()}
-    return type(result)(map(plain, result)) if isinstance(result, (list, tuple)) else result
+    if isinstance(result, (list, tuple, collections.deque)):
+        return [type(result).__name__, *map(plain, result)]
+    return result
 
 
 def lists(result: Any) -> list[Any]:
     found = [result] if isinstance(result, (list, dict, Record)) else []
     if isinstance(result, Record):
         result = vars(result)
-    if isinstance(result, (list, tuple, dict)):
+    if isinstance(result, (list, tuple, dict, collections.deque)):
         for x in result.values() if isinstance(result, dict) else result:
             found += lists(x)
     return found
@@ -117,6 +130,7 @@ def lists(result: Any) -> list[Any]:
         one_of_two,
         in_segments,
         records,
+        in_made_objects,
         made,
     ],
 )

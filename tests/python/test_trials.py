@@ -6,6 +6,7 @@ import numpy as np
 
 import rune_jit
 from rune_jit.calls import trial as trial_module
+from rune_jit.calls import untried
 from rune_jit.calls.trial import Trial
 
 
@@ -49,3 +50,27 @@ def test_a_long_program_with_loops_is_not_compared_with_numpy(monkeypatch):
         np.testing.assert_array_equal(run(x), theirs.run(x))
     assert not turns
     assert "is a loop of the program" in run.explain()
+
+
+def test_calls_that_prove_nothing_are_no_reason_for_more_traces():
+    def halves(x):
+        return [v / 2 for v in x.tolist()]
+
+    jitted = rune_jit.jit(halves)
+    for n in range(1, 20):
+        for _ in range(2):
+            assert jitted(np.ones(n)) == [0.5] * n
+    assert jitted.cache_info().misses <= 5
+
+
+def test_a_long_call_on_numpy_is_followed_by_a_trace(monkeypatch):
+    monkeypatch.setattr(untried, "_LONG", 0.0)
+
+    def halves(x):
+        return [v / 2 for v in x.tolist()]
+
+    jitted = rune_jit.jit(halves)
+    for n in range(1, 20):
+        for _ in range(2):
+            assert jitted(np.ones(n)) == [0.5] * n
+    assert jitted.cache_info().misses == 19

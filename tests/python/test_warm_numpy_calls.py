@@ -195,20 +195,20 @@ def test_those_used_last_stay() -> None:
     assert jitted.cache_info().misses == before.misses
 
 
-def test_segments_that_ended_on_numpy() -> None:
+def test_segments_that_ended_on_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Trial, "verdict", lambda self: "it takes longer compiled")
+
     def halves(x: Any) -> Any:
-        return [float(v) / 2 for v in x]
+        return [v / 2 for v in x.tolist()]
 
     jitted = jit(halves)
-    for _ in range(40):
+    for _ in range(8):
         jitted(A)
-        if "on NumPy" in jitted.explain():
-            break
-    jitted(A)
+    assert "on NumPy" in jitted.explain()
     hits, slow = jitted.cache_info().hits, SlowCalls(jitted)
     assert jitted(A) == [0, 0.5, 1]
     assert slow.count == 0
-    assert jitted.cache_info().hits == hits + 1
+    assert jitted.cache_info().hits == hits  # (no program has served the call)
 
 
 def test_clear_cache_forgets_them() -> None:

@@ -35,6 +35,7 @@ from rune_jit.tracing.orders import Orders
 from rune_jit.tracing.rows import origin_of, pack, storage_viewed
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.tracebacks import clearing_frames
 from rune_jit.tracing.tracer import Tracer
 
 # If a program has more operations, a loop that could be a program of its own in segments should be
@@ -88,9 +89,8 @@ def trace_call(
             except BaseException as error:
                 held.restore()
                 begins_again = trace.loops is not None and trace.loops.begin_again(error)
-                begins_again = begins_again or watch.told_apart.are_met()
                 watch.restore()
-                if begins_again:
+                if begins_again or watch.told_apart.are_met():
                     continue
                 pays = trace.builder.pays
                 if plans.with_loops is not None and not pays:  # too large to unroll the loops
@@ -233,7 +233,7 @@ class CallTrace:
         """Runs the function on traced arguments."""
         trace = self._trace
         try:
-            with effects.refused(trace), threads.noticed():
+            with effects.refused(trace), threads.noticed(), clearing_frames(trace.decides):
                 result = trace.rebind(self._fn)(*args, **kwargs)
         finally:
             trace.rebind.finish()

@@ -31,11 +31,12 @@ def replaced(x: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> Any
     if id(x) in seen:
         return seen[id(x)]
     seen[id(x)] = x
-    if type(x) is list or isinstance(x, deque):
+    if isinstance(x, (list, deque)):
+        kind: Any = list if isinstance(x, list) else deque
         for i, item in enumerate(() if are_atomic(x) else x):
             new = replaced(item, replace, seen)
             if new is not item:
-                x[i] = new
+                kind.__setitem__(x, i, new)
     elif isinstance(x, dict):
         keys = [key if type(key) in ATOMIC else replaced(key, replace, seen) for key in x]
         if any(new is not key for new, key in zip(keys, x, strict=True)):
@@ -79,14 +80,18 @@ def replaced(x: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> Any
             new = replaced(item, replace, seen)
             if new is not item:
                 x[None][(0, *index)] = new
-    else:
-        if has_attributes(x):
-            replaced(vars(x), replace, seen)
-        for member, item in _members_of(x):
-            new = replaced(item, replace, seen)
-            if new is not item:
-                member.__set__(x, new)
+    if type(x) in _WITHOUT_ATTRIBUTES:
+        return x
+    if has_attributes(x):
+        replaced(vars(x), replace, seen)
+    for member, item in _members_of(x):
+        new = replaced(item, replace, seen)
+        if new is not item:
+            member.__set__(x, new)
     return x
+
+
+_WITHOUT_ATTRIBUTES = ATOMIC | {list, deque, dict, np.ndarray, types.GeneratorType}
 
 
 def has_attributes(x: Any) -> bool:

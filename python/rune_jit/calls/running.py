@@ -177,9 +177,12 @@ class Runner:
             if entry is None:
                 self._dispatcher._note_look(not known.untried.is_repeated(call.key))
                 reason = known.untried.why(call.key) or "it changed what only its first call may"
-                return self.eager_call(args, kwargs, reason)
+                with known.untried.timed(call.key):
+                    return self.eager_call(args, kwargs, reason)
             if isinstance(entry, Segmented):
-                known.hits += not fresh
+                is_hit = not (fresh or entry.runs_on_numpy)
+                known.hits += is_hit
+                known.unproved += is_hit and not entry.is_decided
                 self._dispatcher._note_look(entry.runs_on_numpy is not None)
                 if entry.runs_on_numpy:
                     self._remember_numpy(call, entry, args, kwargs)
@@ -344,11 +347,10 @@ class Runner:
             return 0
         if holds_array(args, kwargs) or any(i >= len(plain.leaves) for i in call.constants):
             return 0
-        is_hit = isinstance(entry, Segmented)
         if call.slots:  # the key does not contain them
             most = min(most, _LOOKS_AT_STATE)
         is_remembered = self._dispatcher._remember_on_numpy(
-            args, kwargs, plain.leaves, call.sizes, call.constants, entry.use, is_hit, most
+            args, kwargs, plain.leaves, call.sizes, call.constants, entry.use, most
         )
         return most if is_remembered else 0
 

@@ -82,6 +82,11 @@ class Segmented:
     def last_used(self) -> int:
         return self.use.tick
 
+    @property
+    def is_decided(self) -> bool:
+        """Whether it has been found out whether NumPy is faster."""
+        return self._trial.is_over or self.runs_on_numpy is not None
+
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """function(*args, **kwargs). Raises what the function raises."""
         self.use.is_now()

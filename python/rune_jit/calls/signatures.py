@@ -24,7 +24,7 @@ from rune_jit.calls.sharing import Sharing, alike
 from rune_jit.calls.state import StateFound, States, WithState
 from rune_jit.calls.traced import Raised, Traced
 from rune_jit.calls.trial import Trial
-from rune_jit.calls.untried import Untried
+from rune_jit.calls.untried import FEW, Untried
 from rune_jit.errors import (
     ConcretizationError,
     NumPyOnlyError,
@@ -50,7 +50,6 @@ _FEW_NUMBERS = "it computes a few of Python's numbers, which takes less time tha
 # If a function has had so many more traces than calls without a trace, NumPy runs the first calls
 # of new signatures.
 _MOST_MISSES = 4
-FEW = "most of its programs serve one call"
 # How many calls a program may leave to Python.
 _MOST_LEFT = 3
 # For how many keys it is remembered that another key's program has served one call.
@@ -66,6 +65,7 @@ class Signatures:
         self.cache = Cache(size)
         self.causes = Causes()
         self.hits = self.misses = 0
+        self.unproved = 0  # hits of entries that may be slower than NumPy
         self.fast_hits = 0  # calls that ran without this object; the owner counts them
         self._compiler, self._reports = compiler, reports
         self._name = compiler.name
@@ -249,7 +249,7 @@ class Signatures:
     def _make(self, call: Call, done: Callable[[], None]) -> Any:
         """Makes the entry of the first call with a key. Calls `done` after the user's code has
         run."""
-        few = self.misses > max(_MOST_MISSES, self.hits + self.fast_hits)
+        few = self.misses > max(_MOST_MISSES, self.hits + self.fast_hits - self.unproved)
         traced = self._wanted, self._is_due, self._refuted
         is_new = not any(call.key in keys for keys in traced)
         too_large = self._too_large.get(call.kind) if self._too_large else None

@@ -3,10 +3,16 @@ signatures, and those whose programs would be too large."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 # How many calls of a signature run before its trace, and for how many signatures calls are counted.
 _CALLS, _MOST = 8, 256
+FEW = "most of its programs serve one call"
+# Seconds of a call after which the next one is traced: a trace takes about as long.
+_LONG = 0.01
 
 
 class Untried:
@@ -39,6 +45,15 @@ class Untried:
         for oldest in list(self._calls)[: max(0, len(self._calls) - _MOST)]:
             del self._calls[oldest]
         return True
+
+    @contextmanager
+    def timed(self, key: Any) -> Iterator[None]:
+        """Times a call of a signature on NumPy. If it took long, the next one is traced, unless its
+        program would be too large."""
+        start = time.perf_counter()
+        yield
+        if self.why(key) == FEW and time.perf_counter() - start > _LONG:
+            self._calls[key] = _CALLS, FEW
 
     def clear(self) -> None:
         self._calls.clear()

@@ -3,16 +3,16 @@ results that are lists, dicts and dataclasses of the caller."""
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from rune_jit import trees
 from rune_jit.arrays.array import Array
 from rune_jit.capture.guards import Watch
-from rune_jit.capture.state import Path, Place
+from rune_jit.capture.state import Path, Place, content, is_place, with_content
 from rune_jit.tracing.loop_plans import LoopRefused
 from rune_jit.tracing.rows import origin_of, viewed
 from rune_jit.tracing.sizes import Size
@@ -230,21 +230,18 @@ def with_places(
         return known[id(x)]  # type: ignore[no-any-return]
     if (path := given.get(id(x))) is not None:
         return Place(path), True
-    if type(x) not in (list, dict, tuple) and not dataclasses.is_dataclass(x):
+    if not (isinstance(x, tuple) or is_place(x)):
         return x, False
-    if type(x) is not tuple and (trace.rebind.is_copy(x) or watch.knows(x)):
+    if not isinstance(x, tuple) and (trace.rebind.is_copy(x) or watch.knows(x)):
         return Place(None, trace.rebind.outside(x)), False
-    if type(x) not in (list, dict, tuple):
+    held = trees.fields_of(x) if isinstance(x, tuple) else content(x)
+    if are_atomic(held.values()):
         return x, False
-    items = [*x.values()] if type(x) is dict else [*x]
-    if are_atomic(items):
+    found = {key: with_places(trace, watch, given, item, known) for key, item in held.items()}
+    if all(found[key][0] is item for key, item in held.items()):
         return x, False
-    found = [with_places(trace, watch, given, item, known) for item in items]
-    if all(new is old for (new, _), old in zip(found, items, strict=True)):
-        return x, False
-    new = [item for item, _ in found]
-    made = dict(zip(x, new, strict=True)) if type(x) is dict else type(x)(new)
-    replaced = made, any(is_given for _, is_given in found)
-    if type(x) is not tuple:
+    made = with_content(x, {key: item for key, (item, _) in found.items()})
+    replaced = made, any(is_given for _, is_given in found.values())
+    if not isinstance(x, tuple):
         known[id(x)] = replaced
     return replaced

@@ -106,6 +106,12 @@ class Globals(dict[str, Any]):
                 self[name] = self._before[name] = value
         return value
 
+    def attribute(self, module: types.ModuleType, name: str) -> Any:
+        """Reads an attribute of the module."""
+        if name in self.real or (name in self and name not in self._before):
+            return self[name]
+        return getattr(module, name)  # (the module's `__getattr__`, or an AttributeError)
+
     def hand_out(self, names: Set[str]) -> None:
         """Called with names that code reads without calling them. `len` is Python's own for such
         code, which may compare it with other functions."""

@@ -24,8 +24,8 @@ from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import current_trace, is_library_file, is_own
 from rune_jit.tracing.trace import Trace
 
-_NAMES = "time os posixpath ntpath glob uuid warnings logging threading secrets"
-_MODULES = tuple(_NAMES.split())
+_IMPURE = "time os posixpath ntpath glob uuid warnings logging threading secrets"
+_MODULES = tuple(_IMPURE.split())
 # Python's audit events before something happens to files, processes or connections.
 _EVENTS = (
     "glob.glob glob.glob/2 mmap.__new__ open os.chdir os.chmod os.chown os.exec os.fork os.forkpty"
@@ -98,6 +98,16 @@ def _functions() -> list[Place]:
 
 
 _stand_ins = Replacing(_functions)
+
+
+def replaces(names: dict[str, Any], name: str) -> bool:
+    """Whether this module replaces a function with this name in a module while a trace runs."""
+    return (names.get("__name__"), name) in _names()
+
+
+@functools.cache
+def _names() -> set[tuple[Any, str]]:
+    return {(owner.__name__, name) for owner, name, _, _ in _functions()}
 
 
 def refuse(x: Any) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import gc
 import inspect
 import re
 import sys
@@ -21,12 +22,14 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core, trees
-from rune_jit.capture import effects
+from rune_jit.capture import effects, stateful
+from rune_jit.capture.changes import Layouts, Members, change, is_broken
 from rune_jit.capture.class_tests import refuse_class_test
 from rune_jit.capture.matching import (
     Met,
     function_of,
     has_slots,
+    is_data,
     knows_identity,
     members_of,
     owner_of,
@@ -36,21 +39,19 @@ from rune_jit.capture.objects import (
     INSTALLED,
     is_foreign_array,
     is_library,
-    refuse_stateful,
-    refuse_streams,
 )
 from rune_jit.capture.state import Slot, Unbound, bound_members, refuse_other_order, watched_place
 from rune_jit.capture.told_apart import ToldApart
 from rune_jit.chunked.recognition import is_dask_array
 from rune_jit.errors import StateChangedError, UnsupportedOpError
 from rune_jit.tracing.context import is_library_file
-from rune_jit.tracing.tracer import contains_tracer
 
 # (kind, holder, name, value), see cpp/bindings/guards.h.
 Guard = tuple[str, Any, Any, Any]
 
 _ATOMS = (*trees.PLAIN, np.generic, np.dtype, range, slice)
 _ABSENT = object()
+_MOST_OF_LIBRARY = 5000  # objects that an object of a library may hold
 # Names of functions whose results depend on the identity of their arguments.
 _OF_IDENTITY = {"id", "hash", "weakref"}
 
@@ -71,6 +72,7 @@ class Watch:
         # Arrays, containers and objects that the trace may change, as guards on their contents. For
         # the attributes of an object, the guard's `name` is "attributes".
         self._kept: list[Guard] = []
+        self._layouts, self._members_before = Layouts(), Members()
         # Copies that must not change, as the arguments of `keep_copy`.
         self._copies: list[tuple[Any, Any, Any, Any]] = []
         self.state = {slot.key for slot in slots}  # (no guard watches these places)
@@ -82,6 +84,7 @@ class Watch:
         ]
         self._names = Names()  # the names in the code of all functions met so far
         self._seen: dict[int, Any] = {}  # objects by id (this keeps them alive)
+        self._most = sys.maxsize  # the most objects in _seen
         self._members: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}  # by id of a class
         self._classes: set[tuple[int, int, bool, frozenset[str]]] = set()
         self._kinds: set[int] = set()  # ids of the classes of the objects in _seen
@@ -126,6 +129,15 @@ class Watch:
         if not (isinstance(value, types.ModuleType) and is_library(value.__name__)):
             self.guard("item", holder, name, value)
 
+    def guard_of_library(self, holder: dict[str, Any], name: str, value: Any) -> None:
+        """Notes that the trace has read a name of a module whose state is assumed to be fixed. (But
+        tests replace functions of libraries.)"""
+        stateful.refuse_stateful(value, self._may_grow)
+        if not effects.replaces(holder, name):
+            self.guard_item(holder, name, value)
+        if type(value) is list:  # (sys.argv)
+            self.look(value)
+
     def guard_content(self, x: Any) -> None:
         """Notes that the trace may read all contents of a container."""
         copy: Any
@@ -160,6 +172,8 @@ class Watch:
 
     def learn(self, code: types.CodeType) -> None:
         """Notes that code may run in the trace, before it does."""
+        if not self._may_grow:
+            stateful.refuse_text(code)
         if not is_library_file(code.co_filename):
             self._knows_identity |= not names_in(code).isdisjoint(_OF_IDENTITY)
         self._names.learn(code)
@@ -212,11 +226,11 @@ class Watch:
         """Notes all that code which is not copied can read from x."""
         if isinstance(x, (*_ATOMS, _core.ArrayBase)):
             return  # (an ArrayBase is traced wherever it is met)
-        if x is vars(builtins):  # (in the globals of functions)
-            return
-        if id(x) in self._seen:
+        if id(x) in self._seen or x is vars(builtins):  # (in the globals of functions)
             return
         self._seen[id(x)] = x
+        if len(self._seen) > self._most:
+            raise UnsupportedOpError(f"{self._function}: cannot watch large objects of libraries")
         if isinstance(x, _core.Dispatcher):  # (its function is traced wherever it is met)
             self._look_at_attributes(x, getattr(x, "_own", ()))
             return
@@ -227,12 +241,15 @@ class Watch:
             self._knows_identity |= knows_identity(kind)
         effects.refuse(x)
         if isinstance(x, np.ndarray):
+            self._layouts.note(x)
             self._kept.append(("content", x, None, x.copy()))
         elif isinstance(x, types.FunctionType):
             self._look_at_function(x)
-        elif isinstance(x, types.MethodType):
-            self.look(x.__func__)
+        elif isinstance(x, (types.MethodType, types.BuiltinFunctionType)):
+            self.look(getattr(x, "__func__", None))
             self.look(x.__self__)
+        elif isinstance(x, stateful.VIEWS):
+            self.look(gc.get_referents(x)[0])
         elif isinstance(x, functools.partial):
             for part in (x.func, x.args, x.keywords):
                 self.look(part)
@@ -240,10 +257,11 @@ class Watch:
             if not self.is_foreign(x.__name__):
                 self.on_names(vars(x), functools.partial(self._read_global, vars(x)))
         elif isinstance(x, type):
-            self.look_at_class(x, x)
+            for kind in (x, type(x)):
+                self.look_at_class(kind, x)
         elif isinstance(x, self._random.KINDS):
             self._generators.append((x, self._random.state_of(x)))
-            self.on_names({"spawn": x}, _refuse_spawning)
+            self.on_names({"spawn": x}, stateful.refuse_spawning)
         elif isinstance(trees.attribute(x, "__wrapped__"), types.FunctionType):
             self.look(x.__wrapped__)
             self.look(trees.attribute(x, "__self__"))
@@ -267,13 +285,13 @@ class Watch:
                 f"hint: pass {how}"
             )
         self._random.refuse_hidden_state(x)
-        refuse_stateful(x, self._may_grow, self._names.known)
+        stateful.refuse_stateful(x, self._may_grow, self._names.known)
 
     def _look_at_function(self, function: types.FunctionType) -> None:
         if self.is_foreign(function.__module__):
             return
         refuse_class_test(function.__code__)
-        refuse_streams(function)
+        stateful.refuse_process(function)
         self.learn(function.__code__)
         for value in self.guard_function(function, is_copied=False):
             self.look(value)
@@ -286,8 +304,8 @@ class Watch:
         self.look(held[name])
 
     def _look_at_instance(self, x: Any) -> None:
-        klass = type(x)
-        if is_library(klass.__module__) and klass.__module__ not in ("types", "argparse"):
+        klass: Any = type(x)
+        if stateful.is_fixed(klass, self._may_grow):
             return
         self._look_at_attributes(x)
         self.look_at_class(klass, x)
@@ -295,15 +313,22 @@ class Watch:
     def _look_at_attributes(self, x: Any, besides: Collection[str] = ()) -> None:
         live = trees.attribute(x, "__dict__")
         if isinstance(live, dict):
-            held = {
-                name: value for name, value in self.attributes(x).items() if name not in besides
-            }
+            held = {k: v for k, v in self.attributes(x).items() if k not in besides}
 
             def read(name: str) -> None:
                 self.guard("item", live, name, held[name])
                 self.look(held[name])
 
             self.on_names(held, read, live)
+            self._names.on({"__class__", "__dict__"}, functools.partial(self._guard_special, x))
+            if any(self.is_foreign(base.__module__) for base in type(x).__mro__[:-1]):
+                most, self._most = self._most, min(self._most, len(self._seen) + _MOST_OF_LIBRARY)
+                for name in sorted(held):  # (code that is not learned reads them)
+                    read(name)
+                self._most = most
+
+    def _guard_special(self, x: Any, name: str) -> None:
+        self.guard("attribute", x, name, type(x) if name == "__class__" else vars(x))
 
     def look_at_class(self, klass: type, x: Any, is_copied: bool = False) -> None:
         """Notes the attributes of a class that code can read through x, an instance or the class
@@ -312,8 +337,12 @@ class Watch:
         for base in klass.__mro__:
             if self.is_foreign(base.__module__):
                 self.is_strict |= not is_library(base.__module__)
+                for name, raw in vars(base).items() if x is not klass else ():
+                    if type(raw) is types.MemberDescriptorType:  # (as in _look_at_attributes)
+                        self._look_at_attribute(x, name, raw)
                 continue
             if id(base) not in self._members:
+                self._members_before.note(base)
                 self._members[id(base)] = members_of(base)
             functions, others = self._members[id(base)]
             names = frozenset(functions).difference(own)
@@ -361,7 +390,7 @@ class Watch:
                 self.guard("attribute", x, name, value)
                 self.look(value)
             return
-        if inspect.getattr_static(x, name, _ABSENT) is raw:
+        if is_data(raw) and inspect.getattr_static(x, name, _ABSENT) is raw:
             self.guard("attribute", x, name, raw)
         self.look(raw)
 
@@ -381,7 +410,7 @@ class Watch:
     def guards_now(self) -> list[Guard]:
         """The guards that a later call must check, with the present contents of containers."""
         for (kind, at, name), (_, holder, _, value) in list(self._guards.items()):
-            if kind in ("items", "equal") and _is_broken(kind, holder, name, value):
+            if kind in ("items", "equal") and is_broken(kind, holder, name, value):
                 held = holder.copy() if kind == "equal" else type(value)(holder)
                 self._guards[kind, at, name] = (kind, holder, name, held)
                 if kind == "items":
@@ -395,18 +424,19 @@ class Watch:
         number."""
         guards = list(self._guards.values())
         changed = [guards[i] for i in _core.broken_guards(guards)]
-        names = [_change(self._may_grow, *guard) for guard in changed]
-        what = next(filter(None, names), None)
+        names = [change(self._may_grow, *guard) for guard in changed]
+        members = [name for _, name in self._members_before.new()]
+        what = next(filter(None, (*names, *members)), None)
         slots = [watched_place(*guard) for guard, name in zip(changed, names, strict=True) if name]
-        for kept in self._kept:
-            _, held, name, before = kept
+        slots += [None for _ in members]
+        for _, held, name, before in self._kept:
             if name == "attributes":
                 new = [key for key in held if held[key] is not before.get(key, _ABSENT)]
                 slots += [Slot("item", held, key) for key in new]
                 what = what or next(iter(new), None)
         for copy, held, before, real in self._copies:
             refuse_other_order(function, type(copy), before, held)
-            if not _is_broken("items", held, None, before):
+            if not is_broken("items", held, None, before):
                 continue
             if held is copy:
                 new_slots = [Slot("content", real)]
@@ -428,7 +458,7 @@ class Watch:
             )
             error.slots = None if None in slots else slots
             raise error
-        if any(kept[0] == "content" and _is_broken(*kept) for kept in self._kept):
+        if self._layouts.changed() or any(x[0] == "content" and is_broken(*x) for x in self._kept):
             raise UnsupportedOpError(
                 f"{function}: cannot trace a write to an array that is not traced\n"
                 "hint: pass the array as an argument"
@@ -450,8 +480,10 @@ class Watch:
                 holder.cell_contents = value
             elif kind == "attribute":
                 setattr(owner_of(holder, name), name, value)
+        self._layouts.restore()
+        self._members_before.restore()
         for kept in reversed(self._kept):  # (the oldest contents are restored last)
-            if not _is_broken(*kept):
+            if not is_broken(*kept):
                 continue
             kind, held, _, before = kept
             if kind == "content":
@@ -465,34 +497,3 @@ class Watch:
                 (held.extend if is_sequence else held.update)(before)
         for source, state in self._generators:
             self._random.set_state(source, state)
-
-
-def _is_broken(*guard: Any) -> bool:
-    return bool(_core.broken_guards([guard]))
-
-
-def _change(may_grow: bool, kind: str, holder: Any, name: Any, value: Any) -> str | None:
-    """Names the thing that has changed if a guard does not hold. None if a container has only
-    grown, may grow, and got no traced values."""
-    if kind not in ("items", "equal"):
-        name = holder.bound_slot if isinstance(holder, Unbound) else name
-        return "a variable of an outer function" if kind == "cell" else name
-    if not may_grow:
-        return f"a {type(holder).__name__}"
-    if kind == "equal":
-        return None
-    if isinstance(value, dict):
-        kept: Any = {key: holder[key] for key in value if key in holder}
-    else:
-        kept = list(holder)[: len(value)]
-    if _is_broken(kind, kept, name, value):
-        return f"elements of a {type(holder).__name__}"
-    new = holder.values() if isinstance(holder, dict) else holder
-    return f"a {type(holder).__name__}" if contains_tracer([*new]) else None
-
-
-def _refuse_spawning(name: str) -> None:
-    raise UnsupportedOpError(
-        f"{name}: cannot trace this method of a random generator (it cannot be undone)\n"
-        "hint: call it outside, and pass its result as an argument"
-    )

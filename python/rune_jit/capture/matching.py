@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import types
 import weakref
 from collections import deque
@@ -309,6 +310,16 @@ def members_of(klass: type) -> tuple[dict[str, Any], dict[str, Any]]:
     for name, raw in dict(vars(klass)).items():  # (a copy: reading may add attributes)
         if function_of(raw):
             functions[name] = raw
-        elif isinstance(raw, types.MemberDescriptorType) or not hasattr(type(raw), "__get__"):
+        elif type(raw) is types.MemberDescriptorType or is_data(raw) or is_own_descriptor(raw):
             others[name] = raw
     return functions, others
+
+
+def is_data(raw: Any) -> bool:
+    """Whether an entry of a class's __dict__ is itself what code reads by its name."""
+    return not hasattr(type(raw), "__get__")
+
+
+def is_own_descriptor(raw: Any) -> bool:
+    """Whether an entry of a class's __dict__ is an object with a `__get__` of the user's."""
+    return isinstance(inspect.getattr_static(type(raw), "__get__", None), types.FunctionType)

@@ -75,7 +75,7 @@ def _names_read(code: types.CodeType) -> set[str]:
 
 
 @functools.cache
-def _globals_in(code: types.CodeType) -> frozenset[str]:
+def globals_in(code: types.CodeType) -> frozenset[str]:
     """The names of globals that a function and its inner functions read or delete."""
     return frozenset().union(*(_arguments(x, _OF_GLOBALS) for x in all_codes(code)))
 
@@ -150,7 +150,7 @@ _OF_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "DELETE_GLOBAL")
 def guards_on_absence(function: types.FunctionType) -> Iterator[tuple[str, Any, Any, Any]]:
     """Guards that the globals which a function reads, and which do not exist, still do not."""
     held = function.__globals__
-    unbound = _globals_in(function.__code__) - held.keys() - vars(builtins).keys()
+    unbound = globals_in(function.__code__) - held.keys() - vars(builtins).keys()
     if unbound:
         yield "attribute", Unbound(held, unbound), "are_bound", False
     if "globals" in names_in(function.__code__):

@@ -5,15 +5,12 @@ from __future__ import annotations
 
 import abc
 import array
-import atexit
 import contextlib
-import datetime
 import functools
 import sys
 import sysconfig
 import types
 import typing
-import weakref
 from collections.abc import Container, Iterable, Iterator
 from typing import Any
 
@@ -21,7 +18,6 @@ import numpy as np
 
 from rune_jit import _core, trees
 from rune_jit.capture.names import names_in
-from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import is_library_file
 from rune_jit.tracing.tracer import are_atomic
 
@@ -247,42 +243,3 @@ def _holds_arrays(x: Any, depth: int, seen: dict[int, Any], assigned: Container[
         )
         for item in _held_by(x)
     )
-
-
-# Classes of objects that change without notice when they are used: module, name.
-_STATEFUL = (
-    *(("io", "IOBase"), ("logging", "Logger"), ("logging", "LoggerAdapter"), ("queue", "Queue")),
-    *(("queue", "SimpleQueue"), ("contextvars", "ContextVar"), ("os", "_Environ")),
-    *(("threading", name) for name in ("Event", "Condition", "Semaphore", "Barrier")),
-)
-
-
-def refuse_stateful(x: Any, may_change: bool, names: Container[str] = ()) -> None:
-    """Raises UnsupportedOpError for an object that a call of the program would not use: an
-    iterator; datetime, if code with these names reads its clock; weakref.finalize; atexit.register;
-    and a file, logger or the like. The last are allowed if `may_change` says that they may be used
-    by the trace only."""
-    kind = type(x)
-    is_iterator = is_library(kind.__module__) and issubclass(kind, Iterator)
-    known = (getattr(sys.modules.get(module), name, None) for module, name in _STATEFUL)
-    is_clock = any(x is clock for clock in (datetime, datetime.datetime, datetime.date))
-    is_clock = is_clock and any(name in names for name in ("now", "utcnow", "today"))
-    is_register = x is weakref.finalize or x is atexit.register
-    is_stateful = any(c is not None and issubclass(kind, c) for c in known)
-    if is_clock or is_iterator or is_register or (is_stateful and not may_change):
-        name = "datetime" if is_clock else x.__name__ if is_register else kind.__name__
-        raise UnsupportedOpError(
-            f"{name}: cannot trace its use (it would change once, not at each call)\n"
-            "hint: use it outside, and pass its result as an argument"
-        )
-
-
-def refuse_streams(function: types.FunctionType) -> None:
-    """Raises UnsupportedOpError if code that is not copied uses `sys.stdout` or the like: it would
-    write once, not at each call."""
-    streams = {"stdout", "stderr", "stdin"}.intersection(function.__code__.co_names)
-    if streams and function.__globals__.get("sys") is sys:
-        raise UnsupportedOpError(
-            f"sys.{min(streams)}: cannot trace its use in a method of an object without arrays\n"
-            "hint: use it outside"
-        )

@@ -47,7 +47,6 @@ from rune_jit.capture.objects import (
     is_library,
     is_of_pandas,
     is_replaceable,
-    refuse_stateful,
 )
 from rune_jit.capture.outside import UNIQUE, of_numpy, outside_of
 from rune_jit.capture.random_methods import Outside
@@ -196,13 +195,12 @@ class Rebinder:
         self._copies[id(function)] = (function, copy)
         attributes = FunctionAttributes(function, self._attribute)
         self._function_attributes.append(attributes)
-        copy.__dict__ = attributes.inside  # (`hand_on` assigns them to the function, too)
         if self._watch.is_foreign(function.__module__):
             self._watch.is_strict = True
         else:
             self._watch.learn(function.__code__)
             self._watch.guard_function(function)
-        copy.__defaults__ = tuple(map(self.inside, function.__defaults__ or ()))
+        attributes.give(copy, tuple(map(self.inside, function.__defaults__ or ())))
         defaults = function.__kwdefaults__ or {}
         copy.__kwdefaults__ = {name: self.inside(value) for name, value in defaults.items()}
         for real, cell in zip(function.__closure__ or (), cells, strict=True):
@@ -239,7 +237,7 @@ class Rebinder:
         functions outside of the trace."""
         self._made_objects.finish()
         for attributes in self._function_attributes:
-            attributes.hand_on()
+            attributes.hand_on(outside_of)
         for copy in self._globals.values():
             for name, value in copy.assigned().items():
                 self._assign(copy.real, name, value)
@@ -281,10 +279,9 @@ class Rebinder:
         """Reads a name of a module. Returns the stand-in for its value in the trace. `is_tested`
         tells whether it is a class that is only an argument of isinstance or issubclass."""
         if (key := ("item", id(names), name)) in self._state:
-            return self._state[key]
+            return self._assigned.get(key, self._state[key])
         if self._watch.is_foreign(names.get("__name__")):
-            if not self._trace.is_segmented:
-                refuse_stateful(value, may_change=not self._trace.decides)
+            self._watch.guard_of_library(names, name, value)
             return self.stand_in(value)
         self._watch.guard_item(names, name, value)
         return self.stand_in(value) if is_tested else self.inside(value)
@@ -381,8 +378,7 @@ class Rebinder:
     def _copy_attributes(self, holder: Any, copy: Any) -> None:
         """Gives the copy of an object the trace's versions of its attributes and methods."""
         held, live, now = self._watch.attributes(holder), vars(holder), vars(copy)
-        slots = self.state_of(live)
-        if slots:
+        if slots := self.state_of(live):
             self._attributes.append((live, now))
         now.update({name: x for name, x in (held | slots).items() if x is not ABSENT})
         held = {name: x for name, x in held.items() if name not in slots}
@@ -461,13 +457,16 @@ class Rebinder:
         if is_library(module.__name__) and module.__name__ not in IMPURE:
             return module
         if id(module) not in self._copies:
-            names = vars(module)
-
-            def read(name: str) -> Any:
-                return self.read(names, name, getattr(module, name))
-
-            assign = functools.partial(self._assign, names)
-            self._copies[id(module)] = (module, ModuleView(module, read, assign))
+            names, read, assign = (
+                vars(module),
+                self.read,
+                functools.partial(self._assign, vars(module)),
+            )
+            view = ModuleView(module, lambda x: read(names, x, getattr(module, x)), names, assign)
+            if not (self._trace.is_segmented or self._watch.is_foreign(module.__name__)):
+                copy = self._copy_of(names)
+                view = ModuleView(module, functools.partial(copy.attribute, module), copy)
+            self._copies[id(module)] = module, view
         return self._copies[id(module)][1]
 
     def _cell(self, cell: Any, function: types.FunctionType, name: str) -> Any:

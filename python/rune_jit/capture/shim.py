@@ -173,10 +173,13 @@ LOG_LEVELS = ("debug", "info", "warning", "error", "critical", "exception", "log
 _GENERATORS = ("Generator", "Random", "RandomState", "default_rng")
 _OF_SEEDS = "Generator RandomState SeedSequence MT19937 PCG64 PCG64DXSM Philox SFC64"
 _SECRETS = ("choice", "randbelow", "randbits", "token_bytes", "token_hex", "token_urlsafe")
-# Functions that tell about files and times. (An audit event precedes what others do with files.)
-_OF_FILES = "access getcwd getcwdb lstat readlink stat times"
+# Functions that tell about files, the process and times. (An audit event precedes what others do
+# with files.)
+_OF_FILES = "access getcwd getcwdb getenv getenvb lstat readlink stat times"
 _OF_PATHS = "exists getatime getctime getmtime getsize isdir isfile islink lexists realpath"
 _OF_TIMES = "asctime clock_gettime clock_gettime_ns ctime gmtime localtime strftime"
+# Functions for NumPy's options.
+_OF_OPTIONS = "get_printoptions printoptions set_printoptions setbufsize seterrcall"
 _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time")
 
 
@@ -200,7 +203,10 @@ def _impure() -> Iterator[tuple[Any, Any]]:
         ("uuid.uuid4", uuid.uuid4),
     ]
     effects = [
+        *((f"numpy.{x}", getattr(np, x)) for x in _OF_OPTIONS.split()),
         ("time.sleep", time.sleep),
+        ("sys.setrecursionlimit", sys.setrecursionlimit),
+        ("sys.getrecursionlimit", sys.getrecursionlimit),
         ("warnings.warn_explicit", warnings.warn_explicit),
     ]
     logs = [(name, getattr(logging, name)) for name in LOG_LEVELS]
@@ -237,13 +243,16 @@ class ModuleView(types.ModuleType):
         self,
         module: types.ModuleType,
         read: Callable[[str], Any],
+        names: dict[str, Any],
         assign: Callable[[str, Any], None] | None = None,
     ) -> None:
+        """`names`: the dict with what the trace assigns."""
         # (Modules of C libraries may have no `__doc__`.)
         super().__init__(module.__name__, getattr(module, "__doc__", None))
         object.__setattr__(self, "_module", module)
         object.__setattr__(self, "_read", read)
-        object.__setattr__(self, "_assign", assign or functools.partial(setattr, module))
+        object.__setattr__(self, "_names", names)
+        object.__setattr__(self, "_assign", assign or names.__setitem__)
 
     def __getattr__(self, name: str) -> Any:
         return self._read(name)
@@ -261,10 +270,10 @@ def _view_of(module: types.ModuleType) -> ModuleView:
     def read(name: str) -> Any:
         trace, value = current_trace(), getattr(module, name)
         if trace is not None and trace.draws is not None:
-            return trace.rebind.stand_in(value)
+            return trace.rebind.read(vars(module), name, value)
         return shuffling(value) if name == "shuffle" else _stand_in_of(value)
 
-    return ModuleView(module, read)
+    return ModuleView(module, read, vars(module))
 
 
 def _stand_in_of(x: Any) -> Any:

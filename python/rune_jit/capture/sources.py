@@ -51,7 +51,7 @@ def _inside(value: Any) -> Any:
 
 
 def _view_of(module: types.ModuleType) -> shim.ModuleView:
-    return shim.ModuleView(module, lambda name: _inside(getattr(module, name)))
+    return shim.ModuleView(module, lambda name: _inside(getattr(module, name)), vars(module))
 
 
 def _copy_of(function: types.FunctionType) -> types.FunctionType:

@@ -113,14 +113,22 @@ class FunctionAttributes:
     functions: then the copy has copies of these, which see the values that the trace assigns."""
 
     def __init__(self, function: types.FunctionType, copy: Callable[[Any], Any]) -> None:
-        self._own = vars(function)
+        self._function, self._own = function, vars(function)
+        self._copy: Any = None
         held = self._own.items()
         self._copies = {k: copy(x) for k, x in held if isinstance(x, types.FunctionType)}
         self.inside = self._own | self._copies if self._copies else self._own
         self._before = self.inside.copy()
 
-    def hand_on(self) -> None:
+    def give(self, copy: types.FunctionType, defaults: tuple[Any, ...]) -> None:
+        """Gives the copy of the function its attributes and default arguments."""
+        copy.__dict__, copy.__defaults__ = self.inside, defaults
+        self._copy, self._defaults = copy, copy.__defaults__
+
+    def hand_on(self, outside: Callable[[Any], Any]) -> None:
         """Makes the changes of the copy's attributes in the function's attributes."""
+        if self._copy is not None and self._copy.__defaults__ is not self._defaults:
+            self._function.__defaults__ = tuple(map(outside, self._copy.__defaults__ or ()))
         if self.inside is self._own:
             return
         for name in [*self._before, *self.inside]:
@@ -178,6 +186,16 @@ def content(x: Any) -> dict[Any, Any]:
         return dict(x)
     is_sequence = isinstance(x, (list, tuple, collections.deque))
     return dict(enumerate(x)) if is_sequence else trees.fields_of(x)
+
+
+def with_content(x: Any, new: dict[Any, Any]) -> Any:
+    """A copy of a container with other contents, as `content` returns them."""
+    if isinstance(x, tuple) or is_record(x):
+        return trees.record_of(type(x), new)
+    made = x.copy()
+    for key, item in new.items():
+        made[key] = item
+    return made
 
 
 def is_place(x: Any) -> bool:

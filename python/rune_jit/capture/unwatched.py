@@ -22,7 +22,7 @@ class Unwatched(Watch):
     def _note(self, *args: Any) -> None:
         pass
 
-    guard = guard_item = learn = _note  # type: ignore[assignment]
+    guard = guard_item = guard_of_library = learn = _note  # type: ignore[assignment]
 
     def look(self, x: Any) -> None:
         if not self._trace.gave_up and (why := class_test(x)) is not None:

@@ -21,6 +21,7 @@ from rune_jit.errors import (
     RuneJitError,
     UnsupportedOpError,
 )
+from rune_jit.rules.callbacks import may_have_effects
 from rune_jit.rules.known import WRITERS, of_data, plain
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.segments import SegmentedTrace
@@ -127,6 +128,10 @@ def call_on_host(
     trace = require_trace()
     if isinstance(trace, SegmentedTrace):
         return run_now(trace, function, args, kwargs)
+    if any(map(may_have_effects, (function, *leaves_in((args, kwargs))))):
+        raise UnsupportedOpError(
+            f"{name or function.__name__}: cannot trace a call of a function that may have effects"
+        )
     if others is None:
         others = (various,) if probe is zeros else ()
     name = name or f"{function.__module__}.{function.__name__}"

@@ -150,7 +150,7 @@ def _check_cast(ufunc: np.ufunc, inputs: Any, outputs: Any, options: Any) -> Non
 
 def warn_of_lost_part(given: np.dtype[Any], wanted: np.dtype[Any]) -> None:
     """Gives NumPy's ComplexWarning if a cast drops the imaginary part."""
-    if given.kind == "c" and wanted.kind not in "cb":
+    if given.kind == "c" and wanted.kind in "iuf":
         text = "Casting complex values to real discards the imaginary part"
         warnings.warn_explicit(text, np.exceptions.ComplexWarning, *user_site())
 

@@ -1,9 +1,12 @@
-"""Tracebacks of exceptions that leave a jitted function, without rune_jit's lines."""
+"""Tracebacks of exceptions: without rune_jit's lines for those that leave a jitted function, and
+without what their frames hold."""
 
 from __future__ import annotations
 
+import traceback
 import types
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from rune_jit.errors import InternalError
 from rune_jit.tracing.context import is_library_file, is_own_file
@@ -16,20 +19,37 @@ def shorten(error: BaseException) -> None:
     """Removes rune_jit's frames from the tracebacks of an exception and of its causes. Frames of
     NumPy that rune_jit called are removed, too. cpp/bindings/bind_dispatch.cpp calls this for each
     exception that leaves a jitted function, unless RUNE_JIT_TRACEBACKS is set."""
-    seen: set[int] = set()
-    open_: list[BaseException | None] = [error]
-    while open_:
-        at = open_.pop()
-        if at is None or id(at) in seen:
-            continue
-        seen.add(id(at))
+    for at in _with_causes(error):
         while at.__context__ is not None and _is_internal(at.__context__):
             if at.__context__ is at.__cause__:
                 break
             at.__context__ = at.__context__.__context__
-        open_ += at.__cause__, at.__context__
         if not _is_bug(at):
             at.__traceback__ = _without_own(at.__traceback__)
+
+
+@contextmanager
+def clearing_frames(clears: bool) -> Iterator[None]:
+    """A block. If it raises, and `clears`, what its frames hold is freed at once: generators that
+    have not ended are closed, and `__del__` of objects is called."""
+    try:
+        yield
+    except BaseException as error:
+        for at in _with_causes(error) if clears else ():
+            traceback.clear_frames(at.__traceback__)
+        raise
+
+
+def _with_causes(error: BaseException) -> Iterator[BaseException]:
+    """An exception and all that led to it. The causes of one may change before the next."""
+    seen: set[int] = set()
+    open_: list[BaseException | None] = [error]
+    while open_:
+        at = open_.pop()
+        if at is not None and id(at) not in seen:
+            seen.add(id(at))
+            yield at
+            open_ += at.__cause__, at.__context__
 
 
 def _is_internal(error: BaseException) -> bool:
@@ -37,10 +57,10 @@ def _is_internal(error: BaseException) -> bool:
     return type(error).__module__.partition(".")[0] == "rune_jit"
 
 
-def _entries(traceback: types.TracebackType | None) -> Iterator[types.TracebackType]:
-    while traceback is not None:
-        yield traceback
-        traceback = traceback.tb_next
+def _entries(entry: types.TracebackType | None) -> Iterator[types.TracebackType]:
+    while entry is not None:
+        yield entry
+        entry = entry.tb_next
 
 
 def _is_bug(error: BaseException) -> bool:
@@ -50,10 +70,10 @@ def _is_bug(error: BaseException) -> bool:
     return isinstance(error, InternalError) or is_own_file(entries[-1].tb_frame.f_code.co_filename)
 
 
-def _without_own(traceback: types.TracebackType | None) -> types.TracebackType | None:
+def _without_own(whole: types.TracebackType | None) -> types.TracebackType | None:
     kept = []
     within = False  # whether rune_jit called this frame
-    for entry in _entries(traceback):
+    for entry in _entries(whole):
         filename = entry.tb_frame.f_code.co_filename
         if is_own_file(filename):
             within = True

@@ -205,7 +205,7 @@ class Tracer(ArrayMethods, _core.TracerBase):
         array.dtype = value
         if self._steps:  # a view, for which NumPy has no object yet
             self._become(array)
-            self._dtype, self._shape = array.dtype, array.shape
+        self._dtype, self._shape = array.dtype, array.shape
 
     def _on_numpy(self, name: str) -> Any:
         """NumPy's array, because the function changes an attribute of it. NumPy computes the rest
@@ -364,7 +364,8 @@ class Tracer(ArrayMethods, _core.TracerBase):
         is_of_numpy = kind is Tracer or issubclass(kind, (np.generic, np.ndarray))
         if name == "__array_wrap__" and not self._storage.scalar:
             return _wrapped
-        if is_of_numpy and not name.startswith("_") and hasattr(np.ndarray, name):
+        is_asked = not name.startswith("_") or is_named(sys._getframe(1), name)
+        if is_of_numpy and is_asked and hasattr(np.ndarray, name):
             if self._trace.is_segmented:
                 is_resized = name == "resize" and not self._steps
                 return getattr(self._on_numpy(name) if is_resized else self.__array__(), name)
@@ -398,7 +399,13 @@ def is_class_asked(frame: types.FrameType) -> bool:
         return False
     if "isinstance" in code.co_names or code.co_code[frame.f_lasti] == _MATCH_CLASS:
         return True
-    return "__class__" in code.co_names and code.co_code[frame.f_lasti] in _LOAD
+    return is_named(frame, "__class__")
+
+
+def is_named(frame: types.FrameType, name: str) -> bool:
+    """Whether a frame reads an attribute that its code may name so. (Code in C may read others.)"""
+    code = frame.f_code
+    return name in code.co_names and code.co_code[frame.f_lasti] in _LOAD
 
 
 # The types of Python's numbers, and these by weak type.

@@ -36,7 +36,7 @@ from rune_jit.capture.loops.structures import class_of, is_named_tuple
 from rune_jit.capture.loops.syntax import Path, Uses
 from rune_jit.capture.objects import can_be_copied, is_bar, is_library
 from rune_jit.capture.random_methods import METHODS, Recorded, generator_of
-from rune_jit.capture.shim import original
+from rune_jit.capture.shim import ModuleView, original
 from rune_jit.capture.stand_ins import OF_CLASSES
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.tracer import Tracer
@@ -112,11 +112,7 @@ class Effects:
 
         Raises Refused."""
         for name in uses.globals:
-            if name not in module:
-                self._refuse(f"it assigns {name}, which has no value before")
-            elif (id(module), name) not in self._globals:
-                self._globals.add((id(module), name))
-                self._containers.append((Global(module, name), name))
+            self._assign_global(module, name)
         self._calls |= {name: name for name in uses.methods}
         attributes = {name for path in (*uses.paths, *uses.calls) for name in path[1:]}
         self._name_attributes(attributes | uses.methods | uses.attributes)
@@ -137,8 +133,8 @@ class Effects:
             except KeyError:
                 value = None  # (a local variable that is not bound)
             self._look_along(value, path, path in uses.calls)
-            if path in uses.assigned and isinstance(value, (types.FunctionType, type)):
-                self._refuse(f"it assigns to the attribute {path[-1]}")
+            if path in uses.assigned:
+                self._assign_along(value, path)
         for _, value in _found(uses.appended, find):
             self._append_to(value)
         self._appended_attributes |= uses.appended_attributes
@@ -278,6 +274,21 @@ class Effects:
             self._look_at(value)
         if rest and is_called:
             self._calls[rest[-1]] = ".".join(rest)
+
+    def _assign_along(self, value: Any, path: Path) -> None:
+        if isinstance(value, (types.FunctionType, type)):
+            self._refuse(f"it assigns to the attribute {path[-1]}")
+        for name in path[1:-1]:
+            value = getattr(value, name, None) if isinstance(value, ModuleView) else None
+        if isinstance(value, ModuleView):
+            self._assign_global(value._names, path[-1])
+
+    def _assign_global(self, module: dict[str, Any], name: str) -> None:
+        if name not in module:
+            self._refuse(f"it assigns {name}, which has no value before")
+        elif (id(module), name) not in self._globals:
+            self._globals.add((id(module), name))
+            self._containers.append((Global(module, name), name))
 
     def _look_at(self, x: Any) -> None:
         if isinstance(x, (np.ndarray, _core.ArrayBase)):

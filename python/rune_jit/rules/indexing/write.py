@@ -3,6 +3,7 @@ built on them."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -342,9 +343,20 @@ class Flat:
     """ndarray.flat of a traced array."""
 
     def __init__(self, base: Tracer) -> None:
-        self.base = base
+        self.base, self.index = base, 0  # (the position of the next element)
+
+    @property
+    def coords(self) -> tuple[int, ...]:
+        return tuple(map(int, np.unravel_index(self.index, self.base.shape)))
+
+    def __next__(self) -> Any:
+        if self.index == self.base.size:
+            raise StopIteration
+        self.index += 1
+        return _read_flat_or_numpy(self.base, self.index - 1)
 
     def __getitem__(self, index: Any) -> Any:
+        self.index = 0
         return _read_flat_or_numpy(self.base, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -359,8 +371,9 @@ class Flat:
 
     def __iter__(self) -> Iterator[Any]:
         if self.base._trace.is_segmented:
-            return self.base.elements()
-        return (self.base[index] for index in np.ndindex(*self.base.shape))
+            return itertools.islice(self.base.elements(), self.index, None)
+        indices = itertools.islice(np.ndindex(*self.base.shape), self.index, None)
+        return (self.base[index] for index in indices)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return self.base.flatten().__array__(dtype, copy)

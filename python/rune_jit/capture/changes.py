@@ -1,0 +1,86 @@
+"""What a trace has changed outside: guards that do not hold any more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune_jit import _core
+from rune_jit.capture.state import Unbound
+from rune_jit.tracing.tracer import contains_tracer
+
+
+def is_broken(*guard: Any) -> bool:
+    """Whether a guard does not hold."""
+    return bool(_core.broken_guards([guard]))
+
+
+def change(may_grow: bool, kind: str, holder: Any, name: Any, value: Any) -> str | None:
+    """Names the thing that has changed if a guard does not hold. None if a container has only
+    grown, may grow, and got no traced values."""
+    if kind not in ("items", "equal"):
+        name = holder.bound_slot if isinstance(holder, Unbound) else name
+        return "a variable of an outer function" if kind == "cell" else name
+    if not may_grow:
+        return f"a {type(holder).__name__}"
+    if kind == "equal":
+        return None
+    if isinstance(value, dict):
+        kept: Any = {key: holder[key] for key in value if key in holder}
+    else:
+        kept = list(holder)[: len(value)]
+    if is_broken(kind, kept, name, value):
+        return f"elements of a {type(holder).__name__}"
+    new = holder.values() if isinstance(holder, dict) else holder
+    return f"a {type(holder).__name__}" if contains_tracer([*new]) else None
+
+
+class Layouts:
+    """The dtypes, shapes and flags of arrays that are not traced."""
+
+    def __init__(self) -> None:
+        self._before: dict[int, tuple[np.ndarray, Any]] = {}  # by id
+
+    def note(self, x: np.ndarray) -> None:
+        self._before.setdefault(id(x), (x, _layout(x)))
+
+    def changed(self) -> list[tuple[np.ndarray, Any]]:
+        """The arrays that have changed, with their former layouts."""
+        return [(x, before) for x, before in self._before.values() if _layout(x) != before]
+
+    def restore(self) -> None:
+        x: Any
+        for x, (dtype, shape, is_writeable) in self.changed():
+            x.dtype, x.shape, x.flags.writeable = dtype, shape, is_writeable
+
+
+def _layout(x: np.ndarray) -> tuple[Any, ...]:
+    return x.dtype, x.shape, bool(x.flags.num & _WRITEABLE)
+
+
+# NPY_ARRAY_WRITEABLE. (NumPy warns if `flags.writeable` of np.broadcast_arrays' results is read.)
+_WRITEABLE = 0x400
+
+
+class Members:
+    """The names of the members of classes, but for those that Python itself may add."""
+
+    def __init__(self) -> None:
+        self._before: list[tuple[type, frozenset[str]]] = []
+
+    def note(self, kind: type) -> None:
+        self._before.append((kind, frozenset(vars(kind))))
+
+    def new(self) -> list[tuple[type, str]]:
+        """The members that the classes have got."""
+        return [
+            (kind, name)
+            for kind, before in self._before
+            for name in vars(kind).keys() - before
+            if name[:2] != "__"
+        ]
+
+    def restore(self) -> None:
+        for kind, name in self.new():
+            type.__delattr__(kind, name)

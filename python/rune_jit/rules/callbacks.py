@@ -1,0 +1,104 @@
+"""Finds out whether functions of the user's that NumPy calls, such as numpy.vectorize's, may have
+effects. A program calls such functions on the host, and its trace calls them with other values."""
+
+from __future__ import annotations
+
+import collections
+import dis
+import functools
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from rune_jit.containers import PLAIN
+from rune_jit.methods import ArrayMethods
+from rune_jit.tracing.context import is_library_file, is_own
+from rune_jit.trees import OF_GENERATORS
+
+_ASSIGNING = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL"})
+_WRITING = frozenset({"STORE_ATTR", "DELETE_ATTR", "STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE"})
+_READING = frozenset({"count", "index", "copy", "get", "keys", "values", "items"})
+# Methods of Python's containers that change them.
+_CHANGING = frozenset(
+    name
+    for kind in (list, dict, set, collections.deque, bytearray)
+    for name in dir(kind)
+    if name[0] != "_" and name not in _READING and not hasattr(str, name)
+)
+
+
+class _Code:
+    """What the code of a function, and of the functions in it, does."""
+
+    def __init__(self, code: types.CodeType) -> None:
+        codes = [*_all_codes(code)]
+        found = [x for inner in codes for x in dis.get_instructions(inner)]
+        operations = {x.opname for x in found}
+        self.names = frozenset(name for inner in codes for name in inner.co_names)
+        self.writes = not operations.isdisjoint(_WRITING) or not self.names.isdisjoint(_CHANGING)
+        cells = {x.argval for x in found if x.opname in ("STORE_DEREF", "DELETE_DEREF")}
+        self.assigns = not (
+            operations.isdisjoint(_ASSIGNING) and cells.isdisjoint(code.co_freevars)
+        )
+
+
+_of = functools.cache(_Code)
+
+
+def _all_codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for x in code.co_consts:
+        if isinstance(x, types.CodeType):
+            yield from _all_codes(x)
+
+
+def may_have_effects(x: Any, seen: set[int] | None = None) -> bool:
+    """Whether a call of x may change an object that exists before, or draw random numbers."""
+    seen = set() if seen is None else seen
+    if isinstance(x, np.vectorize):
+        return may_have_effects(x.pyfunc, seen)
+    if isinstance(x, functools.partial):
+        held = [*x.args, *x.keywords.values()]
+        return may_have_effects(x.func, seen) or not PLAIN.issuperset(map(type, held))
+    function: Any = x.__func__ if isinstance(x, types.MethodType) else x
+    if not isinstance(function, types.FunctionType) or id(function) in seen:
+        return isinstance(x, types.BuiltinMethodType) and _is_of_object(x)
+    seen.add(id(function))
+    file = function.__code__.co_filename
+    if is_own(file) or is_library_file(file):
+        return False
+    code = _of(function.__code__)
+    if code.assigns:
+        return True
+    held = [x.__self__] if function is not x else []
+    held += [cell.cell_contents for cell in function.__closure__ or () if cell != types.CellType()]
+    held += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    held += [dict.get(function.__globals__, name) for name in code.names]
+    return any(_may_change(item, code, seen) for item in held)
+
+
+def _may_change(x: Any, code: _Code, seen: set[int]) -> bool:
+    """Whether code that refers to x may change it."""
+    kind = type(x)
+    if kind in PLAIN or isinstance(x, (type, types.ModuleType, np.generic, np.dtype)):
+        return False
+    if isinstance(x, (*_FUNCTIONS, np.vectorize)):
+        return may_have_effects(x, seen)
+    if kind.__module__ in OF_GENERATORS or hasattr(kind, "__next__"):
+        return True
+    if kind.__module__.partition(".")[0] in ("numpy", "rune_jit"):
+        return code.writes if isinstance(x, (np.ndarray, ArrayMethods)) else not callable(x)
+    methods = (getattr(kind, name, None) for name in code.names)
+    found = (types.MethodType(f, x) for f in methods if isinstance(f, types.FunctionType))
+    return code.writes or any(may_have_effects(method, seen) for method in found)
+
+
+_FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, functools.partial)
+
+
+def _is_of_object(x: Callable[..., Any]) -> bool:
+    """Whether a function in C is a method of an object, such as `items.append`."""
+    held = (types.ModuleType, type(None), type, np.ufunc)
+    return not isinstance(getattr(x, "__self__", None), held)
