@@ -24,7 +24,8 @@ constexpr double kLeastMultiplies = 1 << 21;
 constexpr int64_t kLeastReduced = 32, kLeastRows = 16;
 // The least register tiles in a block of rows. With fewer, its columns are read too often from the
 // last-level cache, so the reduced axis is divided into parts, which have a least number of terms.
-constexpr int64_t kLeastRowTiles = 4;
+// A result of at most kFewRowTiles has one block.
+constexpr int64_t kLeastRowTiles = 4, kFewRowTiles = 12;
 constexpr int64_t kLeastKeptTerms = 192;
 // The least multiply-adds of a contraction with widened operands that is packed. Without copies,
 // operands would be widened again for each use.
@@ -262,7 +263,8 @@ class Packer {
   // Whether the second-level cache holds a large enough block of rows. If rows are read in place,
   // it must hold the panels of all columns instead, because these are read for each register tile.
   bool fits_cache(int64_t row_tiles) const {
-    if (copies_rows_) return fitting_tiles() >= std::min(row_tiles, kLeastRowTiles);
+    const int64_t least = row_tiles <= kFewRowTiles ? row_tiles : kLeastRowTiles;
+    if (copies_rows_) return fitting_tiles() >= least;
     return holds_all_columns(kept_terms_);
   }
 

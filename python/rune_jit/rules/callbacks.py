@@ -61,13 +61,15 @@ def may_have_effects(x: Any, seen: set[int] | None = None) -> bool:
         return may_have_effects(x.pyfunc, seen)
     if isinstance(x, functools.partial):
         held = [*x.args, *x.keywords.values()]
-        return may_have_effects(x.func, seen) or not PLAIN.issuperset(map(type, held))
+        if any(isinstance(item, _FUNCTIONS) and may_have_effects(item, seen) for item in held):
+            return True
+        is_plain = not _is_users(x.func) or PLAIN.issuperset(map(type, held))
+        return not is_plain or may_have_effects(x.func, seen)
     function: Any = x.__func__ if isinstance(x, types.MethodType) else x
     if not isinstance(function, types.FunctionType) or id(function) in seen:
         return isinstance(x, types.BuiltinMethodType) and _is_of_object(x)
     seen.add(id(function))
-    file = function.__code__.co_filename
-    if is_own(file) or is_library_file(file):
+    if not _is_users(function):
         return False
     code = _of(function.__code__)
     if code.assigns:
@@ -77,6 +79,15 @@ def may_have_effects(x: Any, seen: set[int] | None = None) -> bool:
     held += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
     held += [dict.get(function.__globals__, name) for name in code.names]
     return any(_may_change(item, code, seen) for item in held)
+
+
+def _is_users(function: Any) -> bool:
+    """Whether a function is the user's: written in Python, and not part of an installed package."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return isinstance(function, functools.partial) and _is_users(function.func)
+    file = code.co_filename
+    return not (is_own(file) or is_library_file(file) or "-packages" in file)
 
 
 def _may_change(x: Any, code: _Code, seen: set[int]) -> bool:
