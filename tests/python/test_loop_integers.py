@@ -424,3 +424,25 @@ def test_a_number_that_is_pythons_or_numpys_is_assigned_to_unsigned_integers() -
         return out
 
     rolled(g, np.array([3, -4, 1, -7, 2]))
+
+
+def test_integers_of_more_than_64_bits_that_may_be_numpys() -> None:
+    def program(a, b):
+        total = 0
+        c = np.multiply.outer(a, b)
+        for i in range(a.shape[0] - 1):
+            for _ in a:
+                for _ in a:
+                    total = total * 2 + i
+                c[i - 1, i:, -1] += 2 * a[i][i:]
+                if b[0] > total:
+                    total = b[0]
+        for i in range(a.shape[0] - 2, 0, -1):
+            a[1:] -= a[:-1] * b[i]
+        return total, a[1:]
+
+    rng = np.random.default_rng(3)
+    a, b = rng.integers(0, 5, (6, 6)), np.array([0, 0, 3, 3, 2, 2])
+    jitted = rune_jit.jit(program)
+    for _ in range(3):
+        assert_same(jitted(a.copy(), b), program(a.copy(), b))

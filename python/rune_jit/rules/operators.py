@@ -82,10 +82,15 @@ def _operator_of_numbers(
         if are_pythons:
             return _python_operator(trace, ufunc, operands, values)
         result = Tracer(trace, trace.builder.operator(ufunc, values))
+    except OverflowError as error:
+        if not are_pythons:
+            raise
+        raise UnsupportedOpError(
+            f"{ufunc}: cannot compute with Python integers that may exceed 64 bits"
+        ) from error
     except UnsupportedOpError as error:
-        numbers = [v for v in values if type(v) not in NUMBERS]
-        if all(v.weak for v in numbers):  # Python's own arithmetic
-            trace.need_numbers(numbers)
+        if are_pythons:  # NumPy's arithmetic would wrap where Python's does not
+            trace.need_numbers([v for v in values if type(v) not in NUMBERS and v.weak])
             raise
         return _operator_on_host(ufunc, operands, error)
     return laid_out_as(result, operands)

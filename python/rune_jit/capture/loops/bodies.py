@@ -24,6 +24,7 @@ from rune_jit.capture.loops.lists import are_known, begin_lists, end_lists, leav
 from rune_jit.capture.loops.ranges import Range
 from rune_jit.capture.loops.structures import Structures
 from rune_jit.capture.loops.syntax import Loop
+from rune_jit.tracing.loop_plans import LoopRefused
 from rune_jit.tracing.loops import Body, Integer
 from rune_jit.tracing.sizes import Size, same_size
 from rune_jit.tracing.storage import next_serial
@@ -118,6 +119,10 @@ class Attempt(Comparison):
         self._counted: dict[str, Any] = {}
         for name in self._carried:
             value = self._before[name]
+            if type(value) is int and value.bit_length() > 63:
+                why = f"{name} is a Python integer of more than 64 bits"
+                self._loops.plans.refuse(self._loop.number, why)
+                raise LoopRefused
             if name in self._loop.steps and type(value) in (int, Size):
                 now = self._range.counted(self.counter, value, self._loop.steps[name])
                 if now is not None:
