@@ -362,10 +362,10 @@ py::object make_dispatcher() {
   define(
       "_remember",
       [](py::handle self, const py::tuple& args, const py::dict& kwargs, const py::list& leaves,
-         Programs ways, const py::sequence& sizes, const std::vector<int64_t>& constants) {
-        auto programs = std::make_shared<const Programs>(std::move(ways));
+         Programs programs, const py::sequence& sizes, const std::vector<int64_t>& constants) {
+        Ways ways = std::make_shared<const Programs>(std::move(programs));
         return remember(self, args, kwargs, leaves, sizes, constants,
-                        {std::move(programs), {}, {}, {}, {}});
+                        {std::move(ways), {}, {}, {}, {}});
       },
       "Registers the compiled calls for such arguments. Each of them checks whether it is for a "
       "call's data. False if the arguments cannot be keyed here.");

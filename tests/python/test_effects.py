@@ -6,7 +6,6 @@ import copy
 import dataclasses
 import datetime
 import functools
-import gc
 import io
 import itertools
 import logging
@@ -499,28 +498,3 @@ def test_what_computes_nothing_and_prints_is_compared_with_numpy(monkeypatch, ca
         size()
     assert capsys.readouterr().out == 8 * "160 bytes\n"
     assert size.explain() == "size: on NumPy: it is faster there"
-
-
-def test_a_generator_ends_once_at_each_call():
-    ended = []
-
-    def positions(n):
-        try:
-            yield from range(n)
-        finally:
-            ended.append(n)
-
-    def f(x):
-        total = 0.0
-        for i in positions(len(x)):
-            if x[i] > 0.5:
-                break
-            total += x[i]
-        return total
-
-    jitted = rune_jit.jit(f, fallback="silent")
-    for call in range(3):
-        x = np.array([0.1, 0.2, 0.6, 0.3])
-        assert jitted(x) == f(x)
-        gc.collect()
-        assert len(ended) == 2 * (call + 1)

@@ -3,6 +3,7 @@ the function is one program, for which they draw (capture/drawn.py)."""
 
 from __future__ import annotations
 
+import gc
 import random
 from collections.abc import Callable
 from typing import Any
@@ -369,3 +370,28 @@ def test_segments_do_not_shuffle_item_by_item() -> None:
     x = np.arange(50.0)
     assert_same(run(x, np.random.default_rng(2)), f(x, np.random.default_rng(2)))
     assert "in segments (1 program)" in run.explain()
+
+
+def test_a_generator_ends_once_at_each_call():
+    ended = []
+
+    def positions(n):
+        try:
+            yield from range(n)
+        finally:
+            ended.append(n)
+
+    def f(x):
+        total = 0.0
+        for i in positions(len(x)):
+            if x[i] > 0.5:
+                break
+            total += x[i]
+        return total
+
+    jitted = rune_jit.jit(f, fallback="silent")
+    for call in range(3):
+        x = np.array([0.1, 0.2, 0.6, 0.3])
+        assert jitted(x) == f(x)
+        gc.collect()
+        assert len(ended) == 2 * (call + 1)

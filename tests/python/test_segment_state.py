@@ -475,31 +475,3 @@ def test_stored_functions_and_classes_are_numpys():
         assert _kinds(ours) == _kinds(theirs)
         assert _kinds(results[0]) == _kinds(results[1])
     assert "in segments" in jitted.explain()
-
-
-class _Log(list):
-    def put(self, x):
-        self.append(x + 1)
-        self.last = x * 2
-
-
-class _Table(dict):
-    def put(self, x):
-        self["x"] = x + 1
-        self.last = [x * 2]
-
-
-@pytest.mark.parametrize("make", [_Log, _Table])
-def test_containers_with_attributes_get_values(make):
-    @rune_jit.jit
-    def f(held, x):
-        held.put(x)
-        return float(x[0])
-
-    for _ in range(3):
-        held = make()
-        f(held, np.ones(2))
-        items = [*held.values()] if make is _Table else held
-        assert type(items[0]) is np.ndarray
-        last = held.last[0] if make is _Table else held.last
-        assert type(last) is np.ndarray

@@ -22,9 +22,8 @@ constexpr int64_t kOtherRegisters = 4;
 // The least multiply-adds, terms and rows of a contraction that is packed. Less repays no copies.
 constexpr double kLeastMultiplies = 1 << 21;
 constexpr int64_t kLeastReduced = 32, kLeastRows = 16;
-// The least register tiles in a block of rows. With fewer, its columns are read too often from the
-// last-level cache, so the reduced axis is divided into parts, which have a least number of terms.
-// A result of at most kFewRowTiles has one block.
+// The least register tiles in a block of rows; kFewRowTiles or fewer are one block. In too small a
+// block, columns are read too often, so the reduced axis is divided into parts of kLeastKeptTerms.
 constexpr int64_t kLeastRowTiles = 4, kFewRowTiles = 12;
 constexpr int64_t kLeastKeptTerms = 192;
 // The least multiply-adds of a contraction with widened operands that is packed. Without copies,
@@ -264,8 +263,7 @@ class Packer {
   // it must hold the panels of all columns instead, because these are read for each register tile.
   bool fits_cache(int64_t row_tiles) const {
     const int64_t least = row_tiles <= kFewRowTiles ? row_tiles : kLeastRowTiles;
-    if (copies_rows_) return fitting_tiles() >= least;
-    return holds_all_columns(kept_terms_);
+    return copies_rows_ ? fitting_tiles() >= least : holds_all_columns(kept_terms_);
   }
 
   // Whether the second-level cache holds the panels of all columns with this many terms.
