@@ -283,3 +283,22 @@ def test_assignments_beside_objects_of_other_kinds():
         return state[0]
 
     both(f, np.array([1, 2, 3, 1, 2, 5, 4, 7]))
+
+
+def test_ints_that_replace_floats_of_loops_that_may_have_no_iteration():
+    """`total` is Python's float, NumPy's or, in the end, an int."""
+
+    def f(x):
+        total = 0.0
+        for _ in range(2):
+            for value in x:
+                if x[0] > 8:
+                    break
+                total = total + value
+            for k in range(len(x)):
+                if x[k] > 5:
+                    total = 2
+        return total
+
+    for x in (X * 8, np.full(20, 9.0), np.zeros(20)):
+        both(f, x)

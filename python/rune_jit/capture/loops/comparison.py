@@ -15,6 +15,7 @@ from rune_jit.capture.loops.kinds import (
     GivenUp,
     Unsettled,
     Unstable,
+    is_one_of,
     is_view,
     kind_of,
     unsure_sum,
@@ -71,7 +72,7 @@ class Comparison:
                 raise Unstable(f"{name} is another object after an iteration")
             return new is before
         if name in self._unsure:
-            if new_kind is None or new_kind[-1] not in self._unsure[name]:
+            if new_kind is None or not is_one_of(self._unsure[name], new_kind):
                 raise Unstable(f"{name} has another type after an iteration")
             return True
         if new_kind == kind:

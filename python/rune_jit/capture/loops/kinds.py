@@ -65,6 +65,12 @@ def unsure_pair(pair: tuple[Any, Any]) -> bool:
     return pair in _SUMS
 
 
+def is_one_of(pair: tuple[Any, Any], kind: Any) -> bool:
+    """Whether each number of a kind (kind_of) is Python's of the kind pair[0] or NumPy's of the
+    dtype pair[1]."""
+    return kind in (("Python's", pair[0]), ("NumPy's", pair[1]), ("unsure", *pair))
+
+
 def mixture(number: Any, a: Any, b: Any) -> tuple[str, Any] | None:
     """The common kind of a known int `number` and a number that may be Python's float; None if they
     have none. Only arithmetic with floats may use the result, since it gives the same for an int
