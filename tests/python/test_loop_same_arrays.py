@@ -344,3 +344,32 @@ def test_functions_that_return_other_arrays_later(ran, monkeypatch):
     assert_same(actual, expected, ulps=64, scaled=True)
     assert all(x is actual[0] for x in actual[2])
     assert not ran
+
+
+def test_loops_whose_first_call_raises():
+    """The loop has not run apart then, so the next call examines it again."""
+
+    def swapped(x, limit):
+        new = np.zeros(4)
+        old = new
+        for k in range(4):
+            if x[k] > limit:
+                break
+            new, old = old, new + x
+            if k == 2:
+                raise ValueError("no break")
+        old += x
+        return new, old
+
+    jitted = rune_jit.jit(swapped)
+    x = np.arange(1.0, 5.0)
+    for limit in (9, 0, 1, 9, 2, 0):
+        assert outcome(jitted, x, limit) == outcome(swapped, x, limit)
+
+
+def outcome(function, *args):
+    try:
+        new, old = function(*args)
+    except ValueError as error:
+        return str(error)
+    return new.tolist(), old.tolist(), new is old

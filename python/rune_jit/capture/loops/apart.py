@@ -304,12 +304,13 @@ class LoopApart:
             made = replaced(loop.original, self._of_library, self._called)
             made = with_calls(made, frozenset(self._dicts))
             loop = loop._replace(original=made, uses=uses_of([made]))
+        self._shared = None
         self._use(loop)
 
     def _find_shared(self, trace: SegmentedTrace, held: Any, scope: Callable[[str], Any]) -> None:
         """Finds out whether names that are read after the loop, or items of lists, may share
         arrays."""
-        loop, self._shared = self._loop, None
+        loop = self._loop
         if loop.original is None or self._aliases is None:
             return
         given = {name: settled(trace, held[name]) for name in self._names if name in held}
