@@ -367,6 +367,25 @@ def test_loops_whose_first_call_raises():
         assert outcome(jitted, x, limit) == outcome(swapped, x, limit)
 
 
+def test_nested_loops_apart_that_only_exchange_arrays():
+    """Each of the two loops numbers the arrays. None makes a new one."""
+
+    def exchanged(x, count):
+        new, old = x + 0, x
+        for i in range(count):
+            for _ in x[1:]:
+                least = min(x[i], 0)
+                new, old = old, new
+        new[0] = least + 9
+        return new, old
+
+    jitted = rune_jit.jit(exchanged)
+    for count in (3, 2, 1, 3):
+        x, y = np.arange(4.0), np.arange(4.0)
+        assert outcome(jitted, x, count) == outcome(exchanged, y, count)
+        assert_same(x, y)
+
+
 def outcome(function, *args):
     try:
         new, old = function(*args)

@@ -154,7 +154,7 @@ def shared_arrays(
     if not names or _may_write([loop], names, frozenset(lists), scope):
         return None
     used, variables = {x.id for x in walk(loop) if isinstance(x, ast.Name)}, Variables(0)
-    while variables.made in used:
+    while not used.isdisjoint((variables.made, *map(variables.of, names))):
         variables = Variables(variables.level + 1)
     made = _Numbers(names, lists, variables).visit(copied(loop))
     own_results = tuple(name for name in results if name in names)
