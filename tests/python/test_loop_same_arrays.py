@@ -371,10 +371,10 @@ def test_nested_loops_apart_that_only_exchange_arrays():
     """Each of the two loops numbers the arrays. None makes a new one."""
 
     def exchanged(x, count):
-        new, old = x + 0, x
+        new, old, least = x + 0, x, 0
         for i in range(count):
             for _ in x[1:]:
-                least = min(x[i], 0)
+                least = 1.0 * (0 + min(x[i], 0))
                 new, old = old, new
         new[0] = least + 9
         return new, old
