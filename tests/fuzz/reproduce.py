@@ -23,6 +23,7 @@ import test_attribute_programs
 import test_block_programs
 import test_complex_programs
 import test_draw_programs
+import test_exchange_programs
 import test_heap_programs
 import test_history_programs
 import test_list_programs
@@ -42,6 +43,7 @@ _GENERATORS: dict[str, Callable[[int, str], Any]] = {
     "nests": test_nests.check,
     "blocks": test_block_programs.check,
     "draws": test_draw_programs.check,
+    "exchanges": test_exchange_programs.check,
     "heaps": test_heap_programs.check,
     "histories": test_history_programs.check,
     "attributes": test_attribute_programs.check,
