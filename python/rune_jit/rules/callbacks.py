@@ -27,12 +27,14 @@ _CHANGING = frozenset(
     for kind in (list, dict, set, collections.deque, bytearray)
     for name in dir(kind)
     if name[0] != "_" and name not in _READING and not hasattr(str, name)
-)
+) | {"popped", "put", "extended"}  # (and what the code of a trace calls: `.popped`)
 # Builtins, and functions of modules, that have effects, and iterators without an end.
 _EFFECTS = frozenset(
     {
         *("print", "input", "open", "exec", "eval", "breakpoint", "system", "putenv"),
         *("setattr", "delattr", "next", "count", "cycle"),
+        # What the code of a trace calls around such statements: `.while`.
+        *("while", "apart", "prints", "reports"),
     }
 )
 # Modules whose functions have effects.
@@ -47,7 +49,8 @@ class _Code:
         by_code = [[*dis.get_instructions(inner)] for inner in codes]
         found = [x for instructions in by_code for x in instructions]
         operations = {x.opname for x in found}
-        self.names = frozenset(name for inner in codes for name in inner.co_names)
+        # (The code of a trace calls `.append` in place of the method `append`.)
+        self.names = frozenset(name.lstrip(".") for inner in codes for name in inner.co_names)
         self.writes = not operations.isdisjoint(_WRITING) or not self.names.isdisjoint(_CHANGING)
         cells = {x.argval for x in found if x.opname in ("STORE_DEREF", "DELETE_DEREF")}
         assigns = not (operations.isdisjoint(_ASSIGNING) and cells.isdisjoint(code.co_freevars))
