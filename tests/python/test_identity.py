@@ -235,3 +235,32 @@ def test_objects_of_a_function_live_no_longer_than_with_numpy(function):
         found, wanted = jitted(x), function(x)
         assert found[0] == wanted[0]
         np.testing.assert_array_equal(found[1], wanted[1])
+
+
+_ENDED = []
+
+
+def _parts(x):
+    try:
+        yield x * 2
+        yield x * 3
+    finally:
+        _ENDED.append("ended")
+
+
+def test_generators_end_with_the_function_that_has_begun_them():
+    def f(x):
+        parts = _parts(x)
+        total, count = next(parts).sum(), 0
+        while total < 100 and count < 5:  # a loop of the program
+            count += 1
+            total = total + x.sum()
+        return total, count
+
+    jitted = rune_jit.jit(f)
+    for i in range(4):
+        x = np.full(3, i + 1.0)
+        _ENDED.clear()
+        found = jitted(x)
+        assert _ENDED == ["ended"]
+        assert found == f(x)
