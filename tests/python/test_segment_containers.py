@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import rune_jit
+from rune_jit.calls.replacing import replaced
+from rune_jit.capture.grown import Grown
 
 
 class _Log(list):
@@ -99,3 +101,12 @@ def test_context_variables_get_values(make):
             array = held if type(held) is np.ndarray else held[-1]
             assert type(array) is np.ndarray
             np.testing.assert_array_equal(array, x + 1)
+
+
+def test_lists_of_traces_that_have_ended_are_left_alone():
+    class Holder:
+        pass
+
+    held = Holder()
+    held.items = Grown([], list.append)  # (it refuses to be read)
+    assert replaced(held, lambda x: x, {}) is held

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
+from rune_jit.capture.grown import Grown
 from rune_jit.capture.matching import reachable
 from rune_jit.capture.objects import is_library
 from rune_jit.capture.shim import original, stand_ins
@@ -27,7 +28,7 @@ from rune_jit.trees import attribute
 def replaced(x: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> Any:
     """x with everything in it replaced, in place where that is possible."""
     new = replace(x)
-    if new is not x or type(x) is Tracer:
+    if new is not x or type(x) in (Tracer, Grown):  # (a Grown belongs to a trace that has ended)
         return new
     if id(x) in seen:
         return seen[id(x)]
