@@ -273,3 +273,16 @@ def test_imported_modules_are_guarded(tmp_path: Path, monkeypatch: pytest.Monkey
 
     settings_of_a_test.rate = 3.0
     np.testing.assert_array_equal(jitted(np.ones(2)), [3, 3])
+
+
+def test_classes_and_functions_of_numpy_name_their_module() -> None:
+    def f(x: Any) -> Any:
+        if type(x).__module__ == np.__name__:
+            x = x + 1
+        return x, type(x[0]).__module__, np.linalg.norm.__module__, np.ndarray.__doc__
+
+    x = np.arange(3.0)
+    found, *texts = rune_jit.jit(f)(x)
+    wanted, *expected = f(x)
+    np.testing.assert_array_equal(found, wanted)
+    assert texts == expected

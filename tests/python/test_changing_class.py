@@ -1,7 +1,8 @@
-"""Objects that change their class: `self.__class__ = Other`."""
+"""Objects that change their class (`self.__class__ = Other`), and classes whose members change."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -91,3 +92,43 @@ def test_splines() -> None:
     for n in (12, 13, 12):
         x = np.linspace(0.0, 3.0, n)
         assert_matches(jitted(x, np.sin(x)), smooth(x, np.sin(x)), 64)
+
+
+class Constant:
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def __get__(self, instance: Any, owner: type) -> float:
+        return self.value
+
+
+# What a class has as `member`, and what it has later.
+MEMBERS = [
+    (property(lambda self: 1.0), property(lambda self: 2.0)),
+    (property(lambda self: 1.0), 2.0),
+    (staticmethod(lambda x: x + 1), staticmethod(lambda x: x + 2)),
+    (staticmethod(np.cos), staticmethod(np.sin)),
+    (classmethod(lambda cls, x: x + 1), classmethod(lambda cls, x: x + 2)),
+    (classmethod(lambda cls, x: x + 1), staticmethod(lambda x: x + 3)),
+    (Constant(1.0), Constant(2.0)),
+    (functools.partialmethod(lambda self, k, x: x * k, 2), lambda self, x: x * 3),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), MEMBERS)
+@pytest.mark.parametrize("attributes", [{}, {"array": np.ones(2)}])
+@pytest.mark.parametrize("at_base", [False, True])
+def test_members_of_classes(before: Any, after: Any, attributes: Any, at_base: bool) -> None:
+    base = type("Base", (), {"member": before})
+    held = type("Derived", (base,), {})()
+    vars(held).update(attributes)
+
+    def f(x: Any) -> Any:
+        found = held.member
+        return found(x) if callable(found) else x + found
+
+    jitted = rune_jit.jit(f)
+    for member in (before, after, before):
+        (base if at_base else type(held)).member = member
+        for _ in range(2):
+            assert_matches(jitted(X), f(X))

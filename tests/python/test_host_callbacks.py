@@ -1,5 +1,7 @@
 """Calls to NumPy on the host inside compiled programs."""
 
+import itertools
+import logging
 import math
 
 import numpy as np
@@ -319,14 +321,92 @@ def _along_axis(x):
     return rows, sums
 
 
+_SEEN = []
+
+
+def _noted(v):
+    _SEEN.append(v)
+    return v * 2
+
+
+def _with_list_outside(x):
+    return np.vectorize(_noted, otypes=[float])(x), len(_SEEN)
+
+
+def _along_rows(x):
+    count = [0]
+
+    def double(row):
+        count[0] += 1
+        return row * 2
+
+    return np.apply_along_axis(lambda row: double(row), 1, np.outer(x, x)), count
+
+
+def _with_while_loop(x):
+    @np.vectorize
+    def halvings(n):
+        count = 0
+        while n != 1:  # without end for 0
+            n, count = n // 2, count + 1
+        return count
+
+    return halvings(abs(x) + 1)
+
+
+def _with_endless_iterator(x):
+    def first(v):
+        for i in itertools.count():
+            if v * i > 5:
+                return i
+
+    return np.vectorize(first)(abs(x))
+
+
+_LOGGER = logging.getLogger("callbacks")
+
+
+def _printing(x):
+    return np.vectorize(lambda v: print("value", v) or v, otypes=[float])(x)
+
+
+def _logging(x):
+    return np.vectorize(lambda v: _LOGGER.warning("value %s", v) or v, otypes=[float])(x)
+
+
+def _logging_by_module(x):
+    return np.vectorize(lambda v: logging.warning("value %s", v) or v, otypes=[float])(x)
+
+
+@pytest.mark.parametrize("function", [_printing, _logging, _logging_by_module])
+def test_functions_that_write_texts_write_those_of_the_values(function, capfd, caplog):
+    jitted = rune_jit.jit(function, fallback="silent")
+    for i in range(4):
+        x = np.array([1.5, -2.0, 3.0]) * (i + 1)
+        written = []
+        for called in (function, jitted):
+            called(x)
+            written.append((capfd.readouterr().out, caplog.messages))
+            caplog.clear()
+        assert written[0] == written[1]
+
+
 @pytest.mark.parametrize(
-    "function", [_with_list, _with_variable, _with_object, _with_generator, _along_axis]
+    "function",
+    [
+        *(_with_list, _with_variable, _with_object, _with_generator, _along_axis),
+        *(_with_list_outside, _along_rows, _with_while_loop, _with_endless_iterator),
+    ],
 )
 def test_functions_with_effects_run_in_segments(function):
     jitted = rune_jit.jit(function, fallback="silent")
     for i in range(4):
         x = np.array([1.0, -2.0, 3.0]) * (i + 1)
-        assert_matches(jitted(x), function(x))
+        outcomes = []
+        for called in (jitted, function):
+            _SEEN[:] = [0.0] * i
+            outcomes.append(called(x))
+        assert_matches(*outcomes)
     with pytest.raises(rune_jit.UnsupportedOpError, match="may have effects"):
         rune_jit.jit(function, fallback="error")(np.ones(3))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import math
+import weakref
 from typing import Any
 
 import numpy as np
@@ -182,3 +183,84 @@ def test_bools_in_functions_without_source() -> None:
     exec("def f(x):\n    large = bool(x[0] > 0)\n    return 1 if large is True else 2", names)
     for _ in range(2):
         assert rune_jit.jit(names["f"])(X) == 1
+
+
+class _Watched:
+    def method(self):
+        return 1
+
+
+def _deleted(x):
+    made = _Watched()
+    made.x = x * 2
+    dead = weakref.ref(made), weakref.WeakMethod(made.method)
+    del made
+    return [ref() is None for ref in dead], x + 1
+
+
+def _replaced(x):
+    live = weakref.WeakSet()
+    for i in range(3):
+        made = _Watched()
+        made.x = x * i
+        live.add(made)
+    return len(live), made.x
+
+
+def _of_a_function(x):
+    table = weakref.WeakValueDictionary()
+
+    def make(key):
+        table[key] = made = _Watched()
+        return made
+
+    kept = make("kept")
+    make("dropped")
+    return [*table], kept.method() + x
+
+
+def _finalized(x):
+    ended = []
+    made = _Watched()
+    weakref.finalize(made, ended.append, 1)
+    del made
+    return ended, float(x.sum())
+
+
+@pytest.mark.parametrize("function", [_deleted, _replaced, _of_a_function, _finalized])
+def test_objects_of_a_function_live_no_longer_than_with_numpy(function):
+    jitted = rune_jit.jit(function)
+    for i in range(3):
+        x = np.full(2, float(i))
+        found, wanted = jitted(x), function(x)
+        assert found[0] == wanted[0]
+        np.testing.assert_array_equal(found[1], wanted[1])
+
+
+_ENDED = []
+
+
+def _parts(x):
+    try:
+        yield x * 2
+        yield x * 3
+    finally:
+        _ENDED.append("ended")
+
+
+def test_generators_end_with_the_function_that_has_begun_them():
+    def f(x):
+        parts = _parts(x)
+        total, count = next(parts).sum(), 0
+        while total < 100 and count < 5:  # a loop of the program
+            count += 1
+            total = total + x.sum()
+        return total, count
+
+    jitted = rune_jit.jit(f)
+    for i in range(4):
+        x = np.full(3, i + 1.0)
+        _ENDED.clear()
+        found = jitted(x)
+        assert _ENDED == ["ended"]
+        assert found == f(x)

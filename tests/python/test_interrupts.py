@@ -16,6 +16,7 @@ import pytest
 
 import rune_jit
 from rune_jit.backends import llvm, object_cache
+from rune_jit.tracing import context
 
 LONGEST = 0.5  # seconds from Ctrl-C to KeyboardInterrupt
 
@@ -189,3 +190,29 @@ def test_callbacks_of_the_garbage_collector(tmp_path):
     finally:
         gc.callbacks.remove(note)
     assert (tmp_path / "notes").exists()
+
+
+def test_a_trace_that_an_interrupt_has_left_ends() -> None:
+    traces = []
+
+    def f(x: Any) -> Any:
+        traces.append(context.current_trace())
+        return x.tolist()
+
+    for _ in range(2):
+        rune_jit.jit(f)(np.ones(3))
+    assert traces[0] is not traces[-1]
+    # As if Ctrl-C had come after the last line of a `with` statement.
+    left = context.active(traces[-1])
+    left.__enter__()
+    with open(os.devnull) as file:
+        file.read()
+    jitted = rune_jit.jit(lambda x: x + 1)
+    for _ in range(2):
+        np.testing.assert_array_equal(jitted(np.ones(3)), [2.0] * 3)
+    assert context.current_trace() is None
+    with context.active(traces[0]):
+        del left
+        gc.collect()
+        assert context.current_trace() is traces[0]
+    assert context.current_trace() is None

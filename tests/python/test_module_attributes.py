@@ -3,6 +3,8 @@ The module's own functions assign and read the same variables."""
 
 from __future__ import annotations
 
+import importlib
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +22,7 @@ exec(
     "def bump():\n    global n\n    n += 1\n    return n\n",
     vars(config),
 )
+sys.modules[config.__name__] = config
 
 
 def counts(x: Any) -> Any:
@@ -93,9 +96,28 @@ def by_text(x: Any) -> Any:
     return x * config.n, config.fresh, hasattr(config, "absent")
 
 
+def by_sys_modules(x: Any) -> Any:
+    held = sys.modules[config.__name__]
+    held.n = getattr(held, "n", 0) + 1
+    setattr(held, "last", x * held.n)  # noqa: B010
+    return config.last + 1, held.n, "absent" in sys.modules, sys.modules.get(np.__name__).sum(x)
+
+
+def by_sys_modules_in_segments(x: Any) -> Any:
+    sys.modules.get(config.__name__).last = x * float(x.sum())
+    return config.last
+
+
+def by_import_module(x: Any) -> Any:
+    held = importlib.import_module(config.__name__)
+    held.last = x if held.last is None else held.last + x
+    return config.last
+
+
 @pytest.mark.parametrize(
     "function",
     [
+        *(by_sys_modules, by_sys_modules_in_segments, by_import_module),
         *(counts, stores, by_functions, in_a_loop, counts_in_a_loop, under_a_condition),
         *(of_two_ways, until, in_segments, by_text),
     ],

@@ -204,3 +204,79 @@ def test_vectorized_functions() -> None:
         found, _ = rune_jit.jit(f)(np.ones(2))
         assert type(found) is np.vectorize
         np.testing.assert_array_equal(found(np.arange(3)), [0, 2, 4])
+
+
+OUTSIDE = types.SimpleNamespace(made=None)
+
+
+def local_class(x: Any) -> Any:
+    class Local:
+        doubled = x * 2
+
+        def get(self) -> Any:
+            return self.doubled + x
+
+    return [Local], lambda found: (found[0].doubled, found[0]().get())
+
+
+def class_without_methods(x: Any) -> Any:
+    return type("Local", (), {"doubled": x * 2}), lambda found: found.doubled
+
+
+def class_outside(x: Any) -> Any:
+    class Local(Held):
+        first = x[0]
+
+    OUTSIDE.made = Local
+    return Local, lambda found: (OUTSIDE.made.first, OUTSIDE.made(2).a, found is OUTSIDE.made)
+
+
+def tuple_class(x: Any) -> Any:
+    return collections.namedtuple("Pair", "a b"), lambda found: found(x, 1)
+
+
+@pytest.mark.parametrize("make", [local_class, class_without_methods, class_outside, tuple_class])
+@pytest.mark.parametrize("in_segments", [False, True])
+def test_classes_that_a_call_makes(make: Callable[..., Any], in_segments: bool) -> None:
+    def f(x: Any) -> Any:
+        return make(x * float(x.sum()) if in_segments else x)
+
+    jitted = rune_jit.jit(f)
+    made = []
+    for i in range(4):
+        found, use = jitted(X + i)
+        wanted, use_wanted = f(X + i)
+        made.append(found[0] if type(found) is list else found)
+        OUTSIDE.made = wanted if make is class_outside else None
+        expected = use_wanted(wanted)
+        OUTSIDE.made = made[-1]
+        actual = use(found)
+        for a, e in zip(actual, expected, strict=True):
+            assert type(a) is type(e)
+            np.testing.assert_array_equal(a, e)
+    assert len(set(made)) == 4
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: (v + 1 for v in x),
+        lambda x: (row.sum() for row in np.outer(x, x)),
+        lambda x: iter(x * 2),
+        lambda x: reversed(x),
+        lambda x: iter(np.outer(x, x)),
+    ],
+)
+@pytest.mark.parametrize("begun", [False, True])
+def test_iterators_over_arrays(make: Callable[..., Any], begun: bool) -> None:
+    def f(x: Any) -> Any:
+        made = make(x)
+        return next(made) if begun else 0, made
+
+    jitted = rune_jit.jit(f)
+    for i in range(4):
+        x, y = X + i, X + i
+        (first, rest), (first_wanted, rest_wanted) = jitted(x), f(y)
+        assert first == pytest.approx(first_wanted)
+        x[-1] = y[-1] = 9  # (the iterator reads it when it gets there)
+        np.testing.assert_array_equal([*rest], [*rest_wanted])

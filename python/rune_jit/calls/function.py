@@ -16,7 +16,7 @@ from rune_jit.calls.dynamic import DynamicAxes
 from rune_jit.calls.options import CacheInfo, JitOptions
 from rune_jit.calls.parameters import Parameters
 from rune_jit.device import check_name
-from rune_jit.tracing.context import current_trace
+from rune_jit.tracing.context import running_trace
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -178,7 +178,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
     def _slow_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         # _core.Dispatcher calls this if it does not know the call's program. Inside another trace
         # the function is part of the graph under construction.
-        trace = current_trace()
+        trace = running_trace()
         if trace is not None:
             return trace.rebind(self._fn)(*args, **kwargs)
         if getattr(self._fn, "__code__", None) is not self._code:  # edited: start anew

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import functools
 import gc
 import itertools
 import sys
 import types
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from rune_jit import _core
+from rune_jit.capture.grown import Grown
 from rune_jit.capture.matching import reachable
 from rune_jit.capture.objects import is_library
 from rune_jit.capture.shim import original, stand_ins
@@ -26,28 +28,30 @@ from rune_jit.trees import attribute
 def replaced(x: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> Any:
     """x with everything in it replaced, in place where that is possible."""
     new = replace(x)
-    if new is not x or type(x) is Tracer:
+    if new is not x or type(x) in (Tracer, Grown):  # (a Grown belongs to a trace that has ended)
         return new
     if id(x) in seen:
         return seen[id(x)]
     seen[id(x)] = x
+    kind: Any
     if isinstance(x, (list, deque)):
-        kind: Any = list if isinstance(x, list) else deque
+        kind = list if isinstance(x, list) else deque
         for i, item in enumerate(() if are_atomic(x) else x):
             new = replaced(item, replace, seen)
             if new is not item:
                 kind.__setitem__(x, i, new)
     elif isinstance(x, dict):
+        kind = OrderedDict if isinstance(x, OrderedDict) else dict  # (not methods of the user's)
         keys = [key if type(key) in ATOMIC else replaced(key, replace, seen) for key in x]
         if any(new is not key for new, key in zip(keys, x, strict=True)):
             values = list(x.values())
-            x.clear()
+            kind.clear(x)
             for key, item in zip(keys, values, strict=True):
-                x[key] = item
+                kind.__setitem__(x, key, item)
         for key, item in [] if are_atomic(x.values()) else list(x.items()):
             new = replaced(item, replace, seen)
             if new is not item:
-                x[key] = new
+                kind.__setitem__(x, key, new)
     elif isinstance(x, (set, frozenset, tuple)) and are_atomic(x):
         return x
     elif isinstance(x, (set, frozenset)):
@@ -56,8 +60,8 @@ def replaced(x: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> Any
             if isinstance(x, frozenset):
                 seen[id(x)] = type(x)(items)
             else:
-                x.clear()
-                x.update(items)
+                set.clear(x)
+                set.update(x, items)
         return seen[id(x)]
     elif isinstance(x, tuple):
         items = [replaced(item, replace, seen) for item in x]
@@ -135,6 +139,16 @@ def replace_held(holder: Any, replace: Callable[[Any], Any]) -> None:
                     type.__setattr__(kind, name, new)
     if is_written_in_place(holder):
         replaced(holder, replace, {})
+
+
+def replace_in_context(by_id: dict[int, Any]) -> None:
+    """Replaces the values of context variables by those of `by_id`, whose keys are the values'
+    ids."""
+    for variable, value in contextvars.copy_context().items():
+        if id(value) in by_id or type(value) is tuple:
+            new = replaced(value, lambda x: by_id.get(id(x), x), {})
+            if new is not value:
+                variable.set(new)
 
 
 def referrers(objects: list[Any]) -> list[Any]:

@@ -26,6 +26,7 @@ from rune_jit.calls.replacing import (
     objects_with,
     referrers,
     replace_held,
+    replace_in_context,
     replace_stand_ins,
     replaced,
 )
@@ -363,7 +364,9 @@ def _replace_kept(trace: SegmentedTrace, interrupted: bool) -> None:
         kept = [x for x in kept if id(x) in held]
     with trace.active():
         plain = trace.finish([x.settled() if type(x) is Selection else x for x in kept])
-    _replace_in(holders, {id(x): value for x, value in zip(kept, plain, strict=True)})
+    by_id = {id(x): value for x, value in zip(kept, plain, strict=True)}
+    _replace_in(holders, by_id)
+    replace_in_context(by_id)
     for tracer, value in zip(kept, plain, strict=True):
         if type(tracer) is Tracer:
             tracer._become(np.asarray(value))

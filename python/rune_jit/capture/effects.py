@@ -74,7 +74,8 @@ def _refuse_event(event: str) -> None:
         if os.path.basename(file) in _LET_THROUGH and is_library_file(file):
             return
         frame = frame.f_back
-    if not _collects(sys._getframe(1)):
+    # (Without a frame of a call, no trace runs: see context.running_trace.)
+    if frame is not None and not _collects(sys._getframe(1)):
         raise UnsupportedOpError(
             f"{event}: cannot trace what a function does with files, processes or connections (it"
             " would happen once, not at each call)\nhint: do it outside"

@@ -28,6 +28,7 @@ from rune_jit.capture.class_tests import refuse_class_test
 from rune_jit.capture.matching import (
     Met,
     function_of,
+    guard_on_member,
     has_slots,
     is_data,
     knows_identity,
@@ -35,11 +36,7 @@ from rune_jit.capture.matching import (
     owner_of,
 )
 from rune_jit.capture.names import ASKING, BY_TEXT, Names, guards_on_absence, names_in
-from rune_jit.capture.objects import (
-    INSTALLED,
-    is_foreign_array,
-    is_library,
-)
+from rune_jit.capture.objects import INSTALLED, is_foreign_array, is_library
 from rune_jit.capture.state import Slot, Unbound, bound_members, refuse_other_order, watched_place
 from rune_jit.capture.told_apart import ToldApart
 from rune_jit.chunked.recognition import is_dask_array
@@ -356,7 +353,7 @@ class Watch:
                 self._look_at_attribute(x, name, raws[name])
 
             self.on_names(others, read)
-            slots = {n: raw for n, raw in others.items() if type(raw) is types.MemberDescriptorType}
+            slots = {n: y for n, y in others.items() if type(y) is types.MemberDescriptorType}
             if slots and x is not klass:
                 self.on_names(slots, read, of_object=True)
                 if empty := slots.keys() - bound_members(x):  # (code may assign them)
@@ -377,11 +374,13 @@ class Watch:
 
     def _look_at_method(self, klass: type, name: str, raw: Any, is_copied: bool) -> None:
         function = function_of(raw)
-        is_found = getattr(klass, name, None) is function
-        if raw is function and is_found:
-            self.guard("attribute", klass, name, raw)
-        if not (is_copied and is_found):
+        self._guard_member(klass, name, raw)
+        if not (is_copied and getattr(klass, name, None) is function):
             self.look(function)
+
+    def _guard_member(self, klass: type, name: str, raw: Any) -> None:
+        if guard := guard_on_member(klass, name, raw):
+            self._guards.setdefault(("attribute", id(klass), name), guard)
 
     def _look_at_attribute(self, x: Any, name: str, raw: Any) -> None:
         """Notes an attribute of a class that is no function."""
@@ -390,9 +389,11 @@ class Watch:
                 self.guard("attribute", x, name, value)
                 self.look(value)
             return
-        if is_data(raw) and inspect.getattr_static(x, name, _ABSENT) is raw:
+        if not is_data(raw):
+            self._guard_member(x if isinstance(x, type) else type(x), name, raw)
+        elif inspect.getattr_static(x, name, _ABSENT) is raw:
             self.guard("attribute", x, name, raw)
-        self.look(raw)
+        self.look(getattr(raw, "__func__", raw))
 
     # The end of the trace.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -87,7 +88,7 @@ class MadeObjects:
     def __init__(self) -> None:
         self._classes: dict[type, Any] = {}
         self._methods: list[_Method] = []
-        self._objects: list[Any] = []
+        self._objects: list[Callable[[], Any]] = []  # weak references, where a class allows them
 
     def class_for(self, kind: Any, copy: Callable[[Any], Any]) -> Any:
         """The subclass of a class, or the class itself if it cannot have one. `copy` copies a
@@ -97,11 +98,11 @@ class MadeObjects:
         return self._classes[kind]
 
     def _subclass(self, kind: Any, copy: Callable[[Any], Any]) -> Any:
-        objects = self._objects
+        objects, has_weak = self._objects, bool(kind.__weakrefoffset__)
 
         def new(cls: Any, *args: Any, **kwargs: Any) -> Any:
             made = object.__new__(cls)
-            objects.append(made)
+            objects.append(weakref.ref(made) if has_weak else lambda: made)
             return made
 
         own = {
@@ -127,8 +128,8 @@ class MadeObjects:
 
     def finish(self) -> None:
         """Gives the objects their own classes."""
-        for made in self._objects:
-            if type(type(made)) is _Meta:
+        for get in self._objects:
+            if type(type(made := get())) is _Meta:
                 _set_class(made, type(made).__base__)
         for method in self._methods:
             method.forget()

@@ -310,14 +310,45 @@ def members_of(klass: type) -> tuple[dict[str, Any], dict[str, Any]]:
     for name, raw in dict(vars(klass)).items():  # (a copy: reading may add attributes)
         if function_of(raw):
             functions[name] = raw
-        elif type(raw) is types.MemberDescriptorType or is_data(raw) or is_own_descriptor(raw):
+        elif isinstance(raw, _READ) or is_data(raw) or is_own_descriptor(raw):
             others[name] = raw
     return functions, others
+
+
+_READ = (types.MemberDescriptorType, staticmethod, classmethod)
 
 
 def is_data(raw: Any) -> bool:
     """Whether an entry of a class's __dict__ is itself what code reads by its name."""
     return not hasattr(type(raw), "__get__")
+
+
+class Member(NamedTuple):
+    """An entry of a class's __dict__, for guards."""
+
+    owner: type
+    name: str
+
+    @property
+    def raw(self) -> Any:
+        """The entry. Assigning it sets the class's attribute."""
+        return vars(self.owner).get(self.name)
+
+    @raw.setter
+    def raw(self, value: Any) -> None:
+        setattr(self.owner, self.name, value)
+
+
+def guard_on_member(klass: type, name: str, raw: Any) -> tuple[str, Any, str, Any] | None:
+    """The guard that `klass.name` is read from an entry of the class or of a base: a method, a
+    property or another object with `__get__`. None if it is read from another entry."""
+    owner = next((base for base in klass.__mro__ if name in vars(base)), None)
+    if owner is None or vars(owner)[name] is not raw:
+        return None
+    is_itself = isinstance(raw, (types.FunctionType, property))
+    if is_itself and getattr(klass, name, None) is raw:
+        return "attribute", klass, name, raw
+    return "attribute", Member(owner, name), "raw", raw
 
 
 def is_own_descriptor(raw: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import types
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.capture.shim import original
 from rune_jit.tracing.tracer import Tracer
+from rune_jit.trees import PYTHON_CLASS, attribute
 
 # Types whose objects calls do not make, or whose equal objects are interchangeable.
 UNIQUE = (
@@ -19,6 +21,16 @@ UNIQUE = (
     *(types.EllipsisType, types.NotImplementedType, type(None), slice),
     *(_core.ArrayBase, _core.Dispatcher),
 )
+
+
+def is_class_of_call(x: Any) -> bool:
+    """Whether x may be a class that a function has made: no module has it by its name."""
+    if not isinstance(x, type) or not x.__flags__ & PYTHON_CLASS:
+        return False
+    held: Any = sys.modules.get(x.__module__)
+    for part in x.__qualname__.split("."):
+        held = attribute(held, "__dict__", {}).get(part)
+    return held is not x
 
 
 def of_numpy(method: Any) -> Any:

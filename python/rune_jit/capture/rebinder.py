@@ -48,7 +48,7 @@ from rune_jit.capture.objects import (
     is_of_pandas,
     is_replaceable,
 )
-from rune_jit.capture.outside import UNIQUE, of_numpy, outside_of
+from rune_jit.capture.outside import UNIQUE, is_class_of_call, of_numpy, outside_of
 from rune_jit.capture.random_methods import Outside
 from rune_jit.capture.shim import IMPURE, ModuleView, of_lists, original, replacements
 from rune_jit.capture.stand_ins import (
@@ -429,11 +429,13 @@ class Rebinder:
         return self._watch.knows_memory(x)
 
     def is_new(self, x: Any) -> bool:
-        """Whether each call would make a new object in place of x, and code can tell it from x:
-        the object is compared by identity, and the trace has not met it outside."""
-        kind: Any = type(x)
+        """Whether each call would make a new object in place of x, which code can tell from x: it
+        is compared by identity, and the trace has not met it outside."""
         is_known = self._watch.knows(x) or self.has_copy_of(x) or self._trace.draws.knows(x)
-        return kind.__hash__ in (None, object.__hash__) and not (is_known or isinstance(x, UNIQUE))
+        if is_known or (isinstance(x, UNIQUE) and not is_class_of_call(x)):
+            return False
+        how: Any = type(x).__hash__
+        return how in (None, object.__hash__, type.__hash__)
 
     def lasting(self, x: Any) -> Any:
         """The counterpart, outside of the trace, of a function that the trace has made or copied:
@@ -457,11 +459,8 @@ class Rebinder:
         if is_library(module.__name__) and module.__name__ not in IMPURE:
             return module
         if id(module) not in self._copies:
-            names, read, assign = (
-                vars(module),
-                self.read,
-                functools.partial(self._assign, vars(module)),
-            )
+            names, read = vars(module), self.read
+            assign = functools.partial(self._assign, names)
             view = ModuleView(module, lambda x: read(names, x, getattr(module, x)), names, assign)
             if not (self._trace.is_segmented or self._watch.is_foreign(module.__name__)):
                 copy = self._copy_of(names)

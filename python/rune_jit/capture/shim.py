@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
-from rune_jit.capture import bisect_functions, math_functions
+from rune_jit.capture import bisect_functions, imported, math_functions
 from rune_jit.capture.creation import OF_WARNINGS, REPLACED, make_array
 from rune_jit.capture.foreign import shuffling
 from rune_jit.capture.stand_ins import METHODS, OF_CLASSES, Class, Function, Scalar, StandIn, Type
@@ -233,6 +233,7 @@ def _impure() -> Iterator[tuple[Any, Any]]:
 # The modules with such functions.
 IMPURE = frozenset({"random", "os", "threading", "time", "warnings", "logging", "sys", "uuid"})
 IMPURE |= {"numpy.random", "weakref", "atexit", "secrets", "posixpath", "ntpath", "genericpath"}
+IMPURE |= {"importlib"}
 
 
 class ModuleView(types.ModuleType):
@@ -311,6 +312,7 @@ def _pairs() -> list[tuple[Any, Any]]:
         *_impure(),
         *math_functions.functions(),
         *bisect_functions.functions(),
+        *imported.PAIRS,
         *((module, _view_of(module)) for module in (np.linalg, np.random, math, bisect)),
         *((getattr(np, name), stand_in) for name, stand_in in REPLACED.items()),
         (np, SHIM),

@@ -24,6 +24,9 @@ class StandIn:
 
     def __init__(self, real: Any) -> None:
         self._real = real
+        # (The class has these attributes, too, so that __getattr__ is not called for them.)
+        for name in ("__module__", "__doc__"):
+            setattr(self, name, getattr(real, name, None))
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:

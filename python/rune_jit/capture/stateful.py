@@ -107,7 +107,7 @@ def refuse_stateful(x: Any, may_change: bool, names: Container[str] = ()) -> Non
 # Names of Python's modules for what belongs to the process.
 _OF_PROCESS = {
     "os": frozenset({"environ", "environb", "getenv", "getenvb"}),
-    "sys": frozenset({"argv", "stdin", "stdout", "stderr"}),
+    "sys": frozenset({"argv", "modules", "stdin", "stdout", "stderr"}),
 }
 
 

@@ -1,5 +1,6 @@
 """Finds out whether functions of the user's that NumPy calls, such as numpy.vectorize's, may have
-effects. A program calls such functions on the host, and its trace calls them with other values."""
+effects or may not end. A program calls such functions on the host, and its trace calls them with
+other values."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import collections
 import dis
 import functools
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,18 @@ _CHANGING = frozenset(
     for kind in (list, dict, set, collections.deque, bytearray)
     for name in dir(kind)
     if name[0] != "_" and name not in _READING and not hasattr(str, name)
+) | {"popped", "put", "extended"}  # (and what the code of a trace calls: `.popped`)
+# Builtins, and functions of modules, that have effects, and iterators without an end.
+_EFFECTS = frozenset(
+    {
+        *("print", "input", "open", "exec", "eval", "breakpoint", "system", "putenv"),
+        *("setattr", "delattr", "next", "count", "cycle"),
+        # What the code of a trace calls around such statements: `.while`.
+        *("while", "apart", "prints", "reports"),
+    }
 )
+# Modules whose functions have effects.
+_OUTSIDE = frozenset({"logging", "shutil", "socket", "subprocess"})
 
 
 class _Code:
@@ -34,14 +46,33 @@ class _Code:
 
     def __init__(self, code: types.CodeType) -> None:
         codes = [*_all_codes(code)]
-        found = [x for inner in codes for x in dis.get_instructions(inner)]
+        by_code = [[*dis.get_instructions(inner)] for inner in codes]
+        found = [x for instructions in by_code for x in instructions]
         operations = {x.opname for x in found}
-        self.names = frozenset(name for inner in codes for name in inner.co_names)
+        # (The code of a trace calls `.append` in place of the method `append`.)
+        self.names = frozenset(name.lstrip(".") for inner in codes for name in inner.co_names)
         self.writes = not operations.isdisjoint(_WRITING) or not self.names.isdisjoint(_CHANGING)
         cells = {x.argval for x in found if x.opname in ("STORE_DEREF", "DELETE_DEREF")}
-        self.assigns = not (
-            operations.isdisjoint(_ASSIGNING) and cells.isdisjoint(code.co_freevars)
+        assigns = not (operations.isdisjoint(_ASSIGNING) and cells.isdisjoint(code.co_freevars))
+        self.acts = (
+            assigns or not self.names.isdisjoint(_EFFECTS) or any(map(_has_while_loop, by_code))
         )
+
+
+def _has_while_loop(instructions: Sequence[dis.Instruction]) -> bool:
+    """Whether a jump leads back to another place than the next item of an iterator."""
+    places = {}
+    operation = ""
+    for x in reversed(instructions):
+        operation = operation if x.opname == "EXTENDED_ARG" else x.opname
+        places[x.offset] = operation
+    return any(
+        x.opcode in _JUMPS and x.argval <= x.offset and places[x.argval] not in ("FOR_ITER", "SEND")
+        for x in instructions
+    )
+
+
+_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 
 
 _of = functools.cache(_Code)
@@ -55,7 +86,8 @@ def _all_codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def may_have_effects(x: Any, seen: set[int] | None = None) -> bool:
-    """Whether a call of x may change an object that exists before, or draw random numbers."""
+    """Whether a call of x may change an object that exists before, draw random numbers, write a
+    text, or take without end with other values than those that the program has for it."""
     seen = set() if seen is None else seen
     if isinstance(x, np.vectorize):
         return may_have_effects(x.pyfunc, seen)
@@ -72,7 +104,7 @@ def may_have_effects(x: Any, seen: set[int] | None = None) -> bool:
     if not _is_users(function):
         return False
     code = _of(function.__code__)
-    if code.assigns:
+    if code.acts:
         return True
     held = [x.__self__] if function is not x else []
     held += [cell.cell_contents for cell in function.__closure__ or () if cell != types.CellType()]
@@ -93,8 +125,10 @@ def _is_users(function: Any) -> bool:
 def _may_change(x: Any, code: _Code, seen: set[int]) -> bool:
     """Whether code that refers to x may change it."""
     kind = type(x)
-    if kind in PLAIN or isinstance(x, (type, types.ModuleType, np.generic, np.dtype)):
+    if kind in PLAIN or isinstance(x, (type, np.generic, np.dtype)):
         return False
+    if isinstance(x, types.ModuleType):
+        return x.__name__ in _OUTSIDE
     if isinstance(x, (*_FUNCTIONS, np.vectorize)):
         return may_have_effects(x, seen)
     if kind.__module__ in OF_GENERATORS or hasattr(kind, "__next__"):
@@ -103,7 +137,7 @@ def _may_change(x: Any, code: _Code, seen: set[int]) -> bool:
         return code.writes if isinstance(x, (np.ndarray, ArrayMethods)) else not callable(x)
     methods = (getattr(kind, name, None) for name in code.names)
     found = (types.MethodType(f, x) for f in methods if isinstance(f, types.FunctionType))
-    return code.writes or any(may_have_effects(method, seen) for method in found)
+    return code.writes or any(not _is_users(f) or may_have_effects(f, seen) for f in found)
 
 
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, functools.partial)

@@ -8,7 +8,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from rune_jit.containers import leaves_in
 from rune_jit.errors import UnsupportedOpError
+from rune_jit.rules.callbacks import may_have_effects
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.layouts_now import by_numpy
 from rune_jit.tracing.sizes import Size
@@ -158,7 +160,8 @@ def as_laid_out(function: Any, result: Any, operands: Any, call: Any = None) -> 
             storage.order_known = not has_own
             storage.in_order_of_operands |= function in _IN_ORDER_OF_OPERANDS
             is_asked = has_own or (storage.order_from and function not in _IN_ORDER_OF_OPERANDS)
-            if is_asked and call is not None and x._trace.is_segmented:
+            may_ask = call is not None and x._trace.is_segmented
+            if is_asked and may_ask and not any(map(may_have_effects, leaves_in(call[1:]))):
                 asked = asked or by_numpy(*call)
                 storage.laid_out_by = asked, number
     return result

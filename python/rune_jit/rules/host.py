@@ -130,7 +130,8 @@ def call_on_host(
         return run_now(trace, function, args, kwargs)
     if any(map(may_have_effects, (function, *leaves_in((args, kwargs))))):
         raise UnsupportedOpError(
-            f"{name or function.__name__}: cannot trace a call of a function that may have effects"
+            f"{name or function.__name__}: cannot trace a call of a function that may have effects,"
+            " or may not end with made-up values"
         )
     if others is None:
         others = (various,) if probe is zeros else ()

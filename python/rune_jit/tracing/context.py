@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import functools
 import os
+import sys
 import traceback
 import types
 from collections.abc import Callable, Iterator
@@ -79,7 +80,26 @@ def active(trace: Trace) -> Iterator[None]:
     try:
         yield
     finally:
+        if current_trace() is trace:  # (see running_trace)
+            _core.trace_ended()
+
+
+# Traces run below frames of these files.
+_RUNNING = tuple(os.path.join("calls", name) for name in ("call_trace.py", "segmented.py"))
+
+
+def running_trace() -> Trace | None:
+    """The current trace. Ends a trace that no frame of this thread runs: Ctrl-C may come when a
+    `with` statement is about to end it."""
+    while (trace := current_trace()) is not None:
+        frame: types.FrameType | None = sys._getframe(1)
+        while frame is not None:
+            file = frame.f_code.co_filename
+            if is_own_file(file) and file.endswith(_RUNNING):
+                return trace
+            frame = frame.f_back
         _core.trace_ended()
+    return None
 
 
 def user_site_of(error: BaseException) -> tuple[str, int] | None:

@@ -342,11 +342,13 @@ class Tracer(ArrayMethods, _core.TracerBase):
         kind = self.__class__
         return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
 
-    def elements(self) -> Iterator[Any]:
+    def elements(self: Any) -> Iterator[Any]:
         """The elements in C order, in segments. Each is read when Python asks for it."""
         version, values = -1, np.empty(0)
         for i in range(self.size):
-            if version != self._storage.version or self._storage.is_exposed:
+            if type(self) is np.ndarray:  # (it takes the place of the traced array after the call)
+                values = self.ravel()
+            elif version != self._storage.version or self._storage.is_exposed:
                 version, values = self._storage.version, self._values("iter").ravel()
             yield values[i]
 

@@ -73,6 +73,7 @@ class _While(Rolling, Conditions):
         self._test, self.rebinds = test, False
         if next(self._driver, None) is None:
             self._frame, self.rebinds = None, bool(self.results)
+            self._before = self._after = {}  # (these values live no longer than the function's)
             return False
         return True
 
