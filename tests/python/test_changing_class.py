@@ -91,3 +91,29 @@ def test_splines() -> None:
     for n in (12, 13, 12):
         x = np.linspace(0.0, 3.0, n)
         assert_matches(jitted(x, np.sin(x)), smooth(x, np.sin(x)), 64)
+
+
+class Shifted(Plain):
+    def value(self) -> Any:
+        return self.x + 100
+
+
+def of_attribute(held: Any) -> Any:
+    return held.x * (3 if isinstance(held, Shifted) else 2)
+
+
+def of_method(held: Any) -> Any:
+    return held.value()
+
+
+@pytest.mark.parametrize("use", [of_attribute, of_method])
+def test_objects_whose_class_changes_between_calls(use: Callable[..., Any]) -> None:
+    held = Plain(X[:2])
+    captured, items = (lambda: use(held)), [held]
+    functions = (use, lambda _: captured(), lambda _: use(items[0]))
+    jitted = [rune_jit.jit(function) for function in functions]
+    for kind in (Plain, Shifted, Plain, Scaled, Shifted):
+        held.__class__ = kind
+        if kind is not Scaled or use is of_attribute:
+            for function in jitted:
+                assert_matches(function(held), use(held))
