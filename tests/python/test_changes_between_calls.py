@@ -1,5 +1,5 @@
-"""What changes outside of a function between its calls: NumPy's functions, the attributes of numbers
-and texts, the settings of decimal numbers. (Classes of objects: test_changing_class.py.)"""
+"""What changes outside of a function between its calls: NumPy's functions, the attributes of
+numbers and texts, the settings of decimal numbers. (Classes: test_changing_class.py.)"""
 
 from __future__ import annotations
 

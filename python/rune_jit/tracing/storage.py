@@ -297,6 +297,8 @@ class Storage(_core.StorageBase):
             array[...] = trace.values([part])[0]
             return
         old = self.current(trace) if self.value is None else self.value
+        if trace.is_segmented:
+            trace.writes.note(self, old)
         self.value = _put(trace, old, steps, part) if steps else part
         self.array = None
         self.version += 1
