@@ -22,6 +22,7 @@ from rune_jit.rules.indexing.selection import Selection
 from rune_jit.rules.known import known, plain
 from rune_jit.rules.python_errors import assume_fits
 from rune_jit.rules.table import FUNCTIONS
+from rune_jit.rules.warned import warn_of_lost_part
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.layouts_now import laid_out_now
 from rune_jit.tracing.rows import Run, runs_of
@@ -54,10 +55,12 @@ def _filled(name: str, fill: Any) -> Callable[..., Any]:
     return create
 
 
-def _full(shape: Any, fill_value: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
-    if contains_traced(fill_value) or isinstance(fill_value, Size) or _is_traced(shape):
-        return _broadcast_full(shape, fill_value, dtype)
-    return _made(np.full)(shape, plain(fill_value), dtype, *args, **kwargs)
+def _full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", **kwargs: Any) -> Any:
+    if not (contains_traced(fill_value) or isinstance(fill_value, Size) or _is_traced(shape)):
+        return _made(np.full)(shape, plain(fill_value), dtype, order, **kwargs)
+    np.full((), 0, order=order, **kwargs)  # raises NumPy's errors
+    made = _broadcast_full(shape, fill_value, dtype)
+    return made.copy("F") if order in ("F", "f") and made.ndim > 1 else made
 
 
 def _is_traced(shape: Any) -> bool:
@@ -68,7 +71,10 @@ def _is_traced(shape: Any) -> bool:
 def _broadcast_full(shape: Any, fill_value: Any, dtype: Any) -> Tracer:
     """numpy.full of a traced value or a dynamic size."""
     trace = require_trace()
-    value = trace.builder.full(as_shape(shape), trace.operand(fill_value), dtype)
+    given = trace.operand(fill_value)
+    if dtype is not None:
+        warn_of_lost_part(given.dtype, np.dtype(dtype))
+    value = trace.builder.full(as_shape(shape), given, dtype)
     return Tracer(trace, value, scalar=False)
 
 

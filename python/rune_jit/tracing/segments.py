@@ -249,7 +249,7 @@ class SegmentedTrace(Trace):
             try:
                 if at is not None and array:
                     self._memory = before | self._memory
-                    array = first_wrong(*self.values([self.builder.with_id(at)]), check[2])
+                    array = first_wrong(self.values([self.builder.with_id(at)])[0], check[2])
                 _core.check(check, np.asarray(array))
             except Exception as error:
                 self.error, self._memory = error, before | self._memory

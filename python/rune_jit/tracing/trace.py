@@ -42,6 +42,7 @@ class Trace:
 
     is_segmented = False  # whether Python may ask for values: segments.py
     gave_up: str | None = None  # why NumPy computes the rest of a call in segments
+    writes: Any  # in segments, those since the last cut
 
     def __init__(
         self,
