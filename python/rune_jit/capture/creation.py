@@ -27,6 +27,7 @@ from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.layouts_now import laid_out_now
 from rune_jit.tracing.rows import Run, runs_of
 from rune_jit.tracing.segments import SegmentedTrace
+from rune_jit.tracing.orders import Orders
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.storage import layout, note_copy
 from rune_jit.tracing.trace import Trace
@@ -210,14 +211,19 @@ def _in_order(x: Any, order: Any) -> Any:
     order = order.upper() if isinstance(order, str) else order
     if order not in ("C", "F") or not isinstance(x, Tracer) or x.ndim < 2:
         return x
-    # (The program may depend on whether NumPy returns x itself or a copy.)
-    x._storage.reshaped += (x._storage,)
     array = x._array()
     if array is None and x._trace.is_segmented:
         array = laid_out_now(x)
+    is_known = array is not None
+    is_fortran = not is_known and Orders(x._trace.fortran_leaves).is_fortran(x)
+    # (The program may depend on whether NumPy returns x itself or a copy.)
+    x._storage.reshaped += (x._storage,)
     if array is None:
         array = layout(x._storage.shape, x.dtype, x._steps)
-    if getattr(array.flags, f"{order.lower()}_contiguous"):
+    is_c = array.flags.c_contiguous and not is_fortran
+    if order == "C" and is_c and not is_known:
+        x._storage.require_c_order()
+    if is_c if order == "C" else is_fortran or array.flags.f_contiguous:
         return x
     copy = x.copy(order)
     note_copy(copy, x)

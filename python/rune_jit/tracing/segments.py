@@ -442,7 +442,7 @@ class SegmentedTrace(Trace):
         taken: set[int] = {*self._foreign, *map(id, self._memory.values())}
         for storage, array in zip(storages.values(), found[len(scalars) :], strict=True):
             is_shared = id(array) in taken or not isinstance(array, np.ndarray)
-            array = np.array(array) if is_shared else array
+            array = np.array(array, order="C") if is_shared else array
             storage.array = laid_out_as_numpys(tracers[id(storage)], array)
             storage.is_exposed = True
             taken.add(id(storage.array))
