@@ -25,9 +25,9 @@ from rune_jit.rules.table import FUNCTIONS
 from rune_jit.rules.warned import warn_of_lost_part
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.layouts_now import laid_out_now
+from rune_jit.tracing.orders import Orders
 from rune_jit.tracing.rows import Run, runs_of
 from rune_jit.tracing.segments import SegmentedTrace
-from rune_jit.tracing.orders import Orders
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.storage import layout, note_copy
 from rune_jit.tracing.trace import Trace
