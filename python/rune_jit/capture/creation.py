@@ -72,10 +72,9 @@ def _is_traced(shape: Any) -> bool:
 def _broadcast_full(shape: Any, fill_value: Any, dtype: Any) -> Tracer:
     """numpy.full of a traced value or a dynamic size."""
     trace = require_trace()
-    given = trace.operand(fill_value)
-    if dtype is not None:
-        warn_of_lost_part(given.dtype, np.dtype(dtype))
-    value = trace.builder.full(as_shape(shape), given, dtype)
+    if dtype is not None and isinstance(fill_value, Tracer):
+        warn_of_lost_part(fill_value.dtype, np.dtype(dtype))
+    value = trace.builder.full(as_shape(shape), trace.operand(fill_value), dtype)
     return Tracer(trace, value, scalar=False)
 
 

@@ -460,6 +460,15 @@ def refuse_write_to_numpy(what: str) -> None:
     )
 
 
+def refuse_if_unsure(number: Tracer, what: str) -> None:
+    """Raises UnsupportedOpError for a number that may be Python's or NumPy's."""
+    value = number._value
+    if value is not None and number._trace.builder.unsure_kind(value):
+        raise UnsupportedOpError(
+            f"{what}: cannot trace what depends on whether a number is Python's or NumPy's"
+        )
+
+
 def is_empty_mask(array: Any) -> bool:
     """Whether an array is a mask without elements and with several axes. (As an index, NumPy takes
     it for a list of positions unless it is NumPy's own array.)"""
