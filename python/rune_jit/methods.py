@@ -270,7 +270,11 @@ def _with_modulus(power: Callable[..., Any]) -> Callable[..., Any]:
     def operator(self: Any, other: Any, modulus: Any = None) -> Any:
         if modulus is None:
             return power(self, other)
-        return pow(op.index(self), other, modulus)  # for Python ints
+        try:
+            number = op.index(self)
+        except TypeError:
+            return pow(np.asarray(self)[()], other, modulus)  # raises NumPy's error
+        return pow(number, other, modulus)  # for Python ints
 
     return operator
 

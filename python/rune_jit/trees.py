@@ -55,6 +55,11 @@ def attribute(x: Any, name: str, default: Any = None) -> Any:
         return default
 
 
+def has_attributes(x: Any) -> bool:
+    """Whether a number or text is of a class of the user's, whose objects may get attributes."""
+    return type(x).__dictoffset__ != 0 and not isinstance(x, enum.Enum)
+
+
 class Keyed:
     """An object that is hashed and compared by its `key`."""
 
@@ -81,6 +86,8 @@ def static_key(value: Any) -> Any:
     kind: Any = type(value)
     if kind in _KEYS:
         return kind, value
+    if isinstance(value, (float, complex)) and has_attributes(value):
+        return ByIdentity(value)
     if isinstance(value, float):
         return kind, value.hex()
     if isinstance(value, complex):

@@ -132,3 +132,29 @@ def test_members_of_classes(before: Any, after: Any, attributes: Any, at_base: b
         (base if at_base else type(held)).member = member
         for _ in range(2):
             assert_matches(jitted(X), f(X))
+
+
+class Shifted(Plain):
+    def value(self) -> Any:
+        return self.x + 100
+
+
+def of_attribute(held: Any) -> Any:
+    return held.x * (3 if isinstance(held, Shifted) else 2)
+
+
+def of_method(held: Any) -> Any:
+    return held.value()
+
+
+@pytest.mark.parametrize("use", [of_attribute, of_method])
+def test_objects_whose_class_changes_between_calls(use: Callable[..., Any]) -> None:
+    held = Plain(X[:2])
+    captured, items = (lambda: use(held)), [held]
+    functions = (use, lambda _: captured(), lambda _: use(items[0]))
+    jitted = [rune_jit.jit(function) for function in functions]
+    for kind in (Plain, Shifted, Plain, Scaled, Shifted):
+        held.__class__ = kind
+        if kind is not Scaled or use is of_attribute:
+            for function in jitted:
+                assert_matches(function(held), use(held))

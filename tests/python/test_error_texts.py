@@ -37,6 +37,14 @@ import rune_jit
         lambda x: np.add(x, 1, order="X"),
         lambda x: np.max(x, initial=1j),
         lambda x: round(np.sqrt(x + 0j)[0], 1),
+        lambda x: np.around(x, out=(np.zeros(2),)),
+        lambda x: np.sum(x, out=(np.zeros(()),)),
+        lambda x: np.take(x, [0], out=(np.zeros(1),)),
+        lambda x: np.full(3, x[0], order="K"),
+        lambda x: x.reshape(1, 2).transpose(True, False),
+        lambda x: np.vdot(x, np.ones(3)),
+        lambda x: pow(x, 2, 3),
+        lambda x: pow(x[0], 2, 3),
     ],
 )
 def test_it_is_numpys(operation: Any) -> None:

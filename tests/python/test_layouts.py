@@ -276,3 +276,34 @@ def test_a_reshape_is_a_view_as_the_argument_lies() -> None:
         run(wanted)
         jitted(given)
         np.testing.assert_array_equal(given, wanted)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        np.ascontiguousarray,
+        np.asfortranarray,
+        lambda x: np.ascontiguousarray(x + 1),
+        lambda x: np.asarray(x, order="F"),
+        lambda x: np.require(x, requirements="C"),
+        lambda x: np.sort(x, axis=0),
+        lambda x: np.cumsum(x, axis=1),
+        lambda x: x.copy(),
+    ],
+)
+@pytest.mark.parametrize("in_segments", [False, True])
+def test_results_in_a_given_order_for_arguments_in_others(use: Any, in_segments: bool) -> None:
+    def function(x: Any) -> Any:
+        if in_segments:
+            x[0].tolist()
+        return use(x)
+
+    x = np.arange(12.0).reshape(3, 4)
+    others = np.asfortranarray(x), np.arange(48.0).reshape(6, 8)[::2, ::2], x[:, :]
+    for first in (x, *others):
+        jitted = rune_jit.jit(function)
+        for given in (first, x, *others, x):
+            found, wanted = jitted(given), function(given)
+            np.testing.assert_array_equal(found, wanted)
+            assert found.strides == wanted.strides
+            assert np.shares_memory(found, given) == np.shares_memory(wanted, given)

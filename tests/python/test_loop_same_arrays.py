@@ -392,3 +392,61 @@ def outcome(function, *args):
     except ValueError as error:
         return str(error)
     return new.tolist(), old.tolist(), new is old
+
+
+def two_targets(x):
+    number = x[0].tolist()
+    for i in range(4):
+        v = w = np.ones(4)
+        u = z = x * i
+    v += number
+    u[0] = 5.0
+    return v is w, w, u is z, z
+
+
+def appended_twice(x):
+    rows, number = [], x[0].tolist()
+    for i in range(6):
+        row = np.zeros(3)
+        row[0] = i * number
+        rows.append(row)
+        rows.append(row)
+    rows[0][1] = 4.0
+    return rows, who_is_who([], rows)
+
+
+def made_before(x):
+    rows, number = [], x[0].tolist()
+    row = np.zeros(3)
+    for _ in range(6):
+        row[0] += number
+        rows.append(row)
+    return rows, who_is_who([row], rows)
+
+
+def made_for_some(x):
+    rows, number = [], x[0].tolist()
+    row = np.zeros(3)
+    for i in range(6):
+        if i % 2:
+            row = np.zeros(3)
+        row[0] += number
+        rows.append(row)
+    return rows, who_is_who([], rows)
+
+
+def made_for_a_list(x):
+    rows, number = [], x[0].tolist()
+    for i in range(40):
+        row = np.zeros(3)
+        row[1] = x[0] * i * number
+        rows.append(row)
+    return rows, who_is_who([], rows)
+
+
+@pytest.mark.parametrize(
+    "function", [two_targets, appended_twice, made_before, made_for_some, made_for_a_list]
+)
+def test_arrays_that_an_iteration_makes(function, ran):
+    compared(function, start)
+    assert bool(ran) == (function in (two_targets, made_for_a_list))

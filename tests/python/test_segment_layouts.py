@@ -282,3 +282,16 @@ def test_results_lie_as_numpys(function, order):
         got, expected = (y if type(y) is tuple else (y,) for y in (jitted(x), f(x)))
         check(got, expected)
         assert [y.strides for y in got] == [y.strides for y in expected]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_full_of_a_computed_number(order):
+    def f(x):
+        x[0].tolist()
+        return np.full((2, 3), x[0], order=order)
+
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        found, wanted = jitted(np.arange(3.0)), f(np.arange(3.0))
+        np.testing.assert_array_equal(found, wanted)
+        assert found.strides == wanted.strides

@@ -16,7 +16,7 @@ from rune_jit.calls.arguments import STATE, Call, is_defined_often, is_fortran_o
 from rune_jit.calls.outputs import plan_output
 from rune_jit.calls.repeated import are_apart, flattened
 from rune_jit.calls.traced import Assigned, Raised, Traced
-from rune_jit.calls.views import View, Views, with_bases, with_places
+from rune_jit.calls.views import View, Views, with_bases, with_choices, with_places
 from rune_jit.capture import effects, threads
 from rune_jit.capture.draws import Draws
 from rune_jit.capture.guards import Watch
@@ -400,14 +400,13 @@ class CallTrace:
         views: list[View] | None = None
         are_constants = trees.PLAIN.issuperset(map(type, leaves))
         if trace.decides and not are_constants:
+            unflatten = with_choices(trace, leaves, unflatten)
             leaves, views = with_bases(trace, leaves, call.leaves)
-        outputs: list[tuple[Any, ...]] = []
+        outputs: list[Any] = [("constant", x) for x in leaves if are_constants]
         computed: list[Any] = []
         planned: dict[int, tuple[Any, ...]] = {}
         fortran_results: list[int] = []
         orders = Orders(trace.fortran_leaves)
-        if are_constants:
-            outputs = [("constant", leaf) for leaf in leaves]
         for leaf in () if are_constants else leaves:
             number = len(computed)
             outputs.append(plan_output(trace, leaf, computed, planned))

@@ -64,6 +64,56 @@ class Views(NamedTuple):
         return leaves[0] if self.unflatten is None else self.unflatten(tuple(leaves))
 
 
+class Choice(NamedTuple):
+    """A result that is another one if a loop had no iteration. The numbers are those of results."""
+
+    result: int
+    has_run: int
+    before: int
+
+
+class Chosen(NamedTuple):
+    """Makes the function's result of the leaves of the result and those that choices need."""
+
+    choices: list[Choice]
+    own: int  # the number of the leaves of the result
+    unflatten: Callable[[Any], Any] | None
+
+    def __call__(self, leaves: tuple[Any, ...]) -> Any:
+        found = list(leaves)
+        for choice in self.choices:
+            if not found[choice.has_run]:
+                found[choice.result] = found[choice.before]
+        return found[0] if self.unflatten is None else self.unflatten(tuple(found[: self.own]))
+
+
+def with_choices(
+    trace: Trace, leaves: list[Any], unflatten: Callable[[Any], Any] | None
+) -> Callable[[Any], Any] | None:
+    """Makes the function's result also if some results are arrays from before a loop that has no
+    iteration, and share memory then. Appends what else they need to the leaves."""
+    count, storages = len(leaves), {id(x._storage) for x in leaves if type(x) is Tracer}
+    found: list[Choice] = []  # an earlier loop's come first
+
+    def add(number: int) -> None:
+        leaf = leaves[number]
+        unless = trace.unless.get(id(leaf._storage)) if type(leaf) is Tracer else None
+        if unless is None or leaf._steps or leaf._storage.version != unless.version:
+            return
+        behind = unless.before._storage
+        if behind.is_outside or id(behind) in storages or id(behind) in trace.unless:
+            at = len(leaves)
+            has_run = Tracer(trace, trace.operand(unless.has_run), scalar=True)
+            leaves.extend((has_run, unless.before))
+            add(at + 1)
+            found.append(Choice(number, at, at + 1))
+
+    for number in range(count if trace.unless else 0):
+        add(number)
+    chosen: Any = Chosen(found, count, unflatten)
+    return chosen if found else unflatten
+
+
 def with_bases(
     trace: Trace, leaves: list[Any], given: list[Any]
 ) -> tuple[list[Any], list[View] | None]:

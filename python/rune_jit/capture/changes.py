@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,19 @@ from rune_jit.tracing.tracer import contains_tracer
 def is_broken(*guard: Any) -> bool:
     """Whether a guard does not hold."""
     return bool(_core.broken_guards([guard]))
+
+
+def restore(kind: str, held: Any, name: Any, before: Any) -> None:
+    """Gives an array or container the contents that a guard on its contents has noted."""
+    if kind == "content":
+        held[...] = before
+    elif isinstance(held, dict) and list(held) == list(before):
+        for key, value in before.items():
+            dict.__setitem__(held, key, value)
+    else:
+        held.clear()
+        is_sequence = isinstance(held, (list, deque, bytearray))
+        (held.extend if is_sequence else held.update)(before)
 
 
 def change(may_grow: bool, kind: str, holder: Any, name: Any, value: Any) -> str | None:

@@ -22,8 +22,10 @@ from rune_jit.rules.indexing.selection import Selection
 from rune_jit.rules.known import known, plain
 from rune_jit.rules.python_errors import assume_fits
 from rune_jit.rules.table import FUNCTIONS
+from rune_jit.rules.warned import warn_of_lost_part
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.layouts_now import laid_out_now
+from rune_jit.tracing.orders import Orders
 from rune_jit.tracing.rows import Run, runs_of
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.sizes import Size
@@ -54,10 +56,12 @@ def _filled(name: str, fill: Any) -> Callable[..., Any]:
     return create
 
 
-def _full(shape: Any, fill_value: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
-    if contains_traced(fill_value) or isinstance(fill_value, Size) or _is_traced(shape):
-        return _broadcast_full(shape, fill_value, dtype)
-    return _made(np.full)(shape, plain(fill_value), dtype, *args, **kwargs)
+def _full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", **kwargs: Any) -> Any:
+    if not (contains_traced(fill_value) or isinstance(fill_value, Size) or _is_traced(shape)):
+        return _made(np.full)(shape, plain(fill_value), dtype, order, **kwargs)
+    np.full((), 0, order=order, **kwargs)  # raises NumPy's errors
+    made = _broadcast_full(shape, fill_value, dtype)
+    return made.copy("F") if order in ("F", "f") and made.ndim > 1 else made
 
 
 def _is_traced(shape: Any) -> bool:
@@ -68,6 +72,8 @@ def _is_traced(shape: Any) -> bool:
 def _broadcast_full(shape: Any, fill_value: Any, dtype: Any) -> Tracer:
     """numpy.full of a traced value or a dynamic size."""
     trace = require_trace()
+    if dtype is not None and isinstance(fill_value, Tracer):
+        warn_of_lost_part(fill_value.dtype, np.dtype(dtype))
     value = trace.builder.full(as_shape(shape), trace.operand(fill_value), dtype)
     return Tracer(trace, value, scalar=False)
 
@@ -204,14 +210,19 @@ def _in_order(x: Any, order: Any) -> Any:
     order = order.upper() if isinstance(order, str) else order
     if order not in ("C", "F") or not isinstance(x, Tracer) or x.ndim < 2:
         return x
-    # (The program may depend on whether NumPy returns x itself or a copy.)
-    x._storage.reshaped += (x._storage,)
     array = x._array()
     if array is None and x._trace.is_segmented:
         array = laid_out_now(x)
+    is_known = array is not None
+    is_fortran = not is_known and Orders(x._trace.fortran_leaves).is_fortran(x)
+    # (The program may depend on whether NumPy returns x itself or a copy.)
+    x._storage.reshaped += (x._storage,)
     if array is None:
         array = layout(x._storage.shape, x.dtype, x._steps)
-    if getattr(array.flags, f"{order.lower()}_contiguous"):
+    is_c = array.flags.c_contiguous and not is_fortran
+    if order == "C" and is_c and not is_known:
+        x._storage.require_c_order()
+    if is_c if order == "C" else is_fortran or array.flags.f_contiguous:
         return x
     copy = x.copy(order)
     note_copy(copy, x)

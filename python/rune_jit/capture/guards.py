@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core, trees
-from rune_jit.capture import effects, stateful
-from rune_jit.capture.changes import Layouts, Members, change, is_broken
+from rune_jit.capture import effects, libraries, stateful
+from rune_jit.capture.changes import Layouts, Members, change, is_broken, restore
 from rune_jit.capture.class_tests import refuse_class_test
 from rune_jit.capture.matching import (
     Met,
@@ -100,10 +100,7 @@ class Watch:
     def is_of_library(self, error: BaseException) -> bool:
         """Whether an installed package or code in C raised an error, perhaps because it does not
         accept traced arrays."""
-        traceback = error.__traceback__
-        while traceback is not None and traceback.tb_next is not None:
-            traceback = traceback.tb_next
-        module = traceback.tb_frame.f_globals.get("__name__") if traceback else None
+        module = libraries.module_of(error)
         of_package = not is_library(module) and self.is_foreign(module)
         return of_package or bool(re.search(r"(not|got|type|from) ['\"]?Tracer", str(error)))
 
@@ -153,6 +150,8 @@ class Watch:
         for name in ("__defaults__", "__kwdefaults__"):
             self.guard("attribute", function, name, getattr(function, name))
         self._look_at_attributes(function)
+        for names, name in libraries.names_read(function):
+            self.guard_item(names, name, names[name])
         held: list[Any] = list(function.__defaults__ or ())
         for name, value in (function.__kwdefaults__ or {}).items():
             self.guard("item", function.__kwdefaults__, name, value)
@@ -200,6 +199,8 @@ class Watch:
         """The present attributes of an object. Notes that the trace must not change them."""
         held = dict(vars(x))
         self._kept.append(("items", vars(x), "attributes", held))
+        if libraries.has_python_class(x):
+            self.guard("attribute", x, "__class__", x.__class__)  # (it may get another one)
         return held
 
     def keep_copy(self, copy: Any, held: Any, before: Any, real: Any) -> None:
@@ -221,11 +222,14 @@ class Watch:
 
     def look(self, x: Any) -> None:
         """Notes all that code which is not copied can read from x."""
-        if isinstance(x, (*_ATOMS, _core.ArrayBase)):
+        is_atom = isinstance(x, _ATOMS)
+        if (is_atom and not trees.has_attributes(x)) or isinstance(x, _core.ArrayBase):
             return  # (an ArrayBase is traced wherever it is met)
         if id(x) in self._seen or x is vars(builtins):  # (in the globals of functions)
             return
         self._seen[id(x)] = x
+        if is_atom:
+            return self._look_at_attributes(x)
         if len(self._seen) > self._most:
             raise UnsupportedOpError(f"{self._function}: cannot watch large objects of libraries")
         if isinstance(x, _core.Dispatcher):  # (its function is traced wherever it is met)
@@ -275,12 +279,13 @@ class Watch:
     def _refuse_kind(self, x: Any) -> None:
         """Refuses an object that no trace may use, by its class; or a clock."""
         if is_foreign_array(x):
-            how = "an array as an argument: numpy.asarray(...)"
-            how = "it as an argument" if is_dask_array(x) else how
+            how = "it" if is_dask_array(x) else "numpy.asarray(...)"
             raise UnsupportedOpError(
                 f"operand: cannot trace a {type(x).__name__} (whether it changes is not known)\n"
-                f"hint: pass {how}"
+                f"hint: pass {how} as an argument"
             )
+        if libraries.is_decimal(x):
+            self.guard("attribute", *libraries.decimal_context())
         self._random.refuse_hidden_state(x)
         stateful.refuse_stateful(x, self._may_grow, self._names.known)
 
@@ -484,17 +489,7 @@ class Watch:
         self._layouts.restore()
         self._members_before.restore()
         for kept in reversed(self._kept):  # (the oldest contents are restored last)
-            if not is_broken(*kept):
-                continue
-            kind, held, _, before = kept
-            if kind == "content":
-                held[...] = before
-            elif isinstance(held, dict) and list(held) == list(before):
-                for key, value in before.items():
-                    dict.__setitem__(held, key, value)
-            else:
-                held.clear()
-                is_sequence = isinstance(held, (list, deque, bytearray))
-                (held.extend if is_sequence else held.update)(before)
+            if is_broken(*kept):
+                restore(*kept)
         for source, state in self._generators:
             self._random.set_state(source, state)

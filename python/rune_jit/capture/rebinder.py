@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
-from rune_jit.capture import in_modules
+from rune_jit.capture import in_modules, shim
 from rune_jit.capture.callees import Callees
 from rune_jit.capture.class_tests import refuse_identity_in_methods
 from rune_jit.capture.copied_globals import Globals, has_copied_globals
@@ -38,6 +38,7 @@ from rune_jit.capture.names import (
     handles_errors,
     is_assigned_beside,
     is_read_in_classes,
+    names_in,
     names_in_classes,
     values_in,
 )
@@ -165,7 +166,7 @@ class Rebinder:
         copied."""
         if (known := self._copies.get(id(function))) is not None:
             return known[1]
-        code = function.__code__
+        shim.see_replaced(names_in(code := function.__code__))
         try:
             refuse_code(code)
             if not self._trace.is_segmented and self._trace.may_repeat:

@@ -15,7 +15,7 @@ import time
 import types
 import uuid
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,9 @@ class _Shim(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         value = getattr(np, name)
         stand_in = _stand_in_of(value)
+        rebind = getattr(current_trace(), "rebind", None)
+        if value is not _NUMPYS.get(name):  # (the user has replaced it)
+            return stand_in if rebind is None else rebind.inside(value)
         if stand_in is not value and value is not np.ndarray:  # (segments see ndarray itself)
             self.__dict__[name] = stand_in  # (later reads need not call __getattr__)
         return stand_in
@@ -45,6 +48,14 @@ class _Shim(types.ModuleType):
 
 
 SHIM = _Shim("numpy")
+_NUMPYS = dict(vars(np))  # as NumPy has made them
+
+
+def see_replaced(names: Iterable[str]) -> None:
+    """Lets the stand-in for numpy have what the user has put in place of these names' functions."""
+    for name in names:
+        if name in SHIM.__dict__ and getattr(np, name, None) is not _NUMPYS.get(name):
+            del SHIM.__dict__[name]
 
 
 def replace(name: str, stand_in: Any) -> None:
@@ -314,7 +325,7 @@ def _pairs() -> list[tuple[Any, Any]]:
         *bisect_functions.functions(),
         *imported.PAIRS,
         *((module, _view_of(module)) for module in (np.linalg, np.random, math, bisect)),
-        *((getattr(np, name), stand_in) for name, stand_in in REPLACED.items()),
+        *((_NUMPYS[name], stand_in) for name, stand_in in REPLACED.items()),
         (np, SHIM),
         (type, BUILTINS["type"]),
         *((f, BUILTINS[f.__name__]) for f in (print, open, input, id, hash)),

@@ -16,6 +16,7 @@ from rune_jit.rules.coercions import SAMPLES, refuse
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.rules.known import WRITERS, numbers_as
 from rune_jit.tracing.sizes import Size
+from rune_jit.tracing.storage import refuse_if_unsure
 from rune_jit.tracing.tracer import Tracer, contains_tracer
 
 
@@ -278,7 +279,7 @@ class Type(Class):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if len(args) != 1 or kwargs:
             return type(*args, **kwargs)
-        return self._stand_in_of(class_of(_real(args[0])))
+        return self._stand_in_of(_sure_class_of(_real(args[0]), "type"))
 
 
 def class_of(x: Any) -> Any:
@@ -288,6 +289,13 @@ def class_of(x: Any) -> Any:
     if type(x) is not Tracer:
         return type(x)
     return x.__class__ if x._storage.scalar else np.ndarray
+
+
+def _sure_class_of(x: Any, what: str) -> Any:
+    """Like `class_of`. Raises UnsupportedOpError for a number that may be Python's or NumPy's."""
+    if _is_number(x):
+        refuse_if_unsure(x, what)
+    return class_of(x)
 
 
 def _is_number(x: Any) -> bool:
@@ -312,7 +320,7 @@ def _isinstance(x: Any, kinds: Any) -> bool:
 def _hasattr(x: Any, name: str) -> bool:
     if type(x) is not Tracer:
         return hasattr(x, name)
-    return any(name in vars(base) for base in class_of(x).__mro__)
+    return any(name in vars(base) for base in _sure_class_of(x, "hasattr").__mro__)
 
 
 def _getattr(x: Any, name: str, *default: Any) -> Any:

@@ -138,6 +138,7 @@ _IN_ORDER_OF_THEIR_OWN = {np.einsum, np.apply_along_axis, np.histogram2d, np.his
 # Functions that are not elementwise, and compositions, whose results have the order "K".
 _IN_ORDER_OF_OPERANDS = {
     *(np.concatenate, np.vstack, np.hstack, np.pad, np.diff, np.copy),
+    *(np.sort, np.cumsum, np.cumprod),
     *(np.where, np.clip, np.round, np.around, np.nan_to_num),
 }
 

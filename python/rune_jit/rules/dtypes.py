@@ -10,7 +10,7 @@ import numpy as np
 from rune_jit.rules.coercions import as_shape, traced
 from rune_jit.rules.known import run_known
 from rune_jit.rules.table import implements
-from rune_jit.rules.writes import warn_of_lost_part
+from rune_jit.rules.warned import warn_of_lost_part
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.tracer import Tracer
 

@@ -11,6 +11,7 @@ from rune_jit import _core
 from rune_jit.containers import leaves_in, replaced
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.methods import BINARY
+from rune_jit.rules.warned import warn_of_lost_part
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.storage import is_empty_mask
@@ -73,6 +74,7 @@ def numbers_as(x: Tracer, dtype: np.dtype[Any]) -> Any:
         result = dtype.type(array)
         return known(result) if result.ndim else result
     trace = require_trace()
+    warn_of_lost_part(x.dtype, dtype)
     value = trace.operand(x)
     if value.weak == "int" and dtype.kind in "iu" and dtype != value.dtype:
         value = trace.builder.full([], value, dtype)  # checked to fit

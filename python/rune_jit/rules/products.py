@@ -14,7 +14,7 @@ from rune_jit.rules.coercions import as_index, as_ints, refuse, refuse_unless, t
 from rune_jit.rules.known import run_known
 from rune_jit.rules.table import implements
 from rune_jit.tracing.context import require_trace
-from rune_jit.tracing.sizes import mismatch, same_size
+from rune_jit.tracing.sizes import mismatch, same_shape, same_size
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced
 
@@ -74,8 +74,10 @@ def _outer(a: Any, b: Any) -> Any:
 
 @implements(np.vdot)
 def _vdot(a: Any, b: Any) -> Any:
-    a = np.ravel(a)
-    return np.dot(np.conjugate(a) if np.iscomplexobj(a) else a, np.ravel(b))
+    a, b = np.ravel(a), np.ravel(b)
+    if not same_shape(a.shape, b.shape):
+        raise ValueError(f"cannot reshape array of size {b.shape[0]} into shape ({a.shape[0]},)")
+    return np.dot(np.conjugate(a) if np.iscomplexobj(a) else a, b)
 
 
 @implements(np.tensordot)

@@ -52,6 +52,7 @@ from rune_jit.rules.memory import layout_of
 from rune_jit.rules.number_attributes import refuse_attributes_of_arrays
 from rune_jit.rules.operators import is_operand, operator
 from rune_jit.rules.table import FUNCTIONS, ON_HOST, VIEWS, named
+from rune_jit.rules.warned import warn_of_lost_part
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.storage import Step
@@ -138,6 +139,8 @@ def _array_function(
         out = args[position]
         args = (*given[:position], None, *given[position + 1 :])
         given = (*given[:position], *given[position + 1 :])
+    if type(out) is tuple and func not in _WITH_OUT_IN_TUPLE:
+        raise TypeError("return arrays must be of ArrayType")
     if out is not None and func in (np.concatenate, np.stack) and kwargs.get("dtype") is not None:
         raise TypeError(
             "concatenate() only takes `out` or `dtype` as an argument, but both were provided."
@@ -188,6 +191,11 @@ _CASTING_OF_OUT = {
 }
 
 _BROADCAST_TO_OUT = tuple(by_rows.QUANTILES)
+
+# Functions that take `out` in a tuple, too, as ufuncs do.
+_WITH_OUT_IN_TUPLE = named(
+    np, "clip percentile quantile nanpercentile nanquantile nanmax nanmin fix cumulative_sum"
+)
 
 # Functions that NumPy computes in the dtype of `out`.
 _IN_DTYPE_OF_OUT = named(
@@ -274,7 +282,7 @@ def _astype(
     if (array := self._array()) is not None:
         return known(array.astype(dtype, order))  # type: ignore[no-any-return,call-overload]
     trace = require_trace()
-    writes.warn_of_lost_part(self.dtype, np.dtype(dtype))
+    warn_of_lost_part(self.dtype, np.dtype(dtype))
     value = trace.builder.astype(trace.operand(self), dtype)
     result = Tracer(trace, value, scalar=self._storage.scalar)
     if order not in ("K", "k", None) and self.ndim > 1:

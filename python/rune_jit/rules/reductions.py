@@ -22,6 +22,7 @@ from rune_jit.rules.coercions import (
 )
 from rune_jit.rules.statistics import degrees_removed, masked_variance, variance_of
 from rune_jit.rules.table import FUNCTIONS, implements
+from rune_jit.rules.warned import warn_of_lost_part
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.orders import Orders
 from rune_jit.tracing.sizes import Size, mismatch
@@ -61,6 +62,8 @@ def reduce_array(
     trace = require_trace()
     if name in ("max", "min"):
         a = _with_elements(trace, name, a, axes)
+    if dtype is not None:
+        warn_of_lost_part(a.dtype, np.dtype(dtype))
     value = trace.builder.reduce(name, trace.operand(a), axes, as_flag(keepdims), dtype)
     if name == "sum" and is_inexact(value.dtype) and not given and _is_of_ones(a, axes):
         # Each sum has one element. NumPy adds it to 0.0, so that -0.0 becomes 0.0.

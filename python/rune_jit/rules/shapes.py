@@ -126,6 +126,8 @@ def _ravel(a: Any, order: str = "C") -> Any:
 
 @implements(np.transpose, np.permute_dims)
 def _transpose(a: Any, axes: Any = None) -> Tracer:
+    if isinstance(axes, (list, tuple)) and any(isinstance(i, (bool, np.bool_)) for i in axes):
+        raise TypeError("an integer is required")
     axes = [*range(rank(a))][::-1] if axes is None else as_ints(axes)
     return a if not axes and is_numpys_number(a) else make_view("transpose", tuple(axes), a)
 

@@ -27,7 +27,8 @@ from rune_jit.rules.coercions import (
 from rune_jit.rules.composed_ufuncs import COMPOSED
 from rune_jit.rules.memory import known_order
 from rune_jit.rules.statistics import without_nan
-from rune_jit.tracing.context import require_trace, user_site
+from rune_jit.rules.warned import warn
+from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.sizes import same_size
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
@@ -43,7 +44,7 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
     if method == "__call__" and kwargs.get("where", True) is not True:
         check_mask(kwargs["where"])
         for warning in _of_masks():
-            warnings.warn_explicit(warning.message, warning.category, *user_site())
+            warn(str(warning.message), warning.category)
     try:
         if method == "__call__" and ufunc.signature is None:
             return _elementwise(ufunc, *inputs, **kwargs)  # its layout is noted already

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +12,8 @@ from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.coercions import SAMPLES, check_mask
 from rune_jit.rules.python_errors import fitting
 from rune_jit.rules.table import implements
-from rune_jit.tracing.context import require_trace, user_site
+from rune_jit.rules.warned import warn_of_lost_part
+from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.sizes import Size, broadcast_shapes, mismatch, same_shape, same_size
 from rune_jit.tracing.storage import refuse_write_to_numpy, same_steps
 from rune_jit.tracing.trace import Trace
@@ -146,13 +146,6 @@ def _check_cast(ufunc: np.ufunc, inputs: Any, outputs: Any, options: Any) -> Non
         out = tuple(None if dtype is None else np.zeros((1, 1), dtype) for dtype in outputs)
         arrays = [np.ones((1, 1), kind) if x is None else x for kind, x in inputs]
         ufunc(*arrays, out=out, **dict(options))
-
-
-def warn_of_lost_part(given: np.dtype[Any], wanted: np.dtype[Any]) -> None:
-    """Gives NumPy's ComplexWarning if a cast drops the imaginary part."""
-    if given.kind == "c" and wanted.kind in "iuf":
-        text = "Casting complex values to real discards the imaginary part"
-        warnings.warn_explicit(text, np.exceptions.ComplexWarning, *user_site())
 
 
 def check_casting(given: np.dtype[Any], wanted: np.dtype[Any], casting: Any) -> None:

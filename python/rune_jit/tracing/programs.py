@@ -20,6 +20,7 @@ _SLOW_COMPILATION, _MANY_CALLS, _PROGRAM = 0.5, 100, 0.01
 _SLOWDOWN, _INTERPRETED, _READY = 50.0, 20e-6, 0.004
 # After so many failures, a pattern gets no more programs with symbolic sizes.
 _MOST_REFUSALS = 3
+_VARIES = object()
 
 
 class _Program:
@@ -162,6 +163,13 @@ class Programs:
         """The reports since the last call."""
         taken, self._taken = self._taken, len(self.reports)
         return self.reports[taken:]
+
+    def varies(self, site: Any, value: Any, surely: bool = False) -> bool:
+        """Whether what has this value at a place in the code has had others there, or `surely`
+        will."""
+        if self.positions.setdefault(site, value) != value or surely:
+            self.positions[site] = _VARIES
+        return self.positions[site] is _VARIES
 
     def run(self, segment: Any, memory: dict[int, Any]) -> list[Any]:
         """Computes the outputs of a segment. `memory` has the arrays of its inputs, by id of the

@@ -23,6 +23,7 @@ from rune_jit.tracing.programs import Programs
 from rune_jit.tracing.storage import Step, Storage, as_number, is_empty_mask
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
+from rune_jit.tracing.undoing import Writes, do_checks_hold, first_wrong
 
 
 class SegmentedTrace(Trace):
@@ -33,7 +34,7 @@ class SegmentedTrace(Trace):
     def __init__(self, name: str, programs: Programs) -> None:
         super().__init__(name)
         self.builder = _core.GraphBuilder(counts_uses=True)
-        self.programs = programs
+        self.programs, self.writes = programs, Writes(self.builder)
         self.until: types.CodeType | None = None  # of rune_jit's frame that called the function
         self.error: BaseException | None = None  # the last one that NumPy would raise, too
         self._began = time.thread_time()
@@ -195,23 +196,16 @@ class SegmentedTrace(Trace):
             return False
         frame = user_frame()
         site = frame and (frame.f_code, frame.f_lasti, "slice")
-        known = self.programs.positions
-        if known.setdefault(site, bounds) != bounds or any(
-            isinstance(x, np.integer) for x in bounds
-        ):
-            known[site] = _VARIES
-        return known[site] is _VARIES
+        surely = any(isinstance(x, np.integer) for x in bounds)
+        return self.programs.varies(site, bounds, surely)
 
     def position(self, number: int, axis: int, size: int) -> Any:
         """The value of an integer in an index, for an axis of this size. None if the integer is
         part of the program: it is, until the same place in the code has used another integer."""
         frame = user_frame()
         site = frame and (frame.f_code, frame.f_lasti, axis)
-        known = self.programs.positions
-        before = known.setdefault(site, number)
-        if before == number or not -size <= number < size:
+        if not -size <= number < size or not self.programs.varies(site, number):
             return None
-        known[site] = _VARIES
         number %= size
         at = self._positions.get((number, size))
         if at is None:
@@ -235,6 +229,7 @@ class SegmentedTrace(Trace):
             taken = self.builder.take_checks()
             checks += [(value, ("index", axis, size), at) for value, axis, size, _, at in taken]
             checks += [(value, ("equal", message), None) for value, message in self._equal]
+            checks.sort(key=lambda check: check[0].id)  # as Python would make them
             self._equal.clear()
         every = [*wanted, *(value for value, *_ in checks)]
         before = dict(self._memory) if checks else self._memory
@@ -246,41 +241,40 @@ class SegmentedTrace(Trace):
             _core.mark_stored(self.builder, segment)
             found = [self._memory[value.id] for value in every]
             self._memory = {i: self._memory[i] for i in segment.held}
+        writes, self.writes = self.writes, Writes(self.builder)
         self._cut_at, self._first_site = len(self.builder), None
         self.builder.quiet_until = 0
         self._positions.clear()
-        try:
-            for array, (_, check, at) in zip(found[len(wanted) :], checks, strict=True):
+        for array, (value, check, at) in zip(found[len(wanted) :], checks, strict=True):
+            try:
                 if at is not None and array:
                     self._memory = before | self._memory
-                    array = self._first_wrong(self.builder.with_id(at), check[2])
+                    array = first_wrong(self.values([self.builder.with_id(at)])[0], check[2])
                 _core.check(check, np.asarray(array))
-        except Exception as error:
-            self.error = error
-            self.flush()  # (the operations of the segment have run)
-            raise
+            except Exception as error:
+                self.error, self._memory = error, before | self._memory
+                writes.undo_after(value.id)
+                self.flush()  # (the operations before have run)
+                raise
         self._cuts += 1
         is_due = self._cuts % _FEW_CUTS == 0 or self.programs.compiled != self._before[0]
         if self.gave_up is not None:
             if self._cuts >= self._replace_at:
-                self._replace_traced()
+                self._replace([x for x in gc.get_referrers(self) if type(x) is Tracer])
         elif is_due and not self.done:
             self._give_up_if_slow()
         return found[: len(wanted)]
 
-    def _first_wrong(self, indices: Any, size: int) -> np.uint64:
-        """The value of a check of indices for the first one that is wrong, as NumPy reports it."""
-        found = np.asarray(self.values([indices])[0])
-        wrong = next(i for i in found.ravel().tolist() if not -size <= i < size)
-        return np.uint64((2 * wrong + 1) % 2**64)
-
     def after_operation(self) -> None:
-        """Called after each operation. Ends the segment if it has a check and the function may
-        handle the check's error. Also ends it in long loops, at the place where it began, so that
-        the segments of a loop are equal."""
-        has_checks = self.has_checks
-        if has_checks and is_handler_active():
-            self.values([])
+        """Called after each operation. Ends the segment if it has a check that fails, or one of
+        which this is not known and whose error the function may handle. Also ends it in long loops,
+        at the place where it began, so that the segments of a loop are equal."""
+        if has_checks := self.has_checks:
+            holds = do_checks_hold(self.builder.checks, self._memory)
+            if holds and not (self._equal or self._may_raise):
+                self.builder.take_checks()
+            elif holds is False or is_handler_active():
+                self.values([])
             has_checks = self.has_checks
         pending = len(self.builder) - self._cut_at
         if pending > _SHORTEST_LOOP or self._first_site is None:
@@ -315,9 +309,6 @@ class SegmentedTrace(Trace):
             if not x._storage.scalar:
                 self.expose(x)
         self._replace(traced)
-
-    def _replace_traced(self) -> None:
-        self._replace([x for x in gc.get_referrers(self) if type(x) is Tracer])
 
     def _replace(self, traced: list[Tracer]) -> None:
         """Puts NumPy's arrays and numbers into the variables of running functions, and numbers into
@@ -451,7 +442,7 @@ class SegmentedTrace(Trace):
         taken: set[int] = {*self._foreign, *map(id, self._memory.values())}
         for storage, array in zip(storages.values(), found[len(scalars) :], strict=True):
             is_shared = id(array) in taken or not isinstance(array, np.ndarray)
-            array = np.array(array) if is_shared else array
+            array = np.array(array, order="C") if is_shared else array
             storage.array = laid_out_as_numpys(tracers[id(storage)], array)
             storage.is_exposed = True
             taken.add(id(storage.array))
@@ -496,7 +487,7 @@ _SMALL_ARRAY = 10_000  # elements; larger arrays may take NumPy long
 _FEW_CUTS = 8
 # The fewest nodes of a segment that ends in a loop without reads, and the most of any segment.
 _SHORTEST_LOOP, _LONGEST_SEGMENT = 100, 1000
-_VARIES, _ABSENT = object(), object()
+_ABSENT = object()
 _SMALL_PART = 64  # elements; larger parts are not copied
 
 

@@ -297,6 +297,8 @@ class Storage(_core.StorageBase):
             array[...] = trace.values([part])[0]
             return
         old = self.current(trace) if self.value is None else self.value
+        if trace.is_segmented:
+            trace.writes.note(self, old)
         self.value = _put(trace, old, steps, part) if steps else part
         self.array = None
         self.version += 1
@@ -456,6 +458,15 @@ def refuse_write_to_numpy(what: str) -> None:
         f"{what}: cannot trace a write to an array that is not traced\n"
         "hint: pass the array as an argument"
     )
+
+
+def refuse_if_unsure(number: Tracer, what: str) -> None:
+    """Raises UnsupportedOpError for a number that may be Python's or NumPy's."""
+    value = number._value
+    if value is not None and number._trace.builder.unsure_kind(value):
+        raise UnsupportedOpError(
+            f"{what}: cannot trace what depends on whether a number is Python's or NumPy's"
+        )
 
 
 def is_empty_mask(array: Any) -> bool:

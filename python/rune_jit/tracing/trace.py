@@ -6,7 +6,7 @@ import collections
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,15 @@ _MOST_COUNTED = 1 << 12
 _MOST_SIZES, _MOST_AT_ONE_PLACE = 8, 2
 
 
+class Unless(NamedTuple):
+    """An array that a loop has assigned to a name, unless the loop had no iteration."""
+
+    storage: Storage
+    version: int  # of the storage after the loop
+    has_run: Tracer  # whether the loop had an iteration
+    before: Tracer  # what the name stood for before the loop
+
+
 class Trace:
     """A graph under construction for one call signature of one function.
 
@@ -42,6 +51,7 @@ class Trace:
 
     is_segmented = False  # whether Python may ask for values: segments.py
     gave_up: str | None = None  # why NumPy computes the rest of a call in segments
+    writes: Any  # in segments, those since the last cut
 
     def __init__(
         self,
@@ -87,6 +97,7 @@ class Trace:
         self.callees: dict[int, tuple[Any, Any]] = {}  # by id: a callee, and its replacement
         self.choices: dict[Any, int] = {}  # by place: how often it chose without a value
         self._equal: list[tuple[Any, str]] = []  # (two numbers, error message)
+        self.unless: dict[int, Unless] = {}  # by id of a storage
         self._may_raise = False  # whether a host function may raise
         self._computed = 0  # number of operations that NumPy computed
         self._assumed: list[Any] = []  # pairs (number, assumed number)

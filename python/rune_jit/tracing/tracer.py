@@ -18,7 +18,7 @@ from rune_jit.methods import ArrayMethods
 from rune_jit.tracing.conditions import decide
 from rune_jit.tracing.context import is_own, user_site
 from rune_jit.tracing.frames import index_of, is_of_xarray, is_shuffling, namespace_for
-from rune_jit.tracing.storage import Step, Storage, refuse_write_to_numpy
+from rune_jit.tracing.storage import Step, Storage, refuse_if_unsure, refuse_write_to_numpy
 from rune_jit.trees import PLAIN
 
 if TYPE_CHECKING:
@@ -153,6 +153,8 @@ class Tracer(ArrayMethods, _core.TracerBase):
             of_abc = frame.f_code.co_name == "__instancecheck__"
             # NumPy's shuffle warns if its argument is no Sequence.
             return list if is_shuffling(frame.f_back if of_abc else frame) else Tracer
+        if is_class_asked(frame, by_isinstance=False):
+            refuse_if_unsure(self, "the class")
         weak: str | None = getattr(self._value, "weak", None)
         return _CLASSES[weak] if weak else self.dtype.type
 
@@ -393,15 +395,15 @@ _MATCH_CLASS = dis.opmap["MATCH_CLASS"]
 _LOAD = frozenset(dis.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if name in dis.opmap)
 
 
-def is_class_asked(frame: types.FrameType) -> bool:
+def is_class_asked(frame: types.FrameType, by_isinstance: bool = True) -> bool:
     """Whether a frame of the user reads x.__class__, or may call isinstance or match a class. (In
     methods that are not copied, `numpy.ndarray` is NumPy's class and not a stand-in.)"""
     code = frame.f_code
     if is_own(code.co_filename) or "-packages" in code.co_filename:
         return False
-    if "isinstance" in code.co_names or code.co_code[frame.f_lasti] == _MATCH_CLASS:
-        return True
-    return is_named(frame, "__class__")
+    is_match = code.co_code[frame.f_lasti] == _MATCH_CLASS
+    may_ask = is_match or (by_isinstance and "isinstance" in code.co_names)
+    return may_ask or is_named(frame, "__class__")
 
 
 def is_named(frame: types.FrameType, name: str) -> bool:

@@ -49,6 +49,11 @@ _NEW_FUNCTIONS = (
     " roll concatenate stack vstack hstack sort median nansum nanmean hypot square norm isnan"
     " isfinite logical_and logical_or logical_not float32 float64 int32 int64 mod remainder"
 )
+_MAKING = (  # they give arrays if they get numbers
+    "zeros ones empty full zeros_like ones_like empty_like full_like arange linspace eye where"
+    " outer roll copy astype repeat take argsort sort concatenate stack vstack hstack kron"
+)
+_OF_ARRAYS = frozenset(_MAKING.split())
 _NEW = frozenset(f"{NEW_METHODS} {_NEW_FUNCTIONS}".split())
 _METHODS = frozenset(NEW_METHODS.split())
 # Functions and methods that reduce an array to a number, unless they get an axis.
@@ -84,8 +89,10 @@ class Aliases:
             if isinstance(x, ast.AugAssign) and isinstance(x.target, ast.Name):
                 self._added.setdefault(x.target.id, []).append(x.value)
             elif isinstance(x, ast.Assign):
-                for target in x.targets:
-                    self._assign(target, x.value)
+                first, *others = x.targets
+                self._assign(first, x.value)
+                for target in others:  # (they get the same array)
+                    self._assign(target, first if isinstance(first, ast.Name) else None)
             elif isinstance(x, (ast.For, ast.comprehension)):
                 self._iterate(x.target, x.iter)
             elif isinstance(x, ast.AnnAssign) and x.value is not None:
@@ -131,7 +138,7 @@ class Aliases:
                     or (
                         isinstance(x.func.value, ast.Name)  # type: ignore[attr-defined]
                         and x.func.value.id in self.appended  # type: ignore[attr-defined]
-                        and kinds.is_new(x.args[0])
+                        and (kinds.is_new(x.args[0]) or self._is_made_for(x, kinds))
                     )
                 ):
                     known.add(id(x.func.value))  # type: ignore[attr-defined]
@@ -147,6 +154,24 @@ class Aliases:
             for x in (walk(self._loop) if lists else ())
             if isinstance(x, ast.Name) and x.id in lists
         )
+
+    def _is_made_for(self, x: ast.Call, kinds: _Kinds) -> bool:
+        """Whether a call appends an array that an earlier statement of the same block has made, and
+        that no other list and no result gets."""
+        name = x.args[0].id if isinstance(x.args[0], ast.Name) else None
+        if name is None or name in self._results:
+            return False
+        appended = [y for y in walk(self._loop) if isinstance(y, ast.Call) and is_append(y)]
+        if sum(isinstance(z, ast.Name) and z.id == name for y in appended for z in walk(y)) != 1:
+            return False
+        blocks = [y for s in walk(self._loop) for y in blocks_of(s)]
+        for block in blocks:
+            at = next((i for i, s in enumerate(block) if getattr(s, "value", None) is x), 0)
+            for s in block[:at]:
+                is_of_name = isinstance(s, ast.Assign) and len(s.targets) == 1
+                if is_of_name and name in stored(s.targets):  # type: ignore[attr-defined]
+                    return kinds.of(s.value) >= Kind.NEW  # type: ignore[attr-defined]
+        return False
 
     def _replaces(self, given: Mapping[str, Any]) -> bool:
         """Whether the loop surely assigns each name that it may assign and that is an array now."""
@@ -307,6 +332,7 @@ class _Kinds:
             return Kind.NUMBER
         given = [self.of(y) for y in x.args]
         are_numbers = is_module and given and all(kind == Kind.NUMBER for kind in given)
+        are_numbers = are_numbers and x.func.attr not in _OF_ARRAYS
         return Kind.NUMBER if are_numbers and not x.keywords else Kind.NEW
 
     def _draw(self, x: ast.Call) -> Any:
@@ -392,6 +418,12 @@ def appended_only(loop: ast.stmt) -> frozenset[str]:
     known = {id(x) for x in names}
     others = {x.id for x in nodes if isinstance(x, ast.Name) and id(x) not in known}
     return frozenset(x.id for x in names) - others
+
+
+def blocks_of(s: ast.AST) -> list[list[ast.stmt]]:
+    """The lists of statements in a statement."""
+    found = [getattr(s, name, None) for name in ("body", "orelse", "finalbody")]
+    return [block for block in found if isinstance(block, list)]
 
 
 def _is_range(x: ast.expr) -> bool:

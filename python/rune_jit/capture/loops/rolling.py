@@ -38,7 +38,8 @@ from rune_jit.capture.loops.source import LOOPS, STACK_LOOPS
 from rune_jit.capture.loops.syntax import Loop
 from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.loop_plans import LoopRefused
-from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.trace import Trace, Unless
+from rune_jit.tracing.tracer import Tracer
 
 # A loop of at most this many iterations, without loops in it, is unrolled.
 FEW = 3
@@ -295,6 +296,8 @@ class Rolling:
                 if printed is not None:
                     self._trace.prints.add(printed, attempt.iterations_of)
                 self.results = assigned(results, places)
+                of_places = {place.name: held.held(place) for place in places}
+                self._note_unless(rest, self._before | of_places)
                 self._loops.rolled += 1
                 self._report("is a loop of the program")
                 return
@@ -307,6 +310,22 @@ class Rolling:
                     raise GivenUp(f"it changes more than {_MOST_PLACES} items")
                 attempt = self._attempt(rest, effects, held, places, replaced)
         raise GivenUp("what it carries changes with each iteration")
+
+    def _note_unless(self, rest: Range, before: dict[str, Any]) -> None:
+        """Notes which arrays after an outermost loop are those before it if it has no iteration.
+        (Calls return these themselves: calls/views.py.)"""
+        trace, has_run = self._trace, self._first
+        if self._loops.open or self._num_peeled or not trace.decides:
+            return
+        if not is_traced(has_run) and not rest.has_some and rest.count is not None:
+            has_run = trace.traced(rest.count) > 0
+        for name, new in self._after.items() if is_traced(has_run) else ():
+            old = before.get(name)
+            if type(new) is type(old) is Tracer and not (new._storage.scalar or new._steps):
+                storage = new._storage
+                if storage is not old._storage:
+                    found = Unless(storage, storage.version, has_run, old)
+                    trace.unless[id(storage)] = found
 
     def _attempt(
         self,
