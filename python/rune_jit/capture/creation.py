@@ -220,12 +220,13 @@ def _in_order(x: Any, order: Any) -> Any:
     if array is None:
         array = layout(x._storage.shape, x.dtype, x._steps)
     is_c = array.flags.c_contiguous and not is_fortran
-    if order == "C" and is_c and not is_known:
-        x._storage.require_c_order()
-    if is_c if order == "C" else is_fortran or array.flags.f_contiguous:
+    is_sure = is_known or order != "C" or not is_c or x._storage.can_require_c_order()
+    if is_sure and (is_c if order == "C" else is_fortran or array.flags.f_contiguous):
         return x
     copy = x.copy(order)
     note_copy(copy, x)
+    if not is_sure:  # (NumPy may return x itself, so that no write may follow)
+        copy._storage.reshaped += (x._storage,)
     return copy
 
 

@@ -322,6 +322,14 @@ class Storage(_core.StorageBase):
     def require_c_order(self) -> None:
         """Notes that the trace requires the array to be C-contiguous. Raises UnsupportedOpError if
         NumPy gives it another layout."""
+        if not self.can_require_c_order():
+            raise UnsupportedOpError(
+                "reshape: cannot trace a write to an array that was reshaped (NumPy lays it"
+                " out in another order than C)\nhint: reshape a copy: x.copy().reshape(...)"
+            )
+
+    def can_require_c_order(self) -> bool:
+        """Like `require_c_order`, but returns False if NumPy may give the array another layout."""
         seen: set[int] = set()
         open_ = [self]
         while open_:
@@ -338,10 +346,8 @@ class Storage(_core.StorageBase):
                 is_c &= is_in_c_order(base.shape, tracer.dtype, tracer._steps)
                 open_.append(base)
             if not is_c:
-                raise UnsupportedOpError(
-                    "reshape: cannot trace a write to an array that was reshaped (NumPy lays it"
-                    " out in another order than C)\nhint: reshape a copy: x.copy().reshape(...)"
-                )
+                return False
+        return True
 
     @property
     def is_outside(self) -> bool:
