@@ -82,6 +82,19 @@ def test_loops_of_an_edited_file(write: Callable[[str], Any]) -> None:
     assert "is a loop of the program" in module.f.explain()
 
 
+def test_loops_apart_of_an_edited_file(write: Callable[[str], Any]) -> None:
+    """The new loop stands at the place of the old one, but cannot run apart. The old function still
+    has the old loop."""
+    text = "def f(x):\n    s, t = 0.0, x.tolist()\n    for i in range(len(x)):\n        {}\n"
+    text += "    return s, t\n"
+    x, functions = np.arange(40.0), []
+    for line in ("s = s + x[i] * 2", "s = s + (t := x[i] * 3)"):
+        functions.append(write(text.format(line)).f)
+        for f in functions:
+            jitted = rune_jit.jit(f)
+            assert [jitted(x), jitted(x)] == [f(x)] * 2
+
+
 def test_imported_names_become_the_new_functions(
     write: Callable[[str], Any], autoreload: None
 ) -> None:

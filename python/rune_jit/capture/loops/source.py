@@ -90,6 +90,8 @@ class Source(NamedTuple):
 
 
 LOOPS: list[Loop] = []  # by number
+# By code: the numbers of its loops. (Other code of an edited file may have loops at their places.)
+_loops_of: dict[types.CodeType, list[int]] = {}
 BRANCHES: list[Branch] = []
 _codes: dict[types.CodeType, types.CodeType] = {}  # by code: the code with calls around loops
 _apart: dict[types.CodeType, types.CodeType] = {}  # by code: the code that runs loops apart
@@ -228,7 +230,8 @@ def _with_apart(
     callees: Callees,
 ) -> types.CodeType:
     """The code of a definition in which the loops of the statements `within` run apart."""
-    known = {place_of(x.original): x for x in LOOPS if x.original is not None and not x.refusal}
+    loops = [LOOPS[number] for number in _loops_of.get(code, ())]
+    known = {place_of(x.original): x for x in loops if x.original is not None and not x.refusal}
     apart = Apart(code.co_filename, known, within)
     apart.visit(tree)
     return with_callees(tree, code, qualname, callees)
@@ -256,7 +259,9 @@ def _with_calls(
     reports.visit(tree)
     raises = Raises()
     raises.visit(tree)
+    first = len(LOOPS)
     _Transformer(code.co_filename, raises).visit_function(tree, code, by_place)
+    _loops_of.setdefault(code, []).extend(range(first, len(LOOPS)))
     raises.show()
     reports.show()
     Guards().visit(tree)
