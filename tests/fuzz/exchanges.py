@@ -1,6 +1,6 @@
-"""Random functions whose loops carry numbers of mixed types, and names that exchange arrays:
-Python's ints, floats and bools and NumPy's numbers that replace each other, swaps, views, writes to
-arrays that two names may share, loops that end early or have no iteration.
+"""Random functions whose loops carry numbers of mixed types and exchange arrays. Python's numbers
+and NumPy's replace each other. Names swap their arrays, become views, and write to arrays that
+another name may share. Loops end early or have no iteration.
 
 Values are halves and small integers, so that results are exact unless they are huge."""
 

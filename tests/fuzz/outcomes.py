@@ -14,6 +14,7 @@ _ERRORS = (
     AttributeError, IndexError, OverflowError, TypeError, UnboundLocalError, ValueError,
     ZeroDivisionError,
 )  # fmt: skip
+_LARGE = 2.0**50  # floats beyond this are not all exact
 
 
 def outcome(function: Any, arguments: Sequence[Any]) -> Any:
@@ -24,6 +25,16 @@ def outcome(function: Any, arguments: Sequence[Any]) -> Any:
             return function(*arguments)
         except _ERRORS as error:
             return type(error), str(error)
+
+
+def is_exact(x: Any) -> bool:
+    """Whether all floats in nested lists and tuples are so small that their sums are exact."""
+    if isinstance(x, (list, tuple)):
+        return all(map(is_exact, x))
+    if isinstance(x, (type, str)):
+        return True
+    x = np.asarray(x)
+    return x.dtype.kind != "f" or bool(np.all(np.abs(x) < _LARGE))
 
 
 def difference_of(actual: Any, expected: Any) -> str | None:

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from exchanges import exchange_program
-from outcomes import difference_of, outcome
+from outcomes import difference_of, is_exact, outcome
 
 import rune_jit
 from rune_jit.calls.segmented import Trial
 
 _CALLS = 3
-_LARGE = 2.0**50  # floats beyond this are not all exact
 
 
 def check(seed: int, device: str) -> str:
@@ -26,7 +25,7 @@ def check(seed: int, device: str) -> str:
     for call in range(_CALLS):
         wanted, found = program.arguments(call), program.arguments(call)
         expected = outcome(function, wanted)
-        if not _is_exact((expected, wanted)):
+        if not is_exact((expected, wanted)):
             continue
         actual = outcome(jitted, found)
         how = jitted.explain()
@@ -44,12 +43,6 @@ def _same(results: tuple[Any, ...], arguments: tuple[Any, ...]) -> list[bool]:
     """Which of the arrays among results and arguments are one object."""
     arrays = [x for x in (*results, *arguments) if isinstance(x, np.ndarray)]
     return [a is b for a, b in itertools.combinations(arrays, 2)]
-
-
-def _is_exact(x: Any) -> bool:
-    if isinstance(x, (list, tuple)):
-        return all(map(_is_exact, x))
-    return isinstance(x, (type, str)) or bool(np.all(np.abs(np.asarray(x, float)) < _LARGE))
 
 
 @pytest.fixture(autouse=True)

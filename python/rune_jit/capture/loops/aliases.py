@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit.capture.loops.liveness import stored
-from rune_jit.capture.loops.nodes import SCOPES, path_of, walk
+from rune_jit.capture.loops.nodes import SCOPES, blocks_of, path_of, walk
 from rune_jit.capture.loops.scopes import DEEPEST, Find, Reads, Scope, are_as_read, body_of
 from rune_jit.capture.loops.unfold import ON_LISTS, is_append
 from rune_jit.capture.random_methods import (
@@ -418,12 +418,6 @@ def appended_only(loop: ast.stmt) -> frozenset[str]:
     known = {id(x) for x in names}
     others = {x.id for x in nodes if isinstance(x, ast.Name) and id(x) not in known}
     return frozenset(x.id for x in names) - others
-
-
-def blocks_of(s: ast.AST) -> list[list[ast.stmt]]:
-    """The lists of statements in a statement."""
-    found = [getattr(s, name, None) for name in ("body", "orelse", "finalbody")]
-    return [block for block in found if isinstance(block, list)]
 
 
 def _is_range(x: ast.expr) -> bool:
