@@ -41,7 +41,9 @@ class BoundJit(Generic[P, R]):
         self.__self__ = instance
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self._jit(self.__self__, *args, **kwargs)  # type: ignore[no-any-return]
+        # (`calls.segmented` finds the arguments in this variable.)
+        every = (self.__self__, *args)
+        return self._jit(*every, **kwargs)  # type: ignore[no-any-return]
 
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:
         return self._jit.lower(self.__self__, *args, **kwargs)  # type: ignore[no-any-return]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import contextvars
 import functools
@@ -16,11 +17,14 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
+from rune_jit.capture import told_apart
 from rune_jit.capture.grown import Grown
 from rune_jit.capture.matching import reachable
 from rune_jit.capture.objects import is_library
 from rune_jit.capture.shim import original, stand_ins
+from rune_jit.rules.indexing.selection import Selection
 from rune_jit.tracing.frames import replace_locals
+from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.tracer import ATOMIC, Tracer, are_atomic
 from rune_jit.trees import attribute
 
@@ -199,3 +203,59 @@ def _are_stored(made: list[Any]) -> bool:
         return True
     now = [*map(sys.getrefcount, stand_ins())]
     return now != _references and any(map(int.__gt__, now, _references or itertools.repeat(0)))
+
+
+def traced_arrays(trace: SegmentedTrace) -> list[Any]:
+    return [x for x in gc.get_referrers(trace) if type(x) is Tracer]
+
+
+def selections_of(kept: list[Any]) -> list[Any]:
+    """The selections from these traced arrays."""
+    found = referrers(kept)
+    found += referrers([x for x in found if type(x) is dict])
+    return list({id(x): x for x in found if type(x) is Selection}.values())
+
+
+def replace_in(holders: list[Any], by_id: dict[int, Any]) -> None:
+    """Replaces objects in the holders by the values of `by_id`, whose keys are the objects' ids."""
+    seen: dict[int, Any] = {}
+    for holder in holders:
+        if isinstance(holder, types.CellType):
+            holder.cell_contents = by_id.get(id(holder.cell_contents), holder.cell_contents)
+        else:
+            replace_held(holder, lambda x: by_id.get(id(x), x), seen)
+
+
+def replace_functions(
+    functions: list[tuple[Any, Any]], ended: collections.Counter[types.CodeType]
+) -> None:
+    """Replaces stored copies of functions by the originals. `functions`: weak references to copies,
+    and the originals. `ended`: how many tracebacks refer to a copy, by code."""
+    copies = []
+    for ref, _ in functions:
+        # The variable and the argument of getrefcount refer to a copy, too.
+        if (copy := ref()) is not None and sys.getrefcount(copy) > 2 + ended[copy.__code__]:
+            copies.append(copy)
+    if not copies:
+        return
+    by_id = {id(copy): real for ref, real in functions if (copy := ref()) is not None}
+
+    def original(x: Any) -> Any:
+        return by_id.get(id(x), x)
+
+    holders = [x for x in referrers(copies) if x is not copies]
+    holders += referrers([x for x in holders if type(x) is tuple])
+    seen: dict[int, Any] = {}
+    for holder in holders:
+        if type(holder) in (set, dict):
+            told_apart.add(by_id[id(key)] for key in holder if id(key) in by_id)
+        if type(holder) is set:
+            items = [*holder]
+            holder.clear()
+            holder.update(map(original, items))
+        elif type(holder) is dict and any(id(key) in by_id for key in holder):
+            pairs = [*holder.items()]
+            holder.clear()
+            holder.update((original(key), value) for key, value in pairs)
+        if holder is not holders:
+            replace_held(holder, original, seen)

@@ -20,18 +20,21 @@ import numpy as np
 
 from rune_jit import _core, recording
 from rune_jit.arrays.conversion import call_numpy
+from rune_jit.calls.early_end import EarlyEnd
 from rune_jit.calls.replacing import (
     has_attributes,
     holders_of,
     objects_with,
-    referrers,
-    replace_held,
+    replace_functions,
+    replace_in,
     replace_in_context,
     replace_stand_ins,
     replaced,
+    selections_of,
+    traced_arrays,
 )
 from rune_jit.calls.trial import FOR_TRIAL, Trial
-from rune_jit.capture import threads, told_apart
+from rune_jit.capture import threads
 from rune_jit.capture.class_tests import class_test_behind
 from rune_jit.capture.matching import reachable
 from rune_jit.capture.objects import (
@@ -146,7 +149,7 @@ class Segmented:
                     outside(trace, arrays_of_objects(self._function, [*args, *kwargs.values()]))
             if sys.getrefcount(trace) > references:
                 _replace_kept(trace, interrupted)
-            _replace_functions(trace.functions_inside, ended)
+            replace_functions(trace.functions_inside, ended)
             if not interrupted:
                 roots = [getattr(self._function, "__self__", None), args, kwargs]
                 replace_stand_ins(trace.stand_ins_inside, roots, _MOST_REACHED)
@@ -161,7 +164,7 @@ def _call_in_segments(
     watch = Unwatched(function, trace)
     trace.rebind = rebinder = Rebinder(trace, watch, copies_holders=False)
     trace.held_arrays = lambda: held_arrays(function, [*args, *kwargs.values()])
-    trace.replace_held = lambda held, by_id: _replace_in(objects_with(held), by_id)
+    trace.replace_held = lambda held, by_id: replace_in(objects_with(held), by_id)
     containers = _Containers(trace, lambda: held_containers(function, [*args, *kwargs.values()]))
     try:
         if (why := class_test_behind(function)) is not None:
@@ -172,6 +175,7 @@ def _call_in_segments(
     if trace.gave_up:
         return function(*args, **kwargs)
     interrupted, trace.until = False, _call_in_segments.__code__
+    trace.end_early = early_end = EarlyEnd(trace, rebinder, containers.has_copies)
     failed: BaseException | None = None
     with trace.active(), threads.noticed():
         try:
@@ -191,8 +195,11 @@ def _call_in_segments(
                 raise
             failed = error.__cause__.with_traceback(error.__traceback__)  # type: ignore[union-attr]
         finally:
-            rebinder.finish()
-            trace.functions_inside, trace.stand_ins_inside = rebinder.forget()
+            if early_end.is_done:
+                _core.numpy_ended()
+            else:
+                rebinder.finish()
+                trace.functions_inside, trace.stand_ins_inside = rebinder.forget()
             if not interrupted:
                 containers.replace_kept()
                 containers.write_back()
@@ -258,6 +265,9 @@ class _Containers:
         self._copies: dict[int, tuple[Any, Any, Any]] = {}  # by id: container, copy, content
         self._originals: dict[int, Any] = {}  # containers, by the ids of their copies
         self._references: dict[int, int] = {}  # number of references to each copy, by id
+
+    def has_copies(self) -> bool:
+        return bool(self._copies)
 
     def outside(self, x: Any) -> Any:
         """The original of x if x is a copy, otherwise x."""
@@ -356,8 +366,8 @@ def _replace_kept(trace: SegmentedTrace, interrupted: bool) -> None:
     """Replaces traced arrays that the function has stored somewhere by arrays and numbers. Those
     that cannot be replaced, for example in a frame, keep their elements, unless the call was
     `interrupted`."""
-    kept: list[Any] = [x for x in gc.get_referrers(trace) if type(x) is Tracer]
-    kept += _selections_of(kept)
+    kept: list[Any] = traced_arrays(trace)
+    kept += selections_of(kept)
     holders = holders_of(kept)
     if interrupted:
         held = set(map(id, gc.get_referents(*holders)))
@@ -365,60 +375,8 @@ def _replace_kept(trace: SegmentedTrace, interrupted: bool) -> None:
     with trace.active():
         plain = trace.finish([x.settled() if type(x) is Selection else x for x in kept])
     by_id = {id(x): value for x, value in zip(kept, plain, strict=True)}
-    _replace_in(holders, by_id)
+    replace_in(holders, by_id)
     replace_in_context(by_id)
     for tracer, value in zip(kept, plain, strict=True):
         if type(tracer) is Tracer:
             tracer._become(np.asarray(value))
-
-
-def _selections_of(kept: list[Any]) -> list[Any]:
-    """The selections from these traced arrays."""
-    found = referrers(kept)
-    found += referrers([x for x in found if type(x) is dict])
-    return list({id(x): x for x in found if type(x) is Selection}.values())
-
-
-def _replace_in(holders: list[Any], by_id: dict[int, Any]) -> None:
-    """Replaces objects in the holders by the values of `by_id`, whose keys are the objects' ids."""
-    seen: dict[int, Any] = {}
-    for holder in holders:
-        if isinstance(holder, types.CellType):
-            holder.cell_contents = by_id.get(id(holder.cell_contents), holder.cell_contents)
-        else:
-            replace_held(holder, lambda x: by_id.get(id(x), x), seen)
-
-
-def _replace_functions(
-    functions: list[tuple[Any, Any]], ended: collections.Counter[types.CodeType]
-) -> None:
-    """Replaces stored copies of functions by the originals. `functions`: weak references to copies,
-    and the originals. `ended`: how many tracebacks refer to a copy, by code."""
-    copies = []
-    for ref, _ in functions:
-        # The variable and the argument of getrefcount refer to a copy, too.
-        if (copy := ref()) is not None and sys.getrefcount(copy) > 2 + ended[copy.__code__]:
-            copies.append(copy)
-    if not copies:
-        return
-    by_id = {id(copy): real for ref, real in functions if (copy := ref()) is not None}
-
-    def original(x: Any) -> Any:
-        return by_id.get(id(x), x)
-
-    holders = [x for x in referrers(copies) if x is not copies]
-    holders += referrers([x for x in holders if type(x) is tuple])
-    seen: dict[int, Any] = {}
-    for holder in holders:
-        if type(holder) in (set, dict):
-            told_apart.add(by_id[id(key)] for key in holder if id(key) in by_id)
-        if type(holder) is set:
-            items = [*holder]
-            holder.clear()
-            holder.update(map(original, items))
-        elif type(holder) is dict and any(id(key) in by_id for key in holder):
-            pairs = [*holder.items()]
-            holder.clear()
-            holder.update((original(key), value) for key, value in pairs)
-        if holder is not holders:
-            replace_held(holder, original, seen)

@@ -81,7 +81,7 @@ class Rebinder:
         self._cells: list[tuple[Any, Any, Any]] = []  # (cell, its copy, the content at the start)
         self._named: set[int] = set()  # ids of the functions whose copies code has got by name
         self.callee = Callees(trace, watch, self)
-        self._cell_copies: dict[int, tuple[Any, Any]] = {}  # by id of a cell: the cell, its copy
+        self.cell_copies: dict[int, tuple[Any, Any]] = {}  # by id of a cell: the cell, its copy
         self._globals: dict[int, Globals] = {}  # by id of the module's own
         self._made_objects = MadeObjects()
         self._function_attributes: list[FunctionAttributes] = []
@@ -273,7 +273,7 @@ class Rebinder:
         self._copies.clear()
         self._trace.callees.clear()
         self._cells.clear()
-        self._cell_copies.clear()
+        self.cell_copies.clear()
         return functions, stand_ins
 
     def read(self, names: dict[str, Any], name: str, value: Any, is_tested: bool = False) -> Any:
@@ -470,8 +470,8 @@ class Rebinder:
         return self._copies[id(module)][1]
 
     def _cell(self, cell: Any, function: types.FunctionType, name: str) -> Any:
-        if id(cell) in self._cell_copies:  # (functions may share it)
-            return self._cell_copies[id(cell)][1]
+        if id(cell) in self.cell_copies:  # (functions may share it)
+            return self.cell_copies[id(cell)][1]
         if cell == types.CellType():  # (not bound yet)
             return cell
         value = cell.cell_contents
@@ -488,8 +488,8 @@ class Rebinder:
         replaced = is_assigned or isinstance(value, _REBOUND) or self.inside(value) is not value
         if not replaced:
             return cell
-        self._cell_copies[id(cell)] = (cell, types.CellType())
-        return self._cell_copies[id(cell)][1]
+        self.cell_copies[id(cell)] = (cell, types.CellType())
+        return self.cell_copies[id(cell)][1]
 
     def _copy_of(self, real: dict[str, Any]) -> Globals:
         if isinstance(real, Globals):  # (of a function that the trace made)

@@ -260,7 +260,7 @@ class SegmentedTrace(Trace):
         is_due = self._cuts % _FEW_CUTS == 0 or self.programs.compiled != self._before[0]
         if self.gave_up is not None:
             if self._cuts >= self._replace_at:
-                self._replace([x for x in gc.get_referrers(self) if type(x) is Tracer])
+                self.replace([x for x in gc.get_referrers(self) if type(x) is Tracer])
         elif is_due and not self.done:
             self._give_up_if_slow()
         return found[: len(wanted)]
@@ -305,12 +305,12 @@ class SegmentedTrace(Trace):
         self.gave_up = why
         traced = [x for x in gc.get_referrers(self) if type(x) is Tracer]
         self.values([x._value_in(self) for x in traced if x._storage.array is None])
-        for x in traced:
-            if not x._storage.scalar:
-                self.expose(x)
-        self._replace(traced)
+        for x in (x for x in traced if not x._storage.scalar):
+            self.expose(x)
+        self.replace(traced)
+        self.callees.clear()  # (the next lookup may end the trace)
 
-    def _replace(self, traced: list[Tracer]) -> None:
+    def replace(self, traced: list[Tracer]) -> None:
         """Puts NumPy's arrays and numbers into the variables of running functions, and numbers into
         objects. Operations on traced arrays elsewhere give NumPy's arrays. Those on traced numbers
         give traced numbers, which are slow. So this is called again from time to time."""

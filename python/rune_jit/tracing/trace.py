@@ -95,6 +95,8 @@ class Trace:
         self.has_float64 = True  # whether the device has this dtype, as Python's floats
         self.prints: Any = None  # capture.printed; None if it may not print
         self.callees: dict[int, tuple[Any, Any]] = {}  # by id: a callee, and its replacement
+        # Ends a trace that has given up, if it can: calls/segmented.py.
+        self.end_early: Callable[[], bool] = lambda: False
         self.choices: dict[Any, int] = {}  # by place: how often it chose without a value
         self._equal: list[tuple[Any, str]] = []  # (two numbers, error message)
         self.unless: dict[int, Unless] = {}  # by id of a storage

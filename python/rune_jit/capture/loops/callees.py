@@ -49,6 +49,9 @@ class _Callee:
         function: Any = x.__func__ if kind is types.MethodType else x
         if type(function) is types.FunctionType:
             if type(function.__globals__) is not dict:  # (a copy, or made in the trace)
+                trace = current_trace()
+                if trace is not None and trace.gave_up:
+                    trace.end_early()
                 return x
         elif kind is types.MethodType:
             return shuffling(x) if x.__name__ == "shuffle" else x

@@ -1,0 +1,116 @@
+"""Ends a trace in segments before its call ends, when NumPy computes the rest of the call."""
+
+from __future__ import annotations
+
+import collections
+import os
+import sys
+import time
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rune_jit import _core
+from rune_jit.calls.replacing import (
+    holders_of,
+    replace_functions,
+    replace_in,
+    replace_in_context,
+    selections_of,
+    traced_arrays,
+)
+from rune_jit.capture.callees import Callees
+from rune_jit.capture.rebinder import Rebinder
+from rune_jit.rules.indexing.selection import Selection
+from rune_jit.tracing.context import current_trace, is_own
+from rune_jit.tracing.frames import callers, replace_locals
+from rune_jit.tracing.segments import SegmentedTrace
+
+
+class EarlyEnd:
+    """Ends a trace that has given up before the call ends, so that the functions that the call
+    has yet to call run as they are. The functions that run go on like those that outlive a trace.
+
+    Called when the user's code looks for a callee. Returns whether the trace has ended. It does not
+    end while an operation is computed, or while an expression has a traced operand, or if variables
+    of outer functions or containers among the arguments have copies."""
+
+    def __init__(
+        self, trace: SegmentedTrace, rebinder: Rebinder, has_copies: Callable[[], bool]
+    ) -> None:
+        self._trace, self._rebinder = trace, rebinder
+        self._has_copies = has_copies  # of containers
+        self._next = 0.0  # the time of the thread from which on it may try again
+        self.is_done = False
+
+    def __call__(self) -> bool:
+        trace, rebinder = self._trace, self._rebinder
+        if self.is_done or rebinder.cell_copies or self._has_copies():
+            return self.is_done
+        trace.callees.clear()  # (so that another callee is looked up, which tries again)
+        start = time.thread_time()
+        if start < self._next or current_trace() is not trace or self._is_in_operation():
+            return False
+        trace.stand_ins.clear()
+        if self._has_traced_arrays():
+            now = time.thread_time()
+            self._next = now + _PAUSE * (now - start)
+            return False
+        for frame in () if trace.until is None else callers(trace.until):
+            replace_locals(frame, rebinder.outside)
+        self.is_done = True
+        rebinder.finish()
+        functions, stand_ins = rebinder.forget()
+        _core.trace_ended()
+        _core.numpy_began()  # (NumPy computes the rest of the call, also in jitted functions)
+        replace_functions(functions, collections.Counter())
+        trace.functions_inside, trace.stand_ins_inside = functions, stand_ins
+        return True
+
+    def _frames(self) -> Iterator[types.FrameType]:
+        """The frames from the one that looks for a callee to the one that called the function."""
+        frame: types.FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_globals.get("__name__") in _LOOKING:
+            frame = frame.f_back
+        while frame is not None:
+            yield frame
+            frame = None if frame.f_code is self._trace.until else frame.f_back
+
+    def _is_in_operation(self) -> bool:
+        """Whether a function of rune_jit or NumPy has called the user's code that is running."""
+        own = [x.f_code for x in self._frames() if is_own(x.f_code.co_filename)]
+        are_calling = all(code.co_filename.endswith(_CALLING) for code in own[:-1])
+        return own[-1] is not self._trace.until or not are_calling
+
+    def _has_traced_arrays(self) -> bool:
+        """Replaces the traced arrays. Whether the function may still get one, for example as an
+        operand of an expression that it evaluates."""
+        traced: list[Any] = traced_arrays(self._trace)
+        self._trace.replace(traced)
+        traced += selections_of(traced)
+        plain = self._trace.finish([x.settled() if type(x) is Selection else x for x in traced])
+        by_id = dict(zip(map(id, traced), plain, strict=True))
+        replace_in(holders_of(traced), by_id)
+        replace_in_context(by_id)
+        traced.clear()
+        del plain, by_id
+        frames = [x for x in self._frames() if is_own(x.f_code.co_filename)]
+        calls = [x for frame in frames for x in frame.f_locals.values() if type(x) in (tuple, dict)]
+        calls = [*{id(x): x for x in calls}.values()]  # the arguments of running calls
+        for traced in traced_arrays(self._trace):
+            held = [[*(x.values() if type(x) is dict else x)] for x in calls]
+            known = sum(x is traced for every in held for x in every)
+            del held
+            # The list, the variable and the argument of getrefcount refer to it, too.
+            if sys.getrefcount(traced) > known + 3:
+                return True
+        return False
+
+
+_PAUSE = 20  # between two attempts, in times of an attempt
+# Functions of these files call the user's functions, and do nothing else for the trace.
+_CALLING = tuple(os.path.join("calls", name) for name in ("function.py", "bound.py"))
+
+
+# The modules that look up callees.
+_LOOKING = (__name__, Callees.__module__, "rune_jit.capture.loops.callees")
