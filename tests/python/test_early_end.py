@@ -87,7 +87,7 @@ def test_operands_of_expressions(ends):
         return x * 2 - inner(x, depth - 1) if depth else x
 
     def f(x):
-        return (x, x + 1) + (x * 3 + inner(x, 2),) + (x.max() - inner(x, 1).min(),)
+        return (x, x + 1) + (x * 3 + inner(x, 2),) + (x.max() - inner(x, 1).min(),)  # noqa: RUF005
 
     _check(f, np.ones(3))
     assert False in ends
