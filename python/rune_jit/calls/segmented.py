@@ -45,6 +45,7 @@ from rune_jit.capture.rebinder import Rebinder
 from rune_jit.capture.unwatched import Unwatched
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.indexing.selection import Selection
+from rune_jit.rules.indexing.write import Flat
 from rune_jit.tracing.context import is_own
 from rune_jit.tracing.frames import replace_locals
 from rune_jit.tracing.programs import Programs
@@ -330,12 +331,17 @@ def outside(trace: SegmentedTrace, result: Any) -> Any:
     def collect(x: Any) -> Any:
         if type(x) is Selection:
             x = x.settled()
+        if type(x) is Flat:
+            flats.append(x)
+            collect(x.base)
         if type(x) is Tracer:
             tracers[id(x)] = x
         return x
 
+    flats: list[Flat] = []
     result = replaced(result, collect, {})
     plain = dict(zip(tracers, trace.finish(list(tracers.values())), strict=True))
+    plain.update({id(x): x.over(plain[id(x.base)]) for x in flats})
     return replaced(result, lambda x: plain.get(id(x), x), {})
 
 
@@ -357,13 +363,16 @@ def _replace_kept(trace: SegmentedTrace, interrupted: bool) -> None:
     that cannot be replaced, for example in a frame, keep their elements, unless the call was
     `interrupted`."""
     kept: list[Any] = [x for x in gc.get_referrers(trace) if type(x) is Tracer]
-    kept += _selections_of(kept)
+    kept += _made_over(kept)
     holders = holders_of(kept)
     if interrupted:
         held = set(map(id, gc.get_referents(*holders)))
         kept = [x for x in kept if id(x) in held]
     with trace.active():
-        plain = trace.finish([x.settled() if type(x) is Selection else x for x in kept])
+        plain = trace.finish([_array_behind(x) for x in kept])
+    plain = [
+        x.over(array) if type(x) is Flat else array for x, array in zip(kept, plain, strict=True)
+    ]
     by_id = {id(x): value for x, value in zip(kept, plain, strict=True)}
     _replace_in(holders, by_id)
     replace_in_context(by_id)
@@ -372,11 +381,15 @@ def _replace_kept(trace: SegmentedTrace, interrupted: bool) -> None:
             tracer._become(np.asarray(value))
 
 
-def _selections_of(kept: list[Any]) -> list[Any]:
-    """The selections from these traced arrays."""
+def _made_over(kept: list[Any]) -> list[Any]:
+    """The selections from these traced arrays, and the iterators over them."""
     found = referrers(kept)
     found += referrers([x for x in found if type(x) is dict])
-    return list({id(x): x for x in found if type(x) is Selection}.values())
+    return list({id(x): x for x in found if type(x) in (Selection, Flat)}.values())
+
+
+def _array_behind(x: Any) -> Any:
+    return x.settled() if type(x) is Selection else x.base if type(x) is Flat else x
 
 
 def _replace_in(holders: list[Any], by_id: dict[int, Any]) -> None:
