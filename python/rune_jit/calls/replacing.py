@@ -129,16 +129,16 @@ def _members_of(x: Any) -> Iterator[tuple[Any, Any]]:
                     yield member, member.__get__(x)
 
 
-def replace_held(holder: Any, replace: Callable[[Any], Any]) -> None:
-    """Replaces the contents of a container, object or class."""
+def replace_held(holder: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> None:
+    """Replaces the contents of a container, object or class, except objects that are in `seen`."""
     if type(holder) is dict and holder.keys() >= {"__module__", "__doc__"}:
         # The dict may be a class's. Python caches a class's attributes until one is set.
         for kind in (x for x in gc.get_referrers(holder) if isinstance(x, type)):
             for name, held in list(vars(kind).items()):
-                if (new := replaced(held, replace, {})) is not held:
+                if (new := replaced(held, replace, seen)) is not held:
                     type.__setattr__(kind, name, new)
     if is_written_in_place(holder):
-        replaced(holder, replace, {})
+        replaced(holder, replace, seen)
 
 
 def replace_in_context(by_id: dict[int, Any]) -> None:

@@ -394,11 +394,12 @@ def _array_behind(x: Any) -> Any:
 
 def _replace_in(holders: list[Any], by_id: dict[int, Any]) -> None:
     """Replaces objects in the holders by the values of `by_id`, whose keys are the objects' ids."""
+    seen: dict[int, Any] = {}
     for holder in holders:
         if isinstance(holder, types.CellType):
             holder.cell_contents = by_id.get(id(holder.cell_contents), holder.cell_contents)
         else:
-            replace_held(holder, lambda x: by_id.get(id(x), x))
+            replace_held(holder, lambda x: by_id.get(id(x), x), seen)
 
 
 def _replace_functions(
@@ -420,6 +421,7 @@ def _replace_functions(
 
     holders = [x for x in referrers(copies) if x is not copies]
     holders += referrers([x for x in holders if type(x) is tuple])
+    seen: dict[int, Any] = {}
     for holder in holders:
         if type(holder) in (set, dict):
             told_apart.add(by_id[id(key)] for key in holder if id(key) in by_id)
@@ -432,4 +434,4 @@ def _replace_functions(
             holder.clear()
             holder.update((original(key), value) for key, value in pairs)
         if holder is not holders:
-            replace_held(holder, original)
+            replace_held(holder, original, seen)
