@@ -447,11 +447,12 @@ void bind_dispatch(py::module_& m) {
                     const std::vector<py::tuple>&, py::object,
                     const std::vector<std::pair<int64_t, py::object>>&, py::sequence,
                     const std::vector<std::pair<int64_t, int64_t>>&, std::vector<int64_t>,
-                    std::vector<int64_t>, std::vector<int64_t>, const std::vector<py::tuple>&,
-                    py::object>(),
+                    const std::vector<std::pair<int64_t, py::tuple>>&,
+                    const std::vector<std::pair<int64_t, py::tuple>>&,
+                    const std::vector<py::tuple>&, py::object>(),
            py::arg("program"), py::arg("input_leaves"), py::arg("captured"), py::arg("outputs"),
            py::arg("unflatten"), py::arg("leaf_guards"), py::arg("guards"), py::arg("writes"),
-           py::arg("contiguous"), py::arg("fortran_inputs"), py::arg("fortran_results"),
+           py::arg("contiguous"), py::arg("transposed_inputs"), py::arg("transposed_results"),
            py::arg("checks"), py::arg("device"))
       .def("is_current", &CompiledCall::is_current)
       .def("broken", &CompiledCall::broken,

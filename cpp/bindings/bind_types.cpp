@@ -111,6 +111,30 @@ size_t ArrayHeader::bytes() const {
   return bytes;
 }
 
+std::string ArrayHeader::order() const {
+  if (contiguous || rank < 2) return {};
+  std::string order;
+  std::vector<int> sides;
+  for (int axis = 0; axis < rank; ++axis) {
+    if (shape[axis] == 0 || (shape[axis] != 1 && strides[axis] == 0)) return {};
+    if (shape[axis] == 1)
+      order += static_cast<char>(axis);
+    else
+      sides.push_back(axis);
+  }
+  const auto comes_first = [&](int a, int b) {
+    return std::abs(strides[a]) > std::abs(strides[b]);
+  };
+  std::ranges::stable_sort(sides, comes_first);
+  if (std::ranges::is_sorted(sides)) return {};
+  for (const int axis : sides) order += static_cast<char>(axis);
+  bool has_gaps = false;
+  auto stride = static_cast<ssize_t>(size_of(*dtype));
+  for (size_t i = sides.size(); i-- > 0; stride *= shape[sides[i]])
+    has_gaps = has_gaps || strides[sides[i]] != stride;
+  return order + (has_gaps ? '1' : '0');
+}
+
 ArrayHeader header_of(py::handle array) {
   if (is_array(array)) {
     const py::object memory = memory_of(array);
@@ -132,10 +156,8 @@ ArrayHeader header_of(py::handle array) {
   header.dtype = dtype_of(py::reinterpret_borrow<py::dtype>(proxy->descr));
   constexpr int kContiguous = py::detail::npy_api::NPY_ARRAY_C_CONTIGUOUS_;
   constexpr int kAligned = py::detail::npy_api::NPY_ARRAY_ALIGNED_;
-  constexpr int kFortran = py::detail::npy_api::NPY_ARRAY_F_CONTIGUOUS_;
   const bool aligned = proxy->flags & kAligned;
   header.contiguous = (proxy->flags & kContiguous) && aligned;
-  header.is_fortran = (proxy->flags & kFortran) && !(proxy->flags & kContiguous) && aligned;
   header.writeable = proxy->flags & py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
   return header;
 }

@@ -64,9 +64,12 @@ struct ArrayHeader {
   const ssize_t* strides = nullptr;  // bytes
   std::optional<DType> dtype;
   bool contiguous = false;  // in C order, and aligned to its dtype
-  bool is_fortran = false;  // in Fortran order but not in C order, and aligned to its dtype
   bool writeable = false;
   size_t bytes() const;  // of all elements
+  // The axes from the largest stride to the smallest one, after those of size 1, and whether there
+  // are gaps between the elements. Empty if this is C order, or if elements have one place in
+  // memory.
+  std::string order() const;
 };
 // Whether this is a numpy.ndarray (or a subclass); `exact` excludes subclasses other than
 // numpy.memmap, which computes as ndarray does.

@@ -44,9 +44,11 @@ bool append_array_or_number_key(py::handle leaf, std::string& key,
     if (!header.dtype) return false;
     for (const int64_t axis : dynamic)
       if (axis < -header.rank || axis >= header.rank) return false;
-    key += on_device ? (header.is_fortran ? 'U' : 'D') : header.is_fortran ? 'T' : 'A';
+    const std::string order = header.order();
+    key += on_device ? (order.empty() ? 'D' : 'U') : order.empty() ? 'A' : 'T';
     key += static_cast<char>(*header.dtype);
     key += static_cast<char>(header.rank);
+    key += order;
     const size_t shape_at = key.size();
     key.append(reinterpret_cast<const char*>(header.shape), header.rank * sizeof(ssize_t));
     for (const int64_t axis : dynamic) {

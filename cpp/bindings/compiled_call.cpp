@@ -114,8 +114,9 @@ CompiledCall::CompiledCall(std::shared_ptr<BoundProgram> program, std::vector<in
                            const std::vector<std::pair<int64_t, py::object>>& leaf_guards,
                            const py::sequence& guards,
                            const std::vector<std::pair<int64_t, int64_t>>& writes,
-                           std::vector<int64_t> contiguous, std::vector<int64_t> fortran_inputs,
-                           std::vector<int64_t> fortran_results,
+                           std::vector<int64_t> contiguous,
+                           const std::vector<std::pair<int64_t, py::tuple>>& transposed_inputs,
+                           const std::vector<std::pair<int64_t, py::tuple>>& transposed_results,
                            const std::vector<py::tuple>& checks, py::object device)
     : program_(std::move(program)),
       input_leaves_(std::move(input_leaves)),
@@ -124,14 +125,30 @@ CompiledCall::CompiledCall(std::shared_ptr<BoundProgram> program, std::vector<in
       device_(std::move(device)),
       guards_(to_guards(guards)),
       contiguous_(std::move(contiguous)),
-      fortran_inputs_(std::move(fortran_inputs)),
-      fortran_results_(std::move(fortran_results)) {
+      transposed_inputs_(Transposition::of(transposed_inputs)),
+      transposed_results_(Transposition::of(transposed_results)) {
   for (const py::tuple& output : outputs) outputs_.push_back(Output::of(output));
   for (const auto& [leaf, dtype] : leaf_guards)
     leaf_guards_.push_back({leaf, dtype.is_none() ? std::nullopt : std::optional(to_dtype(dtype))});
   for (const auto& [input, computed] : writes) writes_.push_back({input, computed});
   for (const py::tuple& check : checks) checks_.push_back(Check::of(check));
   for (WriteBack& w : writes_) w.is_direct = is_direct(w);
+}
+
+std::vector<CompiledCall::Transposition> CompiledCall::Transposition::of(
+    const std::vector<std::pair<int64_t, py::tuple>>& all) {
+  std::vector<Transposition> made;
+  for (const auto& [index, axes] : all) {
+    bool reverses = true;
+    for (size_t i = 0; i < axes.size(); ++i)
+      reverses = reverses && axes[i].cast<size_t>() == axes.size() - 1 - i;
+    made.push_back({index, axes, reverses});
+  }
+  return made;
+}
+
+py::object CompiledCall::Transposition::operator()(py::handle array) const {
+  return reverses ? py::object(array.attr("T")) : array.attr("transpose")(axes);
 }
 
 bool CompiledCall::is_direct(const WriteBack& write) const {
@@ -142,7 +159,7 @@ bool CompiledCall::is_direct(const WriteBack& write) const {
   const auto writes_same = [&](const WriteBack& other) {
     return other.computed == write.computed || other.input == write.input;
   };
-  return program_ && checks_.empty() && fortran_inputs_.empty() && fortran_results_.empty() &&
+  return program_ && checks_.empty() && transposed_inputs_.empty() && transposed_results_.empty() &&
          program_->may_write_to(write.input, write.computed) &&
          std::none_of(outputs_.begin(), outputs_.end(), uses) &&
          std::count_if(writes_.begin(), writes_.end(), writes_same) == 1;
@@ -212,7 +229,8 @@ CompiledCall::Status CompiledCall::call(std::span<const py::handle> leaves, py::
       if (writes_.empty() && error.kind() != ErrorKind::Index) throw;
       return Status::Unsuitable;  // NumPy runs the call, and raises at the line of the function
     }
-    for (const int64_t i : fortran_results_) computed[i] = to_host(computed[i]).attr("T");
+    for (const Transposition& t : transposed_results_)
+      computed[t.index] = t(to_host(computed[t.index]));
     for (const WriteBack& w : writes_)
       if (direct.empty() || !direct[w.computed]) w.write(arguments[w.input], computed[w.computed]);
   }
@@ -222,13 +240,13 @@ CompiledCall::Status CompiledCall::call(std::span<const py::handle> leaves, py::
 
 std::vector<py::object> CompiledCall::run(const std::vector<py::handle>& arguments,
                                           std::span<void* const> places) const {
-  if (fortran_inputs_.empty()) return program_->run(arguments, {}, places);
+  if (transposed_inputs_.empty()) return program_->run(arguments, {}, places);
   std::vector<py::handle> taken = arguments;
   std::vector<py::object> transposes;
-  for (const int64_t input : fortran_inputs_) {
-    const py::handle array = arguments[input];
-    transposes.push_back((is_array(array) ? memory_of(array) : array).attr("T"));
-    taken[input] = transposes.back();
+  for (const Transposition& t : transposed_inputs_) {
+    const py::handle array = arguments[t.index];
+    transposes.push_back(t(is_array(array) ? memory_of(array) : array));
+    taken[t.index] = transposes.back();
   }
   return program_->run(taken);
 }

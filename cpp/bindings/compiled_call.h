@@ -74,9 +74,10 @@ class CompiledCall {
                std::vector<py::object> captured, const std::vector<py::tuple>& outputs,
                py::object unflatten, const std::vector<std::pair<int64_t, py::object>>& leaf_guards,
                const py::sequence& guards, const std::vector<std::pair<int64_t, int64_t>>& writes,
-               std::vector<int64_t> contiguous, std::vector<int64_t> fortran_inputs,
-               std::vector<int64_t> fortran_results, const std::vector<py::tuple>& checks,
-               py::object device);
+               std::vector<int64_t> contiguous,
+               const std::vector<std::pair<int64_t, py::tuple>>& transposed_inputs,
+               const std::vector<std::pair<int64_t, py::tuple>>& transposed_results,
+               const std::vector<py::tuple>& checks, py::object device);
 
   // Whether the state that the trace read and the types of the captured arrays are unchanged.
   bool is_current() const;
@@ -123,9 +124,16 @@ class CompiledCall {
   py::object device_;  // the device of returned Arrays; None if results are NumPy's
   std::vector<LeafGuard> leaf_guards_;
   std::vector<Guard> guards_;
-  std::vector<int64_t> contiguous_;       // inputs that must be contiguous
-  std::vector<int64_t> fortran_inputs_;   // inputs whose transposes the program takes
-  std::vector<int64_t> fortran_results_;  // results that the function returns transposed
+  std::vector<int64_t> contiguous_;  // inputs that must be contiguous
+  struct Transposition {
+    int64_t index;
+    py::tuple axes;
+    bool reverses;  // `array.T` takes less time than `array.transpose(axes)`
+    static std::vector<Transposition> of(const std::vector<std::pair<int64_t, py::tuple>>& all);
+    py::object operator()(py::handle array) const;
+  };
+  std::vector<Transposition> transposed_inputs_;   // inputs whose transposes the program takes
+  std::vector<Transposition> transposed_results_;  // results that the function returns transposed
   std::vector<WriteBack> writes_;
   std::vector<Check> checks_;  // the checks of the program's last results
 };

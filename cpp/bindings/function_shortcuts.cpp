@@ -94,7 +94,7 @@ std::optional<PyObject*> reduction(const ActiveTrace& active, std::string_view n
                      : graph::numpy::reduce(g, name, x, *axes, keepdims == Py_True);
   if (!result) return {};
   const bool has_axes = graph::numpy::shape_of(g, *result).size() > 1;
-  if (active.is_segmented && has_axes && !is_c_ordered(*a)) return {};  // NumPy knows its layout
+  if (has_axes && !is_c_ordered(*a)) return {};  // NumPy knows its layout
   return finish(active, *result, call.positional.first(1), false);
 }
 

@@ -664,8 +664,12 @@ class CompiledCall:
             ]
         ],
         contiguous: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
-        fortran_inputs: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
-        fortran_results: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+        transposed_inputs: collections.abc.Sequence[
+            tuple[typing.SupportsInt | typing.SupportsIndex, tuple]
+        ],
+        transposed_results: collections.abc.Sequence[
+            tuple[typing.SupportsInt | typing.SupportsIndex, tuple]
+        ],
         checks: collections.abc.Sequence[tuple],
         device: typing.Any,
     ) -> None: ...

@@ -62,7 +62,7 @@ class ArrayMethods:
         __lt__ = __le__ = __gt__ = __ge__ = __rdivmod__ = _binary
         __neg__ = __pos__ = __abs__ = __invert__ = _unary
         all = any = argmax = argmin = argpartition = argsort = cumprod = cumsum = _method
-        diagonal = max = mean = min = nonzero = prod = ptp = ravel = repeat = round = _method
+        diagonal = max = mean = min = nonzero = prod = ravel = repeat = round = _method
         searchsorted = squeeze = std = sum = swapaxes = take = trace = var = _method
         copy = astype = _method
 
@@ -259,7 +259,7 @@ def _method(name: str) -> Callable[..., Any]:
 # Methods that are NumPy's functions with the same name.
 METHODS = (
     *("all", "any", "argmax", "argmin", "argpartition", "argsort", "cumprod", "cumsum"),
-    *("diagonal", "max", "mean", "min", "nonzero", "prod", "ptp", "ravel", "repeat", "round"),
+    *("diagonal", "max", "mean", "min", "nonzero", "prod", "ravel", "repeat", "round"),
     *("searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var"),
 )
 for _name in METHODS:
@@ -271,10 +271,10 @@ def _with_modulus(power: Callable[..., Any]) -> Callable[..., Any]:
         if modulus is None:
             return power(self, other)
         try:
-            number = op.index(self)
+            number = np.asarray(self)[()] if isinstance(self, np.generic) else op.index(self)
         except TypeError:
-            return pow(np.asarray(self)[()], other, modulus)  # raises NumPy's error
-        return pow(number, other, modulus)  # for Python ints
+            number = np.asarray(self)[()]
+        return pow(number, other, modulus)  # for Python ints. (For others it raises NumPy's error.)
 
     return operator
 

@@ -140,10 +140,10 @@ def _run_cpu_kernels(program: Program) -> list[Any]:
     computed: list[np.ndarray] = []
     if traced.graph is not None:
         leaves = [call.leaves[i] for i in traced.input_leaves] + traced.captured
-        for i in traced.fortran_inputs:
-            leaves[i] = leaves[i].T
+        for i, axes in traced.transposed_inputs:
+            leaves[i] = leaves[i].transpose(axes)
         computed = interpret_program(_core.lower(traced.graph, "cpu"), leaves)
-    transposed = set(traced.fortran_results)
+    transposed = dict(traced.transposed_results)
     results: list[Any] = []
     for plan in traced.outputs:
         results.append(
@@ -154,12 +154,14 @@ def _run_cpu_kernels(program: Program) -> list[Any]:
             else plan[1]
         )
     shapes = [np.shape(r) for r in Expectation(program).results]
-    return [
-        np.reshape(r, s[::-1]).T
-        if plan[0] == "computed" and plan[1] in transposed
-        else np.reshape(r, s)
-        for plan, r, s in zip(traced.outputs, results, shapes, strict=True)
-    ]
+    made = []
+    for plan, r, s in zip(traced.outputs, results, shapes, strict=True):
+        axes = transposed.get(plan[1]) if plan[0] == "computed" else None
+        if axes is None:
+            made.append(np.reshape(r, s))
+        else:
+            made.append(np.reshape(r, [s[axes.index(i)] for i in range(len(s))]).transpose(axes))
+    return made
 
 
 def interpret_program(lowered: Any, inputs: list[Any]) -> list[np.ndarray]:

@@ -29,14 +29,14 @@ def run_reference(function: Callable[..., Any], *args: Any) -> Any:
     call = jitted._runner.take_apart(args, {})
     traced = jitted._runner.known.traced(call)[1]
     inputs = [call.leaves[i] for i in traced.input_leaves] + traced.captured
-    for i in traced.fortran_inputs:
-        inputs[i] = inputs[i].T
+    for i, axes in traced.transposed_inputs:
+        inputs[i] = inputs[i].transpose(axes)
     computed = []
     if traced.graph is not None:
         assert traced.graph.verify() == []
         computed = evaluate(str(traced.graph), inputs, traced.functions)
-    for i in traced.fortran_results:
-        computed[i] = computed[i].T
+    for i, axes in traced.transposed_results:
+        computed[i] = computed[i].transpose(axes)
     results = []
     for plan in traced.outputs:
         if plan[0] == "computed":

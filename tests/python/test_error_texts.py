@@ -45,6 +45,7 @@ import rune_jit
         lambda x: np.vdot(x, np.ones(3)),
         lambda x: pow(x, 2, 3),
         lambda x: pow(x[0], 2, 3),
+        lambda x: pow(x.astype(int)[0], 2, 3),
     ],
 )
 def test_it_is_numpys(operation: Any) -> None:

@@ -419,3 +419,38 @@ def test_functions_that_only_read_are_called_by_one_program():
         return looked_up, np.apply_along_axis(lambda r: np.sort(r)[::-1] - r.mean(), 0, x)
 
     assert_matches(rune_jit.jit(f, fallback="error")(np.arange(3.0)), f(np.arange(3.0)))
+
+
+def _to_the_argument(x):
+    def f(v):
+        x[0] += 4
+        return v + 1
+
+    return np.vectorize(f)(x), x
+
+
+def _to_what_is_made(x):
+    y = x * 2
+
+    def f(row):
+        y[1] -= row.sum()
+        return row.sum() + y[0]
+
+    return np.apply_along_axis(f, 0, y), y
+
+
+def _along_the_argument(x):
+    def f(row):
+        x[-1] = 7
+        return row.sum()
+
+    return np.apply_along_axis(f, 0, x), x + 1
+
+
+@pytest.mark.parametrize("function", [_to_the_argument, _to_what_is_made, _along_the_argument])
+def test_functions_may_write_to_the_array_that_numpy_reads(function):
+    jitted = rune_jit.jit(function, fallback="silent")
+    for i in range(4):
+        x, y = (np.array([1.0, -2.0, 3.0]) * (i + 1) for _ in range(2))
+        assert_matches(jitted(x), function(y))
+        assert_matches(x, y)

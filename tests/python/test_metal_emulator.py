@@ -72,8 +72,8 @@ class Program:
             first, second = (self._run(library, reverse) for reverse in (False, True))
             for a, b in zip(first, second, strict=True):
                 np.testing.assert_array_equal(a, b)
-        for i in self.traced.fortran_results:
-            first[i] = first[i].T
+        for i, axes in self.traced.transposed_results:
+            first[i] = first[i].transpose(axes)
         results = []
         for plan in self.traced.outputs:
             if plan[0] == "computed":
@@ -85,8 +85,8 @@ class Program:
 
     def _run(self, library: Msl, reverse: bool) -> list[np.ndarray]:
         leaves = [self.call.leaves[i] for i in self.traced.input_leaves]
-        for i in self.traced.fortran_inputs:
-            leaves[i] = leaves[i].T
+        for i, axes in self.traced.transposed_inputs:
+            leaves[i] = leaves[i].transpose(axes)
         inputs = [np.ascontiguousarray(x) for x in leaves + list(self.traced.captured)]
         values = {
             value: inputs[int(index)].copy()

@@ -84,3 +84,9 @@ def test_numbers_are_refused(method: Callable[..., Any], way: Callable[..., Any]
         with pytest.raises(TypeError) as ours:
             jitted(x)
         assert str(ours.value) == str(theirs.value)
+
+
+def test_methods_that_ndarray_lacks() -> None:
+    assert not rune_jit.jit(lambda x: hasattr(x, "ptp"))(np.ones(3))
+    with pytest.raises(AttributeError, match="ptp"):
+        rune_jit.jit(lambda x: x.ptp())(np.ones(3))

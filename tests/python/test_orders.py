@@ -69,6 +69,93 @@ def test_results_lie_as_numpys(name: str) -> None:
                     assert order_of(a) == order_of(b), (name, orders)
 
 
+def zeros_like(x: Any) -> Any:
+    y = np.zeros_like(x)
+    y[1:] += x[1:]
+    return y
+
+
+def loop(x: Any) -> Any:
+    y = np.empty_like(x)
+    for i in range(x.shape[0]):
+        y[i] = x[i] * 2
+    return y
+
+
+ANY_AXES: dict[str, Callable[[Any], Any]] = {
+    "map": lambda x: x + 1,
+    "zeros": lambda x: np.zeros_like(x),
+    "ones": lambda x: np.ones_like(x, dtype=np.int32),
+    "full": lambda x: np.full_like(x, x[0, 0, 0]),
+    "full F": lambda x: np.full_like(x, 2, order="F"),
+    "written": zeros_like,
+    "loop": loop,
+    "stack": lambda x: (np.stack([x, x]), np.stack([x, x], axis=-1)),
+    "nan_to_num": lambda x: np.nan_to_num(x),
+    "new axis": lambda x: (x[:, None] + 1, x[None] * 2, x[..., None] - 1),
+    "swapped": lambda x: (np.swapaxes(x, 0, 1) * 2, np.moveaxis(x, 0, -1) + x.sum()),
+    "broadcast": lambda x: (x * x[:1], x - x[..., 0, None], x[None] + x[:, None, :1]),
+    "comparison": lambda x: np.where(x > 2, x, 0),
+    "reductions": lambda x: (x.sum(axis=0), x.max(axis=1), x.mean(axis=2, keepdims=True)),
+    "scans": lambda x: (np.cumsum(x, axis=1), np.sort(x, axis=0), np.diff(x)),
+    "columns": lambda x: x[:, [1, 0]],
+    "concatenation": lambda x: np.concatenate([x, x], axis=1),
+    "copies": lambda x: (np.copy(x), x.copy(), x.copy("K"), x.astype(np.float32)),
+    "gradient": lambda x: np.gradient(x, axis=1),
+    "Fourier transform": lambda x: np.fft.fft(x, axis=0),
+    "part": lambda x: (x * 2)[:, 1:, ::2],
+}
+LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "C": lambda x: x,
+    "F": lambda x: np.asfortranarray(x),
+    "swapped": lambda x: np.ascontiguousarray(x.swapaxes(0, 1)).swapaxes(0, 1),
+    "rotated": lambda x: np.ascontiguousarray(x.transpose(2, 0, 1)).transpose(1, 2, 0),
+    "gaps": lambda x: np.repeat(x, 2, axis=2)[..., ::2],
+    "gaps F": lambda x: np.asfortranarray(np.repeat(x, 2, axis=0))[::2],
+    "reversed": lambda x: x[::-1].T[::-1].T,
+    "one row": lambda x: np.asfortranarray(x)[:1],
+}
+
+
+def axes_in_memory(x: np.ndarray) -> list[int]:
+    axes = [axis for axis, size in enumerate(x.shape) if size > 1]
+    return sorted(axes, key=lambda axis: -abs(x.strides[axis]))
+
+
+@pytest.mark.parametrize("name", ANY_AXES)
+def test_axes_lie_as_numpys(name: str) -> None:
+    function = ANY_AXES[name]
+    jitted = rune_jit.jit(function, fallback="error")
+    for layout in LAYOUTS.values():
+        x = layout(RNG.integers(1, 9, (4, 3, 5)).astype(float))
+        got, want = jitted(x), function(x)
+        assert_matches(got, want, 64)
+        both = zip(got, want, strict=True) if isinstance(got, tuple) else [(got, want)]
+        for a, b in both:
+            assert axes_in_memory(a) == axes_in_memory(b)
+
+
+def test_arguments_in_an_order_of_their_own_are_written_to() -> None:
+    def run(x: Any) -> Any:
+        x[1:] += x[0]
+        x[:, 1] = 5
+        return x, x.T + 1
+
+    jitted = rune_jit.jit(run, fallback="error")
+    for layout in LAYOUTS.values():
+        x, y = (layout(np.arange(60.0).reshape(4, 3, 5)) for _ in range(2))
+        got, want = jitted(x), run(y)
+        assert got[0] is x
+        assert_matches(got, want)
+        assert_matches(x, y)
+
+
+def test_unknown_orders_raise_numpys_error() -> None:
+    for like in (np.zeros_like, np.empty_like, lambda x, order: np.full_like(x, 1, order=order)):
+        with pytest.raises(ValueError, match=r"order must be one of 'C', 'F', 'A', or 'K'"):
+            rune_jit.jit(lambda x, like=like: like(x, order="Q"))(np.ones((2, 2)))
+
+
 def test_one_result_in_fortran_order_is_one() -> None:
     x = np.asfortranarray(RNG.standard_normal((5, 7)))
 

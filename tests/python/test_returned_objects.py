@@ -265,6 +265,8 @@ def test_classes_that_a_call_makes(make: Callable[..., Any], in_segments: bool) 
         lambda x: iter(x * 2),
         lambda x: reversed(x),
         lambda x: iter(np.outer(x, x)),
+        lambda x: x.flat,
+        lambda x: np.outer(x, x + 1).T.flat,
     ],
 )
 @pytest.mark.parametrize("begun", [False, True])
@@ -280,3 +282,33 @@ def test_iterators_over_arrays(make: Callable[..., Any], begun: bool) -> None:
         assert first == pytest.approx(first_wanted)
         x[-1] = y[-1] = 9  # (the iterator reads it when it gets there)
         np.testing.assert_array_equal([*rest], [*rest_wanted])
+
+
+def iterator_of_outside(x: Any) -> Any:
+    OUTSIDE.made = [(x * 2).flat]
+    next(OUTSIDE.made[0])
+    return x + 1
+
+
+def iterator_after_a_loop(x: Any) -> Any:
+    elements = np.outer(x, x).flat
+    OUTSIDE.made = (elements,)
+    total = 0.0
+    for v in elements:
+        total = total + v
+        if elements.index == 3:
+            break
+    return total, next(elements), elements.coords
+
+
+@pytest.mark.parametrize("f", [iterator_of_outside, iterator_after_a_loop])
+def test_flat_iterators_go_on(f: Callable[..., Any]) -> None:
+    jitted = rune_jit.jit(f)
+    for i in range(4):
+        found, rest = jitted(X + i), OUTSIDE.made
+        wanted, rest_wanted = f(X + i), OUTSIDE.made
+        for a, e in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(a, e)
+        assert type(rest[0]) is np.flatiter
+        assert rest[0].index == rest_wanted[0].index
+        np.testing.assert_array_equal([*rest[0]], [*rest_wanted[0]])

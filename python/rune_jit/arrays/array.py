@@ -73,7 +73,7 @@ class Array(ArrayMethods, _core.ArrayBase):
         all = any = argmax = argmin = argpartition = argsort = choose = clip = conj = _method
         compress = conjugate = dot = _method
         cumprod = cumsum = diagonal = flatten = max = mean = min = prod = _method
-        ptp = ravel = repeat = reshape = round = searchsorted = squeeze = std = sum = _method
+        ravel = repeat = reshape = round = searchsorted = squeeze = std = sum = _method
         swapaxes = take = trace = transpose = var = _method
 
         @property

@@ -17,6 +17,7 @@ from rune_jit.capture.objects import is_foreign_array
 from rune_jit.capture.state import Slot
 from rune_jit.errors import UnkeyedError, UnsupportedOpError
 from rune_jit.tracing.context import require_trace
+from rune_jit.tracing.layouts_now import axes_in_memory
 from rune_jit.tracing.sizes import AxisSize
 from rune_jit.tracing.tracer import Tracer
 
@@ -214,10 +215,12 @@ def _owner(arguments: dict[str, Any], position: int, receiver: Any) -> str:
     raise IndexError(position)
 
 
-def is_fortran_ordered(leaf: Any) -> bool:
-    """Whether programs read an array in Fortran order. (Its key contains this.)"""
+def order_of(leaf: Any) -> tuple[tuple[int, ...], bool] | None:
+    """The axes in memory of an array that is not in C order, and whether it has gaps. None for
+    others. (The key of a call contains this.)"""
     memory = leaf._memory if isinstance(leaf, Array) else leaf
-    return isinstance(memory, np.ndarray) and memory.flags.fnc and memory.flags.aligned
+    axes = axes_in_memory(memory) if isinstance(memory, np.ndarray) else None
+    return None if axes is None else (axes, not memory.transpose(axes).flags.c_contiguous)
 
 
 def may_repeat(call: Call) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from rune_jit import trees
 from rune_jit.arrays.array import Array
-from rune_jit.calls.arguments import STATE, Call, is_defined_often, is_fortran_ordered, may_repeat
+from rune_jit.calls.arguments import STATE, Call, is_defined_often, may_repeat, order_of
 from rune_jit.calls.outputs import plan_output
 from rune_jit.calls.repeated import are_apart, flattened
 from rune_jit.calls.traced import Assigned, Raised, Traced
@@ -29,9 +29,9 @@ from rune_jit.capture.state import Change, Contents, Held, containers, places
 from rune_jit.containers import refuse_endless
 from rune_jit.errors import ConcretizationError, RuneJitError, UnsupportedOpError, noted_refusals
 from rune_jit.tracing.context import ValuesNeeded, user_site_of
+from rune_jit.tracing.layouts_now import axes_of
 from rune_jit.tracing.loop_plans import LoopPlans, LoopRefused
 from rune_jit.tracing.loops import Loops
-from rune_jit.tracing.orders import Orders
 from rune_jit.tracing.rows import origin_of, pack, storage_viewed
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
@@ -405,15 +405,14 @@ class CallTrace:
         outputs: list[Any] = [("constant", x) for x in leaves if are_constants]
         computed: list[Any] = []
         planned: dict[int, tuple[Any, ...]] = {}
-        fortran_results: list[int] = []
-        orders = Orders(trace.fortran_leaves)
+        transposed: list[tuple[int, tuple[int, ...]]] = []
         for leaf in () if are_constants else leaves:
             number = len(computed)
             outputs.append(plan_output(trace, leaf, computed, planned))
             is_array = len(computed) > number and isinstance(leaf, Tracer) and leaf.ndim > 1
-            if is_array and takes_numpys and orders.is_fortran(leaf):
-                fortran_results.append(number)
-                computed[number] = _transposed(trace, computed[number])
+            if is_array and takes_numpys and (axes := axes_of(leaf)) is not None:
+                transposed.append((number, _inverse(axes)))
+                computed[number] = trace.builder.transpose(computed[number], axes)
         writes = []
         contiguous = []
         for target, storage in trace.inputs(self._inputs):
@@ -447,8 +446,8 @@ class CallTrace:
             guards,
             writes,
             contiguous,
-            [i for i, leaf in enumerate(self._inputs) if leaf in trace.fortran_leaves],
-            fortran_results,
+            [(i, trace.orders[x][0]) for i, x in enumerate(self._inputs) if x in trace.orders],
+            transposed,
             trace.functions,
             checks,
             trace.loops.plans.lines() if trace.loops is not None else [],
@@ -483,11 +482,12 @@ def _input_tracer(trace: Trace, leaf: Any, position: int, shape: tuple[Any, ...]
     weak = type(leaf).__name__ if type(leaf) in (int, float, complex) else None
     dtype = np.result_type(type(leaf)) if weak else leaf.dtype
     is_array = isinstance(leaf, (np.ndarray, Array))
-    if is_fortran_ordered(leaf):
-        trace.fortran_leaves.add(position)
-        value = _transposed(trace, trace.builder.input(dtype, list(shape)[::-1], weak))
-    else:
+    if (order := order_of(leaf)) is None:
         value = trace.builder.input(dtype, list(shape), weak)
+    else:
+        trace.orders[position], axes = order, order[0]
+        value = trace.builder.input(dtype, [shape[axis] for axis in axes], weak)
+        value = trace.builder.transpose(value, _inverse(axes))
     tracer = Tracer(trace, value, scalar=not is_array)
     if is_array:
         trace.leaves.append(tracer._storage)
@@ -495,5 +495,5 @@ def _input_tracer(trace: Trace, leaf: Any, position: int, shape: tuple[Any, ...]
     return tracer
 
 
-def _transposed(trace: Trace, value: Any) -> Any:
-    return trace.builder.transpose(value, tuple(range(len(value.shape)))[::-1])
+def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(map(axes.index, range(len(axes))))

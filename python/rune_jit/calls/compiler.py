@@ -118,8 +118,8 @@ class Compiler:
             traced.guards,
             traced.writes,
             traced.contiguous,
-            traced.fortran_inputs if executable else [],
-            traced.fortran_results,
+            traced.transposed_inputs if executable else [],
+            traced.transposed_results,
             traced.checks,
             device,
         )

@@ -13,15 +13,15 @@ from typing import Any
 from rune_jit import _core
 from rune_jit.calls.replacing import (
     holders_of,
+    made_over,
+    plain_by_id,
     replace_functions,
     replace_in,
     replace_in_context,
-    selections_of,
     traced_arrays,
 )
 from rune_jit.capture.callees import Callees
 from rune_jit.capture.rebinder import Rebinder
-from rune_jit.rules.indexing.selection import Selection
 from rune_jit.tracing.context import current_trace, is_own
 from rune_jit.tracing.frames import callers, replace_locals
 from rune_jit.tracing.segments import SegmentedTrace
@@ -87,13 +87,12 @@ class EarlyEnd:
         operand of an expression that it evaluates."""
         traced: list[Any] = traced_arrays(self._trace)
         self._trace.replace(traced)
-        traced += selections_of(traced)
-        plain = self._trace.finish([x.settled() if type(x) is Selection else x for x in traced])
-        by_id = dict(zip(map(id, traced), plain, strict=True))
+        traced += made_over(traced)
+        by_id = plain_by_id(self._trace, traced)
         replace_in(holders_of(traced), by_id)
         replace_in_context(by_id)
         traced.clear()
-        del plain, by_id
+        del by_id
         frames = [x for x in self._frames() if is_own(x.f_code.co_filename)]
         calls = [x for frame in frames for x in frame.f_locals.values() if type(x) in (tuple, dict)]
         calls = [*{id(x): x for x in calls}.values()]  # the arguments of running calls

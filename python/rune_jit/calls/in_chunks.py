@@ -62,7 +62,8 @@ class CallInChunks:
         inputs = []
         for i, leaf in enumerate(self._traced.input_leaves):
             array = _whole(self._leaves[leaf])
-            inputs.append(array.T if i in self._traced.fortran_inputs else array)
+            axes = dict(self._traced.transposed_inputs).get(i)
+            inputs.append(array if axes is None else array.transpose(axes))
         return inputs + [_whole(array) for array in self._traced.captured]
 
     def lowered(self) -> ChunkedProgram:

@@ -23,6 +23,7 @@ from rune_jit.capture.matching import reachable
 from rune_jit.capture.objects import is_library
 from rune_jit.capture.shim import original, stand_ins
 from rune_jit.rules.indexing.selection import Selection
+from rune_jit.rules.indexing.write import Flat
 from rune_jit.tracing.frames import replace_locals
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.tracer import ATOMIC, Tracer, are_atomic
@@ -209,11 +210,25 @@ def traced_arrays(trace: SegmentedTrace) -> list[Any]:
     return [x for x in gc.get_referrers(trace) if type(x) is Tracer]
 
 
-def selections_of(kept: list[Any]) -> list[Any]:
-    """The selections from these traced arrays."""
-    found = referrers(kept)
+def made_over(traced: list[Any]) -> list[Any]:
+    """The selections from these traced arrays, and the iterators over them."""
+    found = referrers(traced)
     found += referrers([x for x in found if type(x) is dict])
-    return list({id(x): x for x in found if type(x) is Selection}.values())
+    return list({id(x): x for x in found if type(x) in (Selection, Flat)}.values())
+
+
+def plain_by_id(trace: SegmentedTrace, traced: list[Any]) -> dict[int, Any]:
+    """NumPy's objects in place of traced arrays and of what `made_over` finds, by the ids of
+    these."""
+    arrays = trace.finish([_array_behind(x) for x in traced])
+    return {
+        id(x): x.over(array) if type(x) is Flat else array
+        for x, array in zip(traced, arrays, strict=True)
+    }
+
+
+def _array_behind(x: Any) -> Any:
+    return x.settled() if type(x) is Selection else x.base if type(x) is Flat else x
 
 
 def replace_in(holders: list[Any], by_id: dict[int, Any]) -> None:

@@ -24,13 +24,14 @@ from rune_jit.calls.early_end import EarlyEnd
 from rune_jit.calls.replacing import (
     has_attributes,
     holders_of,
+    made_over,
     objects_with,
+    plain_by_id,
     replace_functions,
     replace_in,
     replace_in_context,
     replace_stand_ins,
     replaced,
-    selections_of,
     traced_arrays,
 )
 from rune_jit.calls.trial import FOR_TRIAL, Trial
@@ -48,6 +49,7 @@ from rune_jit.capture.rebinder import Rebinder
 from rune_jit.capture.unwatched import Unwatched
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.indexing.selection import Selection
+from rune_jit.rules.indexing.write import Flat
 from rune_jit.tracing.context import is_own
 from rune_jit.tracing.frames import replace_locals
 from rune_jit.tracing.programs import Programs
@@ -340,12 +342,17 @@ def outside(trace: SegmentedTrace, result: Any) -> Any:
     def collect(x: Any) -> Any:
         if type(x) is Selection:
             x = x.settled()
+        if type(x) is Flat:
+            flats.append(x)
+            collect(x.base)
         if type(x) is Tracer:
             tracers[id(x)] = x
         return x
 
+    flats: list[Flat] = []
     result = replaced(result, collect, {})
     plain = dict(zip(tracers, trace.finish(list(tracers.values())), strict=True))
+    plain.update({id(x): x.over(plain[id(x.base)]) for x in flats})
     return replaced(result, lambda x: plain.get(id(x), x), {})
 
 
@@ -367,16 +374,15 @@ def _replace_kept(trace: SegmentedTrace, interrupted: bool) -> None:
     that cannot be replaced, for example in a frame, keep their elements, unless the call was
     `interrupted`."""
     kept: list[Any] = traced_arrays(trace)
-    kept += selections_of(kept)
+    kept += made_over(kept)
     holders = holders_of(kept)
     if interrupted:
         held = set(map(id, gc.get_referents(*holders)))
         kept = [x for x in kept if id(x) in held]
     with trace.active():
-        plain = trace.finish([x.settled() if type(x) is Selection else x for x in kept])
-    by_id = {id(x): value for x, value in zip(kept, plain, strict=True)}
+        by_id = plain_by_id(trace, kept)
     replace_in(holders, by_id)
     replace_in_context(by_id)
-    for tracer, value in zip(kept, plain, strict=True):
-        if type(tracer) is Tracer:
-            tracer._become(np.asarray(value))
+    for x in kept:
+        if type(x) is Tracer:
+            x._become(np.asarray(by_id[id(x)]))

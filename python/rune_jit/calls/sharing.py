@@ -10,7 +10,7 @@ import numpy as np
 
 from rune_jit import trees
 from rune_jit.arrays.array import Array
-from rune_jit.calls.arguments import Call, is_fortran_ordered
+from rune_jit.calls.arguments import Call, order_of
 from rune_jit.calls.traced import Traced
 from rune_jit.capture.matching import Match, likeness, reachable
 from rune_jit.capture.state import Slot
@@ -166,7 +166,7 @@ def alike(call: Call) -> Any:
     for i, leaf in enumerate(call.leaves):
         if isinstance(leaf, (np.ndarray, Array)):
             device = leaf.device if isinstance(leaf, Array) else None
-            parts.append((type(leaf), leaf.dtype, leaf.shape, is_fortran_ordered(leaf), device))
+            parts.append((type(leaf), leaf.dtype, leaf.shape, order_of(leaf), device))
         elif i in constants or (i in static and i >= count):
             parts.append(trees.static_key(leaf))
         elif i in static:

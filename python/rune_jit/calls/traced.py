@@ -26,8 +26,9 @@ class Traced(NamedTuple):
     guards: list[Any]  # on the state outside of the function
     writes: list[tuple[int, int]]  # (input, result of the program)
     contiguous: list[int]  # inputs that must be C-contiguous
-    fortran_inputs: list[int]  # inputs in Fortran order, whose transposes the graph takes
-    fortran_results: list[int]  # results of the graph that are transposes of the function's
+    # Inputs whose transposes the graph takes, and results that are transposed after a run.
+    transposed_inputs: list[tuple[int, tuple[int, ...]]]
+    transposed_results: list[tuple[int, tuple[int, ...]]]
     functions: list[tuple[str, Any]]  # host functions
     checks: list[tuple[Any, ...]]  # of the program's last results (bind_dispatch.cpp)
     loops: list[str]  # how loops run, for explain()

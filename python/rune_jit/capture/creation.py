@@ -24,8 +24,7 @@ from rune_jit.rules.python_errors import assume_fits
 from rune_jit.rules.table import FUNCTIONS
 from rune_jit.rules.warned import warn_of_lost_part
 from rune_jit.tracing.context import current_trace, require_trace
-from rune_jit.tracing.layouts_now import laid_out_now
-from rune_jit.tracing.orders import Orders
+from rune_jit.tracing.layouts_now import is_fortran, laid_out_now
 from rune_jit.tracing.rows import Run, runs_of
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.sizes import Size
@@ -214,14 +213,14 @@ def _in_order(x: Any, order: Any) -> Any:
     if array is None and x._trace.is_segmented:
         array = laid_out_now(x)
     is_known = array is not None
-    is_fortran = not is_known and Orders(x._trace.fortran_leaves).is_fortran(x)
+    lies_fortran = not is_known and is_fortran(x)
     # (The program may depend on whether NumPy returns x itself or a copy.)
     x._storage.reshaped += (x._storage,)
     if array is None:
         array = layout(x._storage.shape, x.dtype, x._steps)
-    is_c = array.flags.c_contiguous and not is_fortran
+    is_c = array.flags.c_contiguous and not lies_fortran
     is_sure = is_known or order != "C" or not is_c or x._storage.can_require_c_order()
-    if is_sure and (is_c if order == "C" else is_fortran or array.flags.f_contiguous):
+    if is_sure and (is_c if order == "C" else lies_fortran or array.flags.f_contiguous):
         return x
     copy = x.copy(order)
     note_copy(copy, x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import operator as op
 from typing import Any, NoReturn
@@ -12,8 +13,8 @@ from rune_jit.containers import leaves_in
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.callbacks import may_have_effects
 from rune_jit.tracing.context import require_trace
-from rune_jit.tracing.layouts_now import by_numpy
-from rune_jit.tracing.sizes import Size
+from rune_jit.tracing.layouts_now import axes_of, by_numpy
+from rune_jit.tracing.sizes import Size, with_bounds
 from rune_jit.tracing.storage import Step
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, is_array, order_of, tracers_in
@@ -124,11 +125,12 @@ def laid_out_as(result: Tracer, operands: Any) -> Tracer:
     return result
 
 
-# Functions whose results are in C order, whatever the order of their operands.
+# Functions whose results are in C order, whatever the order of their operands, and those whose
+# rules note the order.
 _IN_C_ORDER = {
     *(np.reshape, np.ravel, np.array, np.take, np.repeat, np.tile, np.tensordot),
     *(np.argmax, np.argmin, np.argsort, np.take_along_axis, np.select),
-    *(np.dot, np.inner, np.outer),
+    *(np.dot, np.inner, np.outer, np.zeros_like, np.ones_like, np.empty_like, np.full_like),
 }
 
 
@@ -145,8 +147,8 @@ _IN_ORDER_OF_OPERANDS = {
 
 def as_laid_out(function: Any, result: Any, operands: Any, call: Any = None) -> Any:
     """A function's result. Notes for its new arrays that NumPy gives them the layout of the
-    operands. `call`: NumPy's function, its arguments and its keywords. In segments, it is asked for
-    the layouts of results that are not elementwise."""
+    operands. `call`: NumPy's function, its arguments and its keywords. It is asked for the layouts
+    of results that are not elementwise."""
     made = tracers_in(result)
     if not any([len(x._shape) > 1 for x in made]) or function in _IN_C_ORDER:
         return result
@@ -161,11 +163,24 @@ def as_laid_out(function: Any, result: Any, operands: Any, call: Any = None) -> 
             storage.order_known = not has_own
             storage.in_order_of_operands |= function in _IN_ORDER_OF_OPERANDS
             is_asked = has_own or (storage.order_from and function not in _IN_ORDER_OF_OPERANDS)
-            may_ask = call is not None and x._trace.is_segmented
-            if is_asked and may_ask and not any(map(may_have_effects, leaves_in(call[1:]))):
+            is_asked = is_asked and call is not None and may_ask(arrays, x)
+            if is_asked and not any(map(may_have_effects, leaves_in(call[1:]))):
                 asked = asked or by_numpy(*call)
                 storage.laid_out_by = asked, number
     return result
+
+
+# In one program NumPy is asked for layouts of arrays of at most so many elements.
+_MOST_ASKED = 1 << 16
+
+
+def may_ask(arrays: list[Tracer], made: Tracer) -> bool:
+    """Whether NumPy may be asked for the layout of a result that is made of these arrays."""
+    if made._trace.is_segmented:
+        return True
+    are_small = all(math.prod(with_bounds(x._shape)) <= _MOST_ASKED for x in (*arrays, made))
+    is_other = not made._storage.order_known or any(axes_of(x) is not None for x in arrays)
+    return are_small and is_other
 
 
 def call_builder(name: str, *arguments: Any, scalar: bool | None = None) -> Tracer:

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit.rules.coercions import as_shape, traced
+from rune_jit.rules.coercions import as_shape, laid_out_as, traced
 from rune_jit.rules.known import run_known
+from rune_jit.rules.memory import known_order
 from rune_jit.rules.table import implements
 from rune_jit.rules.warned import warn_of_lost_part
 from rune_jit.tracing.context import require_trace
@@ -32,8 +33,10 @@ def _full_like(
     fill = trace.operand(fill_value)
     if getattr(fill, "weak", None) == "complex":
         warn_of_lost_part(np.dtype(complex), np.dtype(kind))
-    value = trace.builder.full(wanted, fill, kind)
-    return Tracer(trace, value, scalar=False)
+    made = Tracer(trace, trace.builder.full(wanted, fill, kind), scalar=False)
+    if order in ("K", "k"):
+        return laid_out_as(made, [a]) if made.ndim == np.ndim(a) else made
+    return made.copy("F") if known_order(a, order) == "F" and made.ndim > 1 else made
 
 
 @implements(np.zeros_like, np.empty_like)

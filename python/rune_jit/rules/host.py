@@ -313,8 +313,10 @@ def run_now(
     written = [*(out if isinstance(out, tuple) else (out,))]
     if getattr(function, "__name__", "") in WRITERS:
         written += args[:1]
+    if any(map(may_have_effects, (function, *leaves.values()))):  # it may write to arguments
+        written += leaves.values()
     for x in written:
-        if isinstance(x, Tracer):
+        if isinstance(x, Tracer) and not x._storage.scalar:
             trace.expose(x)
     tracers = [x for x in leaves.values() if isinstance(x, Tracer) and x._storage.array is None]
     weak = [x._value_in(trace).weak for x in tracers]

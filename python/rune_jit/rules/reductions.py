@@ -24,7 +24,7 @@ from rune_jit.rules.statistics import degrees_removed, masked_variance, variance
 from rune_jit.rules.table import FUNCTIONS, implements
 from rune_jit.rules.warned import warn_of_lost_part
 from rune_jit.tracing.context import require_trace
-from rune_jit.tracing.orders import Orders
+from rune_jit.tracing.layouts_now import is_fortran
 from rune_jit.tracing.sizes import Size, mismatch
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
@@ -243,9 +243,7 @@ def _arg_by_parts(name: str, a: Any, value: Any, along: int | None) -> Tracer | 
     trace, builder = require_trace(), require_trace().builder
     if trace.in_chunks:
         return None
-    by_columns = (
-        value.ndim > 1 and isinstance(a, Tracer) and Orders(trace.fortran_leaves).is_fortran(a)
-    )
+    by_columns = value.ndim > 1 and isinstance(a, Tracer) and is_fortran(a)
     if along is None or value.ndim == 1:
         if math.prod(value.shape) < 16 * _ARG_BLOCK or (by_columns and value.ndim > 2):
             return None

@@ -106,7 +106,9 @@ class Trace:
         # By place in the code: how often it has asked for a number.
         self._asked_at: collections.Counter[Any] = collections.Counter()
         self.leaves: list[Storage] = []  # of the arguments that are arrays
-        self.fortran_leaves: set[int] = set()  # leaves that lie in Fortran order
+        # Leaves that are not in C order: their axes in memory, and whether they have gaps.
+        self.orders: dict[int, tuple[tuple[int, ...], bool]] = {}
+        self.layouts: dict[Storage, Any] = {}  # in one program (layouts_now.py)
         self.numbers: dict[int, int] = {}  # leaves that are numbers, by input
         self.needed: frozenset[int] = frozenset()  # those whose values were asked for
         # Leaves that are functions, by code. Calls whose functions have the same code share the

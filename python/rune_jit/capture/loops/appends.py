@@ -14,11 +14,12 @@ import numpy as np
 from rune_jit.capture.grown import Grown, changes_list, is_list
 from rune_jit.capture.loops.aliases import Aliases, appended_only
 from rune_jit.capture.loops.effects import ALLOWED
-from rune_jit.capture.loops.kinds import UNSET, GivenUp, kind_of, lay_out_as
+from rune_jit.capture.loops.kinds import UNSET, GivenUp, kind_of
 from rune_jit.capture.loops.ranges import Range
 from rune_jit.capture.loops.source import LOOPS
 from rune_jit.capture.loops.structures import is_mutable, made_like, parts_of
 from rune_jit.capture.loops.unfold import APPEND, APPENDED, COLLECT, EXTENDED, LAST, LAST_OF
+from rune_jit.rules.coercions import laid_out_as
 from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.loops import Body
 from rune_jit.tracing.rows import Origin, Run, row, runs_of, storage_viewed
@@ -404,7 +405,7 @@ class Appends:
             at = (k * len(array.value) + part[0],) if array.is_flat else (k, *part)
             x = row(self._trace, self._results[number], at, like, self._origin(like, k))
             if is_traced_array(like):
-                lay_out_as(x, like)
+                laid_out_as(x, [like])
         if is_traced_array(like):
             self._rows.setdefault(id(like._storage), (like, []))[1].append(x)
         return x

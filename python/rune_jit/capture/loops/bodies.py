@@ -17,13 +17,13 @@ from rune_jit.capture.loops.kinds import (
     Unstable,
     counts_of,
     kind_of,
-    lay_out_as,
     zero_like,
 )
 from rune_jit.capture.loops.lists import are_known, begin_lists, end_lists, leave_lists
 from rune_jit.capture.loops.ranges import Range
 from rune_jit.capture.loops.structures import Structures
 from rune_jit.capture.loops.syntax import Loop
+from rune_jit.rules.coercions import laid_out_as
 from rune_jit.tracing.loop_plans import LoopRefused
 from rune_jit.tracing.loops import Body, Integer
 from rune_jit.tracing.sizes import Size, same_size
@@ -172,7 +172,7 @@ class Attempt(Comparison):
         tracer = Tracer(self._trace, carried, scalar=scalar)
         self._body.given.append(tracer._storage)
         if type(like) is Tracer:
-            lay_out_as(tracer, like)
+            laid_out_as(tracer, [like])
         return tracer
 
     def _carry_array(self, name: str, array: Tracer) -> Tracer:
@@ -364,7 +364,7 @@ class Attempt(Comparison):
             kind = self._unsure[name][0] if is_unsure else kind_of(trace, value)[1]
             trace.builder.mark_unsure(results[index], kind, results[self._pythons[name]])
         if is_traced_array(value):
-            lay_out_as(made, value)
+            laid_out_as(made, [value])
             # A condition may select the array, perhaps the one from before the loop.
             shared = self._sharing_after(name, after)
             if shared:

@@ -112,15 +112,6 @@ def _same_steps(a: Any, b: Any) -> bool:
     )
 
 
-def lay_out_as(made: Tracer, like: Tracer) -> None:
-    """Notes that the axes of an array have the same order in memory as those of another one."""
-    if made.ndim > 1:
-        storage = like._storage
-        made._storage.order_from = storage.order_from
-        made._storage.order_known = storage.order_known and not like._steps
-        made._storage.in_order_of_operands = storage.in_order_of_operands and not like._steps
-
-
 class _Shape:
     """A shape that is equal to others of the same sizes."""
 

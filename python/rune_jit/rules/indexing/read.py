@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit.errors import UnsupportedOpError
-from rune_jit.rules.coercions import laid_out_as
+from rune_jit.rules.coercions import laid_out_as, may_ask
 from rune_jit.rules.indexing.items import (
     NO_MASKS,
     basic_view,
@@ -87,7 +87,7 @@ def _getitem(x: Tracer, index: Any) -> Any:
         laid_out_as(result, (x,))
     result._storage.in_order_of_operands = False  # it depends on index arrays, too
     is_other = bool(result._storage.order_from) or not result._storage.order_known
-    if trace.is_segmented and is_other and len(result._shape) > 1:
+    if is_other and len(result._shape) > 1 and may_ask([x], result):
         result._storage.laid_out_by = by_numpy(op.getitem, (x, items), {}), 0
     return result
 

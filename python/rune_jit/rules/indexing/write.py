@@ -3,6 +3,7 @@ built on them."""
 
 from __future__ import annotations
 
+import collections
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -344,22 +345,39 @@ class Flat:
 
     def __init__(self, base: Tracer) -> None:
         self.base, self.index = base, 0  # (the position of the next element)
+        self._rest: Iterator[Any] | None = None  # the elements from there
+
+    def over(self, array: Any) -> np.flatiter[Any]:
+        """NumPy's iterator at the same position of an array."""
+        made: np.flatiter[Any] = array.flat
+        collections.deque(itertools.islice(made, self.index), 0)
+        return made
 
     @property
     def coords(self) -> tuple[int, ...]:
         return tuple(map(int, np.unravel_index(self.index, self.base.shape)))
 
+    def __iter__(self) -> Flat:
+        return self
+
     def __next__(self) -> Any:
-        if self.index == self.base.size:
-            raise StopIteration
+        if self._rest is None:
+            self._rest = itertools.islice(self._elements(), self.index, None)
+        value = next(self._rest)
         self.index += 1
-        return _read_flat_or_numpy(self.base, self.index - 1)
+        return value
+
+    def _elements(self) -> Iterator[Any]:
+        if self.base._trace.is_segmented:
+            return self.base.elements()
+        return (self.base[index] for index in np.ndindex(*self.base.shape))
 
     def __getitem__(self, index: Any) -> Any:
-        self.index = 0
+        self.index, self._rest = 0, None
         return _read_flat_or_numpy(self.base, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        self.index, self._rest = 0, None
         if self.base._array() is not None and not contains_traced((index, value)):
             plain(self.base).flat[plain(index)] = plain(value)
             self.base._storage.touched()
@@ -368,12 +386,6 @@ class Flat:
 
     def __len__(self) -> int:
         return self.base.size
-
-    def __iter__(self) -> Iterator[Any]:
-        if self.base._trace.is_segmented:
-            return itertools.islice(self.base.elements(), self.index, None)
-        indices = itertools.islice(np.ndindex(*self.base.shape), self.index, None)
-        return (self.base[index] for index in indices)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return self.base.flatten().__array__(dtype, copy)
