@@ -82,3 +82,26 @@ def test_objects_that_share_memory_with_arguments(holder, written):
             calls.append((function(grid, held), grid))
         check(*calls)
     assert "in segments" in jitted.explain()
+
+
+def _generator(values):
+    while True:
+        values[1] += 3
+        yield values.sum()
+
+
+@pytest.mark.parametrize("make", [_generator, lambda values: values.flat])
+def test_iterators_over_the_memory_of_arguments(make):
+    def f(values, iterator):
+        total = values.sum()
+        first = next(iterator)
+        values[1] += 2
+        if isinstance(iterator, np.flatiter):
+            iterator[2] = first + 5
+        return total, first, next(iterator), values.sum()
+
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        ours, theirs = x(), x()
+        check((jitted(ours, make(ours)), ours), (f(theirs, make(theirs)), theirs))
+    assert "in segments" in jitted.explain()

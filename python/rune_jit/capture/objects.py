@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import abc
 import array
-import collections
 import contextlib
 import functools
 import gc
@@ -24,8 +23,8 @@ from rune_jit.tracing.context import is_library_file
 from rune_jit.tracing.tracer import are_atomic
 
 _MOST_HELD = 1000  # how many objects are searched for arrays
-# Python's own classes whose objects are searched, too.
-_HOLDERS = list, tuple, dict, collections.deque, functools.partial, types.SimpleNamespace
+# Python's own modules whose classes hold objects of any kind.
+_OF_HOLDERS = "builtins", "collections", "functools", "itertools", "types"
 # Folders of installed packages.
 INSTALLED = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
 
@@ -202,8 +201,12 @@ def _reached(roots: list[Any]) -> Iterator[tuple[Any, list[Any]]]:
         elif can_be_copied(x):
             inner = _held_by(x)
             open_.append(type(x))
-        elif isinstance(x, _HOLDERS) or not is_library(type(x).__module__):
-            inner = [] if isinstance(x, types.ModuleType) else gc.get_referents(x)
+        elif isinstance(x, np.flatiter):
+            inner = [x.base]
+        elif not isinstance(x, (types.ModuleType, types.FrameType)) and (
+            type(x).__module__ in _OF_HOLDERS or not is_library(type(x).__module__)
+        ):
+            inner = gc.get_referents(x)
         yield x, inner
         open_ += [item for item in inner if not _is_plain(item)]
 
