@@ -105,3 +105,22 @@ def test_iterators_over_the_memory_of_arguments(make):
         ours, theirs = x(), x()
         check((jitted(ours, make(ours)), ours), (f(theirs, make(theirs)), theirs))
     assert "in segments" in jitted.explain()
+
+
+@pytest.mark.parametrize("start", [0, 1, 2])
+def test_results_in_the_memory_of_operands_are_written_once(start):
+    def f(values, holder):
+        first = values.tolist()[0]
+        np.multiply(holder.field, values, out=holder.field)
+        holder.field -= values
+        return first, values * 2
+
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        calls = []
+        for function in (jitted, f):
+            grid = np.arange(2.0, 10.0)
+            holder = types.SimpleNamespace(field=grid[start : start + 4])
+            calls.append((function(grid[2:6], holder), grid))
+        check(*calls)
+    assert "in segments" in jitted.explain()
