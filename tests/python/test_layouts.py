@@ -307,3 +307,23 @@ def test_results_in_a_given_order_for_arguments_in_others(use: Any, in_segments:
             np.testing.assert_array_equal(found, wanted)
             assert found.strides == wanted.strides
             assert np.shares_memory(found, given) == np.shares_memory(wanted, given)
+
+
+@pytest.mark.parametrize("name", ["ascontiguousarray", "asfortranarray"])
+@pytest.mark.parametrize("step", [1, 2, -1])
+@pytest.mark.parametrize("in_segments", [False, True])
+def test_contiguous_arrays_of_one_axis(name, step, in_segments):
+    """A view with a step is copied, also if it is the argument."""
+
+    def f(x, step):
+        first = x.tolist()[0] if in_segments else 1.0
+        getattr(np, name)(x[::step])[1] += first
+        getattr(np, name)(x)[2] += first
+        return x * 2
+
+    jitted = rune_jit.jit(f)
+    for call in range(4):
+        ours, theirs = np.arange(10.0), np.arange(10.0)
+        given = slice(None, None, -1 if call % 2 else 1)
+        np.testing.assert_array_equal(jitted(ours[given], step), f(theirs[given], step))
+        np.testing.assert_array_equal(ours, theirs)

@@ -404,41 +404,6 @@ def test_captured_arrays_that_share_memory(whole, part, part_first):
     check(calls(rune_jit.jit), calls(lambda f: f))
 
 
-class Holder:
-    field, parts = None, ()
-
-
-@pytest.mark.parametrize("way", ["closure", "argument", "method", "part", "list"])
-def test_arguments_whose_memory_objects_hold(way):
-    """What is written to the argument shows in the object."""
-
-    def calls(jit):
-        holder, shown = Holder(), []
-
-        def step(values, held=holder):
-            values[1:] += 1
-            shown.append(copy.deepcopy([float(values[0])]))
-            total = (held.parts[0] if way == "list" else held.field).sum()
-            values[0] = total
-            return total, (held.parts[0] if way == "list" else held.field) * 2
-
-        class Model(Holder):
-            def step(self, values):
-                return step(values, self)
-
-        model = Model()
-        run = jit(model.step if way == "method" else step)
-        grid, results = np.arange(6.0), []
-        for _ in range(4):
-            for one in (holder, model):
-                one.field, one.parts = grid[1:] if way == "part" else grid, [grid]
-            args = (grid, holder) if way == "argument" else (grid,)
-            results.append((run(*args), grid.copy()))
-        return results, shown
-
-    check(calls(rune_jit.jit), calls(lambda f: f))
-
-
 class _Layer:
     def __init__(self, dtype=None):
         self.dtype = np.float64 if dtype is None else dtype

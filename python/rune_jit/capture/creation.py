@@ -207,7 +207,7 @@ def make_array(
 def _in_order(x: Any, order: Any) -> Any:
     """x, if it is contiguous in this order, else a copy that is."""
     order = order.upper() if isinstance(order, str) else order
-    if order not in ("C", "F") or not isinstance(x, Tracer) or x.ndim < 2:
+    if order not in ("C", "F") or not isinstance(x, Tracer) or not x.ndim:
         return x
     array = x._array()
     if array is None and x._trace.is_segmented:

@@ -7,6 +7,7 @@ import abc
 import array
 import contextlib
 import functools
+import gc
 import sys
 import sysconfig
 import types
@@ -22,6 +23,8 @@ from rune_jit.tracing.context import is_library_file
 from rune_jit.tracing.tracer import are_atomic
 
 _MOST_HELD = 1000  # how many objects are searched for arrays
+# Python's own modules whose classes hold objects of any kind.
+_OF_HOLDERS = "builtins", "collections", "functools", "itertools", "types"
 # Folders of installed packages.
 INSTALLED = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
 
@@ -140,13 +143,28 @@ def arrays_in(x: Any) -> dict[int, np.ndarray]:
 
 
 def held_arrays(function: Any, arguments: Iterable[Any]) -> list[np.ndarray]:
-    """The arrays that code without a copy may read in a call in segments: those that are reached
-    through objects and classes. Leaves out arguments, and arrays that functions refer to directly,
-    since copied code reads these."""
+    """The arrays that code without a copy may read and write in a call in segments: those that are
+    reached through objects and classes. Leaves out arguments, arrays in containers that are
+    arguments, and arrays that functions refer to directly, since copied code reads these."""
     found: list[np.ndarray] = []
-    for x, inner in _reached([function, *arguments]):
+    for x, inner in _reached([function, *_objects_in(arguments)]):
         if not isinstance(x, (types.FunctionType, types.MethodType)):
             found += [item for item in inner if isinstance(item, np.ndarray)]
+    return found
+
+
+def _objects_in(arguments: Iterable[Any]) -> list[Any]:
+    """The objects among arguments and in nested lists, tuples and dicts."""
+    found: list[Any] = []
+    seen: dict[int, Any] = {}
+    open_ = list(arguments)
+    while open_ and len(seen) <= _MOST_HELD:
+        x = open_.pop()
+        if type(x) not in (list, tuple, dict):
+            found.append(x)
+        elif id(x) not in seen:
+            seen[id(x)] = x
+            open_ += _held_by(x)
     return found
 
 
@@ -183,6 +201,12 @@ def _reached(roots: list[Any]) -> Iterator[tuple[Any, list[Any]]]:
         elif can_be_copied(x):
             inner = _held_by(x)
             open_.append(type(x))
+        elif isinstance(x, np.flatiter):
+            inner = [x.base]
+        elif not isinstance(x, (types.ModuleType, types.FrameType)) and (
+            type(x).__module__ in _OF_HOLDERS or not is_library(type(x).__module__)
+        ):
+            inner = gc.get_referents(x)
         yield x, inner
         open_ += [item for item in inner if not _is_plain(item)]
 

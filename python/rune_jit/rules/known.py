@@ -108,14 +108,15 @@ def run_known(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         trace = current_trace()
         if trace is None or trace.gave_up:
             return result
+        # NumPy's own array, for example of `out=`, or a view of it: others see what is written.
+        numpys = [x for x in leaves_in(both) if isinstance(x, np.ndarray)]
+        if any(result is x for x in numpys):
+            return result
         arrays = [array for _, array in given.values()]
         if any(np.may_share_memory(result, array) for array in arrays):
             name = getattr(function, "__name__", function)
             raise UnsupportedOpError(f"{name} (a view): cannot trace this")
-        # NumPy's own array, for example of `out=`, or a view of it: others see what is written.
-        numpys = [x for x in leaves_in(both) if isinstance(x, np.ndarray)]
-        is_numpys = any(result is x or np.may_share_memory(result, x) for x in numpys)
-        return result if is_numpys else known(result)
+        return result if any(np.may_share_memory(result, x) for x in numpys) else known(result)
 
     both: Any = (tuple(args), kwargs)
     args, kwargs = replaced(both, array)

@@ -99,7 +99,7 @@ class SegmentedTrace(Trace):
         self._owners.append((storage, array))
         if self.gave_up:
             self.expose(tracer)
-        elif any(s.is_exposed or _is_written(s) for s in sharing):
+        elif any(s.is_exposed or _is_written(s) for s in sharing) or self._is_held(array):
             self.before_write(storage)
         return tracer
 
