@@ -446,3 +446,19 @@ def test_integers_of_more_than_64_bits_that_may_be_numpys() -> None:
     jitted = rune_jit.jit(program)
     for _ in range(3):
         assert_same(jitted(a.copy(), b), program(a.copy(), b))
+
+
+def test_sums_of_more_than_64_bits_that_may_be_numpys() -> None:
+    def doubled(a, b, count):
+        s = 0
+        for i in range(len(b)):
+            if b[i] > 5:
+                s = a[i] @ a[i]
+        for _ in range(count):
+            s += s + 1
+        return s
+
+    a, jitted = np.arange(20).reshape(4, 5), rune_jit.jit(doubled)
+    for b, count in (([1, 3, 1, 3], 20), ([1, 3, 1, 3], 125), ([1, 9, 1, 3], 30)):
+        got, expected = jitted(a, np.array(b), count), doubled(a, np.array(b), count)
+        assert (type(got), got) == (type(expected), expected)

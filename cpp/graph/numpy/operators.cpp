@@ -164,10 +164,10 @@ Operand weak_operator(TracedGraph& t, std::string_view name, const Operands& ope
   return result;
 }
 
-// An operation on numbers that may be NumPy's or Python's. Both give the same for sums, differences
-// and comparisons, and for products and quotients of integers that fit. For floats, they differ
-// only in quotients by 0 and in powers that Python refuses. The caller assumes that there are no
-// such powers.
+// An operation on numbers that may be NumPy's or Python's. Both give the same for comparisons, and
+// for sums, differences, products and quotients of integers that fit. For floats, they differ only
+// in quotients by 0 and in powers that Python refuses. The caller assumes that there are no such
+// powers.
 Operand unsure_operator(TracedGraph& t, std::string_view name, const Operands& operands,
                         Kind widest) {
   const bool divides = name == "divide" || name == "floor_divide" || name == "remainder";
@@ -183,7 +183,7 @@ Operand unsure_operator(TracedGraph& t, std::string_view name, const Operands& o
     user_error(ErrorKind::Undecided, name,
                ": cannot tell whether a loop's result is NumPy's number or Python's");
   Operand result = name == "power" ? power(t, operands, true) : ufunc(t, name, operands)[0];
-  if (of_integers && widest == Kind::Int && !divides && !integer_range(t, result.value))
+  if (widest == Kind::Int && !divides && !compares && !integer_range(t, result.value))
     result = checked(t, name, operands, result.value).value;
   Value all_pythons;
   for (const Operand& x : operands) {
