@@ -197,6 +197,7 @@ def _call_in_segments(
                 raise
             failed = error.__cause__.with_traceback(error.__traceback__)  # type: ignore[union-attr]
         finally:
+            del trace.end_early  # (it refers to the trace)
             if early_end.is_done:
                 _core.numpy_ended()
             else:
@@ -344,9 +345,9 @@ def outside(trace: SegmentedTrace, result: Any) -> Any:
             x = x.settled()
         if type(x) is Flat:
             flats.append(x)
-            collect(x.base)
-        if type(x) is Tracer:
-            tracers[id(x)] = x
+        array = x.base if type(x) is Flat else x
+        if type(array) is Tracer:
+            tracers[id(array)] = array
         return x
 
     flats: list[Flat] = []

@@ -51,6 +51,7 @@ class Trace:
 
     is_segmented = False  # whether Python may ask for values: segments.py
     gave_up: str | None = None  # why NumPy computes the rest of a call in segments
+    end_early: Callable[[], bool]  # ends a trace that has given up, if it can: calls/early_end.py
     writes: Any  # in segments, those since the last cut
 
     def __init__(
@@ -95,8 +96,6 @@ class Trace:
         self.has_float64 = True  # whether the device has this dtype, as Python's floats
         self.prints: Any = None  # capture.printed; None if it may not print
         self.callees: dict[int, tuple[Any, Any]] = {}  # by id: a callee, and its replacement
-        # Ends a trace that has given up, if it can: calls/segmented.py.
-        self.end_early: Callable[[], bool] = lambda: False
         self.choices: dict[Any, int] = {}  # by place: how often it chose without a value
         self._equal: list[tuple[Any, str]] = []  # (two numbers, error message)
         self.unless: dict[int, Unless] = {}  # by id of a storage
