@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import rune_jit
-from rune_jit.calls import early_end
+from rune_jit.calls import early_end, segmented
 from rune_jit.calls.early_end import EarlyEnd
+from rune_jit.calls.trial import Trial
 from rune_jit.tracing import segments
 from rune_jit.tracing.segments import SegmentedTrace
 
@@ -212,3 +213,28 @@ def test_callbacks_do_not_end_a_trace(ends):
         return rows, sorted([3, 1, 2], key=lambda k: half(x).sum().tolist() * k)
 
     _check(f, np.ones(3))
+
+
+class _Model:
+    def __init__(self):
+        self.weights, self.log = np.ones(3), []
+
+    def step(self, x):
+        self.log = [(self.weights * x).sum().tolist()]
+        self.weights = self.weights + self.log[0]
+        return [self.weights, x * 2]
+
+
+@pytest.mark.parametrize("is_slow", (False, True))
+def test_calls_leave_no_reference_to_their_traces(monkeypatch, is_slow):
+    """Otherwise each call would search all objects of the process."""
+    searched = []
+    monkeypatch.setattr(segmented, "_replace_kept", lambda *args: searched.append(args))
+    monkeypatch.setattr(SegmentedTrace, "_takes_longer_than", lambda self, seconds: is_slow)
+    monkeypatch.setattr(Trial, "verdict", lambda self: None)
+    step, model = rune_jit.jit(_Model.step), _Model()
+    texts = rune_jit.jit(lambda x: [str(x.sum().tolist()), x * 2, x.flat])
+    for _ in range(6):
+        step(model, np.ones(3))
+        texts(np.ones(3))
+    assert not searched
