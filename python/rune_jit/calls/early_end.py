@@ -59,10 +59,10 @@ class EarlyEnd:
         for frame in () if trace.until is None else callers(trace.until):
             replace_locals(frame, rebinder.outside)
         self.is_done = True
+        _core.numpy_began()  # (NumPy computes the rest of the call, also in jitted functions)
         rebinder.finish()
         functions, stand_ins = rebinder.forget()
         _core.trace_ended()
-        _core.numpy_began()  # (NumPy computes the rest of the call, also in jitted functions)
         replace_functions(functions, collections.Counter())
         trace.functions_inside, trace.stand_ins_inside = functions, stand_ins
         return True
@@ -80,7 +80,7 @@ class EarlyEnd:
         """Whether a function of rune_jit or NumPy has called the user's code that is running."""
         own = [x.f_code for x in self._frames() if is_own(x.f_code.co_filename)]
         are_calling = all(code.co_filename.endswith(_CALLING) for code in own[:-1])
-        return own[-1] is not self._trace.until or not are_calling
+        return own[-1:] != [self._trace.until] or not are_calling
 
     def _has_traced_arrays(self) -> bool:
         """Replaces the traced arrays. Whether the function may still get one, for example as an
@@ -109,7 +109,5 @@ class EarlyEnd:
 _PAUSE = 20  # between two attempts, in times of an attempt
 # Functions of these files call the user's functions, and do nothing else for the trace.
 _CALLING = tuple(os.path.join("calls", name) for name in ("function.py", "bound.py"))
-
-
 # The modules that look up callees.
 _LOOKING = (__name__, Callees.__module__, "rune_jit.capture.loops.callees")
