@@ -33,16 +33,16 @@ def base_laid_out_now(tracer: Tracer, known: _Layouts | None = None) -> np.ndarr
     """Like `laid_out_now`, for the array of which this one is a view."""
     if known is None:  # (In segments layouts change.)
         known = {} if tracer._trace.is_segmented else tracer._trace.layouts
-    open_ = [tracer]
+    open_ = [(tracer, False)]
     while open_:
-        storage = open_[-1]._storage
-        if storage not in known:
-            decide = () if _has_own_layout(storage) else storage.order_from
-            if others := [x for x in decide if x._storage not in known]:
-                open_ += others
-                continue
-            known[storage] = _base_laid_out(open_[-1], known)
-        open_.pop()
+        x, has_operands = open_.pop()
+        if has_operands:
+            known[x._storage] = _base_laid_out(x, known)
+        elif x._storage not in known:
+            known[x._storage] = None  # (until then, for arrays of a loop that decide each other)
+            open_.append((x, True))
+            if not _has_own_layout(x._storage):
+                open_ += [(operand, False) for operand in x._storage.order_from]
     return known[tracer._storage]
 
 
