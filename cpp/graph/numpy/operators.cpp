@@ -183,7 +183,8 @@ Operand unsure_operator(TracedGraph& t, std::string_view name, const Operands& o
     user_error(ErrorKind::Undecided, name,
                ": cannot tell whether a loop's result is NumPy's number or Python's");
   Operand result = name == "power" ? power(t, operands, true) : ufunc(t, name, operands)[0];
-  if (widest == Kind::Int && !divides && !compares && !integer_range(t, result.value))
+  const bool may_exceed = !divides && !compares && t.dtype(result.value) == DType::Int64;
+  if (may_exceed && !integer_range(t, result.value))
     result = checked(t, name, operands, result.value).value;
   Value all_pythons;
   for (const Operand& x : operands) {
