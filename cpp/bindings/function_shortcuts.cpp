@@ -83,6 +83,9 @@ std::optional<PyObject*> reduction(const ActiveTrace& active, std::string_view n
   if (n == 2) axis = call.positional[1];
   const auto axes = axes_of(axis ? axis : Py_None, rank(*a));
   if (!axes) return {};
+  const auto given = static_cast<int64_t>(*axes ? (*axes)->size() : rank(*a));
+  const int64_t left = keepdims == Py_True ? rank(*a) : rank(*a) - given;
+  if (left > 1 && !is_c_ordered(*a)) return {};  // NumPy knows the layout
   const auto value = py::reinterpret_borrow<PyValue>(known);
   note_line();
   PyGraph& g = *active.graph;
@@ -93,8 +96,6 @@ std::optional<PyObject*> reduction(const ActiveTrace& active, std::string_view n
       name == "mean" ? mean(g, x, *axes, keepdims == Py_True)
                      : graph::numpy::reduce(g, name, x, *axes, keepdims == Py_True);
   if (!result) return {};
-  const bool has_axes = graph::numpy::shape_of(g, *result).size() > 1;
-  if (has_axes && !is_c_ordered(*a)) return {};  // NumPy knows its layout
   return finish(active, *result, call.positional.first(1), false);
 }
 
