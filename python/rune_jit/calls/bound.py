@@ -41,7 +41,7 @@ class BoundJit(Generic[P, R]):
         self.__self__ = instance
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        # (`calls.segmented` finds the arguments in this variable.)
+        # (calls/early_end.py finds the arguments in this variable.)
         every = (self.__self__, *args)
         return self._jit(*every, **kwargs)  # type: ignore[no-any-return]
 

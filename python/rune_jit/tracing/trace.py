@@ -51,7 +51,8 @@ class Trace:
 
     is_segmented = False  # whether Python may ask for values: segments.py
     gave_up: str | None = None  # why NumPy computes the rest of a call in segments
-    end_early: Callable[[], bool]  # ends a trace that has given up, if it can: calls/early_end.py
+    # Ends a trace that has given up, if it can: calls/early_end.py.
+    end_early: Callable[[], bool] = staticmethod(lambda: False)
     writes: Any  # in segments, those since the last cut
 
     def __init__(
