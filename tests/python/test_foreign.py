@@ -13,6 +13,7 @@ import pytest
 from compare import assert_matches, check
 
 import rune_jit
+from rune_jit.capture import guards, objects
 
 special = pytest.importorskip("scipy.special")
 linalg = pytest.importorskip("scipy.linalg")
@@ -303,3 +304,146 @@ _LIBRARY.scale = 3.0  # type: ignore[attr-defined]
 
 def test_modules_without_a_docstring() -> None:
     check(lambda x: x * _LIBRARY.scale, np.ones(3))
+
+
+def test_state_of_installed_packages(tmp_path: Any, monkeypatch: Any) -> None:
+    (tmp_path / "keeping.py").write_text(
+        "import numpy as np\n"
+        "class Canvas:\n"
+        "    def __init__(self, size):\n"
+        "        self.size, self.title, self.marks = size, '', []\n"
+        "class Kept:\n"
+        "    canvases = {}\n"
+        "    last = None\n"
+        "    @classmethod\n"
+        "    def add(cls, canvas):\n"
+        "        cls.canvases[len(cls.canvases)] = cls.last = canvas\n"
+        "order = []\n"
+        "SCALES = {'half': 0.5}\n"
+        "def canvas(size):\n"
+        "    Kept.add(Canvas(size))\n"
+        "def title(text):\n"
+        "    Kept.canvases[0].title += text\n"
+        "def mark(x):\n"
+        "    order.append('mark')\n"
+        "    Kept.last.marks.append(x)\n"
+        "def clear():\n"
+        "    Kept.canvases.clear()\n"
+        "cache = {}\n"
+        "def scaled(x):\n"
+        "    if 'half' not in cache:\n"
+        "        cache['half'] = SCALES['half']\n"
+        "    return x * cache['half']\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(guards, "INSTALLED", (str(tmp_path),))
+    import keeping  # type: ignore[import-not-found]
+
+    def of_canvas(x: Any) -> Any:
+        keeping.canvas(3)
+        return x * 2
+
+    def of_title(x: Any) -> Any:
+        keeping.title("a")
+        return x * 2
+
+    def of_mark(x: Any) -> Any:
+        keeping.mark(1.0)
+        return [*reversed(x.tolist())]
+
+    def of_settings(x: Any) -> Any:
+        keeping.SCALES["third"] = keeping.SCALES.get("third", 0) + 1
+        return x * 2
+
+    def of_clear(x: Any) -> Any:
+        keeping.clear()
+        return x * 2
+
+    def of_scaled(x: Any) -> Any:
+        return keeping.scaled(x)
+
+    def state() -> Any:
+        kept, canvases = keeping.Kept, keeping.Kept.canvases.values()
+        of_canvases = [(x.size, x.title, [*x.marks]) for x in canvases]
+        return of_canvases, kept.last in canvases, [*keeping.order], dict(keeping.SCALES)
+
+    for jit in (lambda f: f, rune_jit.jit):
+        keeping.Kept.canvases.clear()
+        keeping.order.clear()
+        keeping.SCALES.pop("third", None)
+        found = []
+        for function in map(jit, (of_canvas, of_title, of_mark, of_settings, of_clear, of_canvas)):
+            for _ in range(3):
+                function(np.arange(3.0))
+                found.append(state())
+        if jit is not rune_jit.jit:
+            expected = found
+    assert found == expected
+    scaled = rune_jit.jit(fallback="error")(of_scaled)
+    np.testing.assert_array_equal(scaled(np.arange(3.0)), np.arange(3.0) / 2)
+
+
+def test_figures_of_matplotlib() -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    def draw(x: Any, title: str) -> Any:
+        pyplot.figure()
+        for i in range(20):
+            x = x + np.sin(x)
+            if i % 10 == 9:
+                pyplot.plot(x)
+        pyplot.title(title)
+        return x
+
+    def shown() -> Any:
+        figures = [pyplot.figure(i).axes[0] for i in pyplot.get_fignums()]
+        pyplot.close("all")
+        return [(x.get_title(), [y.get_color() for y in x.lines]) for x in figures]
+
+    jitted = rune_jit.jit(draw)
+    for function in (draw, jitted):
+        for title in "abc":
+            function(np.linspace(0, 1, 50), title)
+        found = shown()
+        if function is draw:
+            expected = found
+    assert found == expected
+
+
+def test_numbers_of_packages_that_do_not_know_traced_arrays(
+    tmp_path: Any, monkeypatch: Any
+) -> None:
+    """As SymPy's: they refuse what is no number, and NumPy computes with them as elements."""
+    (tmp_path / "exact.py").write_text(
+        "class Exact:\n"
+        "    def __init__(self, value):\n"
+        "        self.value = value\n"
+        "    def __mul__(self, other):\n"
+        "        if type(other).__module__ == 'numpy':\n"
+        "            return NotImplemented\n"
+        "        return Exact(self.value * float(other))\n"
+        "    __rmul__ = __mul__\n"
+        "    def __float__(self):\n"
+        "        return self.value\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    for module in (guards, objects):
+        monkeypatch.setattr(module, "INSTALLED", (str(tmp_path),))
+    from exact import Exact  # type: ignore[import-not-found]
+
+    half = Exact(0.5)
+
+    def of_argument(x: Any, scale: Any) -> Any:
+        return (scale * (x + 1)).astype(float) + x
+
+    def of_variable(x: Any) -> Any:
+        y = x + 1
+        return (half * y).astype(float) + x
+
+    x = np.arange(3.0)
+    for function, *given in ((of_argument, half), (of_variable,)):
+        jitted = rune_jit.jit(function)
+        for _ in range(3):
+            np.testing.assert_array_equal(jitted(x, *given), function(x, *given))

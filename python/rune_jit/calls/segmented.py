@@ -186,7 +186,8 @@ def _call_in_segments(
             traced_args = tuple(map(containers.inside, args))
             traced_kwargs = {key: containers.inside(value) for key, value in kwargs.items()}
             containers.count()
-            result = inside(*traced_args, **traced_kwargs)
+            is_over = trace.gave_up is not None  # (because of an argument)
+            result = None if is_over else inside(*traced_args, **traced_kwargs)
             result = replaced(result, lambda x: containers.outside(rebinder.lasting(x)), {})
         except KeyboardInterrupt:  # pending operations are not computed
             interrupted = True
@@ -209,7 +210,9 @@ def _call_in_segments(
                 trace.flush()
         if failed is not None:
             raise failed
-        return outside(trace, result)
+        if not is_over:
+            return outside(trace, result)
+    return function(*args, **kwargs)
 
 
 def _is_of_store(error: BaseException, of_check: BaseException | None) -> bool:

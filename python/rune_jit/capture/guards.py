@@ -87,6 +87,7 @@ class Watch:
         self._kinds: set[int] = set()  # ids of the classes of the objects in _seen
         self._knows_identity = False  # whether code may use the identity of objects unnoticed
         self.told_apart = ToldApart()
+        self.packages = libraries.PackageState(self._function, self.is_foreign)
         self.is_strict = False  # whether code of other packages may read attributes unnoticed
 
     def is_foreign(self, module: str | None) -> bool:
@@ -469,6 +470,7 @@ class Watch:
                 f"{function}: cannot trace a write to an array that is not traced\n"
                 "hint: pass the array as an argument"
             )
+        self.packages.refuse_changes()
         if any(self._random.state_of(source) != state for source, state in self._generators):
             raise UnsupportedOpError(
                 f"{function}: cannot trace random numbers of NumPy or Python (each call would get"
@@ -486,6 +488,7 @@ class Watch:
                 holder.cell_contents = value
             elif kind == "attribute":
                 setattr(owner_of(holder, name), name, value)
+        self.packages.restore()
         self._layouts.restore()
         self._members_before.restore()
         for kept in reversed(self._kept):  # (the oldest contents are restored last)

@@ -86,6 +86,18 @@ def _is_pandas_own(x: Any) -> bool:
     return isinstance(module, str) and module.partition(".")[0] == "pandas"
 
 
+@functools.cache
+def has_own_arithmetic(kind: type) -> bool:
+    """Whether the objects of a class are numbers or expressions of an installed package that does
+    not adapt them to NumPy. Its operators may refuse traced arrays, where NumPy computes with the
+    objects as elements."""
+    if not kind.__flags__ & trees.PYTHON_CLASS or not hasattr(kind, "__mul__"):
+        return False
+    of_numpy = ("__array__", "__array_priority__", "__array_ufunc__", "__array_function__")
+    path = getattr(sys.modules.get(kind.__module__.partition(".")[0]), "__file__", None) or ""
+    return path.startswith(INSTALLED) and not any(hasattr(kind, name) for name in of_numpy)
+
+
 def is_bar(x: Any) -> bool:
     """Whether x is tqdm's class or function (not its module)."""
     name, module = trees.attribute(x, "__name__"), trees.attribute(x, "__module__")

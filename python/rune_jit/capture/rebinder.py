@@ -43,6 +43,7 @@ from rune_jit.capture.names import (
     values_in,
 )
 from rune_jit.capture.objects import (
+    has_own_arithmetic,
     is_bar,
     is_copied,
     is_library,
@@ -169,8 +170,10 @@ class Rebinder:
         shim.see_replaced(names_in(code := function.__code__))
         try:
             refuse_code(code)
-            if not self._trace.is_segmented and self._trace.may_repeat:
-                refuse_identity_of_arguments(code)
+            if not self._trace.is_segmented:
+                self._watch.packages.note(function)
+                if self._trace.may_repeat:
+                    refuse_identity_of_arguments(code)
             if self._trace.is_segmented and assigns_globals(code):
                 return as_it_is(self._trace, function)  # (methods that are not copied read these)
             named = zip(function.__closure__ or (), code.co_freevars, strict=True)
@@ -182,13 +185,8 @@ class Rebinder:
             if self._trace.is_segmented and self._copies:
                 return as_it_is(self._trace, function)  # (the call has begun)
             raise
-        copy = types.FunctionType(
-            traced_code,
-            self._copy_of(function.__globals__),
-            function.__name__,
-            None,
-            (*cells,),
-        )
+        held = self._copy_of(function.__globals__)
+        copy = types.FunctionType(traced_code, held, function.__name__, None, (*cells,))
         copy.__qualname__ = function.__qualname__
         copy.__module__, copy.__doc__ = function.__module__, function.__doc__
         if sys.version_info < (3, 14):
@@ -304,8 +302,9 @@ class Rebinder:
 
     def stand_in(self, value: Any) -> Any:
         trace: Any = self._trace
-        if trace.is_segmented and is_of_pandas(value):
-            trace.give_up("it uses pandas, which treats traced arrays as lists")
+        kind: Any = type(value)
+        if trace.is_segmented and (is_of_pandas(value) or has_own_arithmetic(kind)):
+            trace.give_up(f"it uses a {kind.__name__}, which does not know traced arrays")
             return value
         replacement = replacements().get(id(value))
         if replacement is not None:
