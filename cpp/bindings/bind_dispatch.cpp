@@ -128,6 +128,16 @@ py::object function_with(PyObject* self, const py::object& code) {
   return now.is(code) ? function : py::object();
 }
 
+// The user's function if a call may run it on NumPy, because NumPy runs the function that calls it.
+// Otherwise null.
+py::object function_on_numpy(PyObject* self) {
+  static PyObject* const allowed = PyUnicode_InternFromString("_may_run_on_numpy");
+  if (is_tracing() || runtime::is_profiling() || has_made_arrays()) return {};
+  const auto found = py::reinterpret_steal<py::object>(PyObject_GetAttr(self, allowed));
+  if (!found) throw py::error_already_set();
+  return found.ptr() == Py_True ? function_with(self, {}) : py::object();
+}
+
 // The result of a call; null if the user's function has set an error.
 py::object dispatch(PyObject* self, std::span<PyObject* const> args, PyObject* const* values,
                     PyObject* names) {
@@ -136,14 +146,16 @@ py::object dispatch(PyObject* self, std::span<PyObject* const> args, PyObject* c
   const auto eager = [&](const char* why) {
     return call_method(self, "_eager_call", args, values, names, why);
   };
-  if (is_tracing() || is_on_numpy()) return slow();
-  KeyedCall call;
-  Ways ways;
   py::object function;  // to run on NumPy, if it is set
   const auto run_function = [&] {
     return py::reinterpret_steal<py::object>(
         PyObject_Vectorcall(function.ptr(), values - args.size(), args.size(), names));
   };
+  if (is_on_numpy()) function = function_on_numpy(self);
+  if (function) return run_function();
+  if (is_tracing() || is_on_numpy()) return slow();
+  KeyedCall call;
+  Ways ways;
   if (dispatcher.unseen > 0 && !runtime::is_profiling()) {
     const size_t count = args.size() + (names ? PyTuple_GET_SIZE(names) : 0);
     PyObject* const* const first = values - args.size();

@@ -4,6 +4,7 @@ as they are."""
 from __future__ import annotations
 
 import copy
+import functools
 import sys
 
 import numpy as np
@@ -191,6 +192,56 @@ def test_variables_of_outer_functions(ends):
     jitted, plain = rune_jit.jit(make()), make()
     for _ in range(3):
         assert repr(jitted(np.ones(3))) == repr(plain(np.ones(3)))
+
+
+def scaled(factor):
+    def wrap(function):
+        @functools.wraps(function)
+        def wrapper(x):
+            return function(x) * factor
+
+        return wrapper
+
+    return wrap
+
+
+@scaled(np.arange(3.0))
+def twice(x):
+    _codes.append(sys._getframe().f_code)
+    return x * 2
+
+
+def test_decorated_functions(ends):
+    def f(x):
+        for i in range(_STEPS):
+            x = twice(half(x)) + x.sum().tolist() * i / 1e3
+        return x
+
+    _check(f, np.ones(3))
+    assert ends.count(True) == 1
+    assert _codes[-1] is twice.__wrapped__.__code__
+
+
+def test_calls_that_compute_nothing_end_too(monkeypatch):
+    monkeypatch.setattr(SegmentedTrace, "_takes_longer_than", lambda self, seconds: True)
+    callers = []
+
+    @rune_jit.jit
+    def drawn(i):
+        callers.append(sys._getframe(1).f_code.co_filename)
+        return np.random.binomial(1, 0.5) + i
+
+    @rune_jit.jit
+    def f(n):
+        total = 0
+        while total < n:
+            total += drawn(len(str(total)))
+        return [*reversed(str(total))]
+
+    f(20_000)
+    assert "less time than tracing" in f.explain()
+    assert callers[0] != __file__  # (the trace's functions call it)
+    assert callers[-1] == __file__  # (so nothing of rune_jit runs in a later call)
 
 
 def test_lists_of_arguments(ends):

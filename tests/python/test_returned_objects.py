@@ -117,6 +117,23 @@ def test_objects_with_slots_keep_what_they_are_given() -> None:
         np.testing.assert_array_equal(kept.a, expected.a)
 
 
+class Hashed(Slotted):
+    """Equal objects are the same one, although each call makes another."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+def test_slots_of_results_hold_no_traced_arrays() -> None:
+    jitted = rune_jit.jit(lambda x: Hashed(x * 2))
+    for i in range(3):
+        found = jitted(X + i)
+        assert type(found.a) is np.ndarray
+        np.testing.assert_array_equal(found.a, (X + i) * 2)
+
+
 KNOWN = Held(5)
 
 

@@ -33,7 +33,7 @@ class EarlyEnd:
 
     Called when the user's code looks for a callee. Returns whether the trace has ended. It does not
     end while an operation is computed, or while an expression has a traced operand, or if variables
-    of outer functions or containers among the arguments have copies."""
+    of outer functions that may be assigned, or containers among the arguments, have copies."""
 
     def __init__(
         self, trace: SegmentedTrace, rebinder: Rebinder, has_copies: Callable[[], bool]
@@ -45,7 +45,7 @@ class EarlyEnd:
 
     def __call__(self) -> bool:
         trace, rebinder = self._trace, self._rebinder
-        if self.is_done or rebinder.cell_copies or self._has_copies():
+        if self.is_done or rebinder.has_assigned_cells or self._has_copies():
             return self.is_done
         trace.callees.clear()  # (so that another callee is looked up, which tries again)
         start = time.thread_time()

@@ -60,6 +60,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
             inspect.markcoroutinefunction(self)
         self._name = getattr(fn, "__name__", type(fn).__name__)
         self._device = device
+        self._may_run_on_numpy = device in (None, "cpu") and options["fallback"] != "error"
         parameters = Parameters(self._name, fn)
         self._bound = parameters.bind
         self._static_names = parameters.static(

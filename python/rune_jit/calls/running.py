@@ -63,6 +63,7 @@ class Runner:
     def __init__(self, function: JitFunction[Any, Any]) -> None:
         self._function = weakref.ref(function)  # which owns this object
         self._fn, self._name, self._device = function._fn, function._name, function._device
+        self._may_run_on_numpy = function._may_run_on_numpy
         self._bound, self._static_names = function._bound, function._static_names
         self._dynamic = function._dynamic
         self.compiler = Compiler(self._fn, self._name, self._device)
@@ -142,7 +143,7 @@ class Runner:
     # One call.
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if _core.is_on_numpy() and self._reports.may_fall_back and self._device in (None, "cpu"):
+        if _core.is_on_numpy() and self._may_run_on_numpy:
             return self.eager_call(args, kwargs, "a function that calls it is timed on NumPy")
         if _core.is_disabled():
             return self.eager_call(args, kwargs, "RUNE_JIT_DISABLE is set")

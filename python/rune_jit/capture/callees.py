@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from rune_jit.capture.rebinder import Rebinder
 
 
+_CALLS = 500  # after so many calls of functions a trace asks again whether it pays
+
+
 class Callees:
     """Finds the objects to call, whether the callees come from names, lists or attributes. Only the
     call sees a copy, so code that compares functions sees the functions themselves."""
@@ -28,10 +31,22 @@ class Callees:
         self._known: dict[int, tuple[Any, Any]] = trace.callees
         self._plain_kinds: set[Any] = set()  # classes whose objects are called themselves
         self._objects: dict[int, Any] = {}  # by id of an object with methods: its stand-in
+        self._calls = 0  # how many callees have been looked up
+
+    def end_early(self) -> bool:
+        """Called when code looks for a callee. Ends a trace in segments that does not pay, also if
+        it computes nothing. Returns whether it has ended."""
+        trace: Any = self._trace
+        if not trace.is_segmented:
+            return False
+        self._calls += 1
+        if self._calls % _CALLS == 0 and not trace.gave_up:
+            trace.give_up_if_slow()
+        return bool(trace.gave_up) and trace.end_early()
 
     def __call__(self, x: Any) -> Any:
         """The object to call for x."""
-        if self._trace.gave_up and self._trace.end_early():
+        if self.end_early():
             return x
         kind: Any = type(x)
         if kind in self._plain_kinds:

@@ -13,7 +13,7 @@ from typing import Any
 
 from rune_jit.capture.loops.members import NOT_CALLED, Copied, can_be_made, is_made
 from rune_jit.capture.loops.structures import is_named_tuple
-from rune_jit.capture.objects import is_library
+from rune_jit.capture.objects import has_own_arithmetic, is_library
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import current_trace
 
@@ -153,5 +153,6 @@ def _is_copied(x: Any) -> bool:
 
 
 def _can_be_subclassed(kind: Any) -> bool:
-    is_plain = can_be_made(kind) and not is_named_tuple(kind)
+    # (Packages find out what to do with their arrays and numbers by the class itself.)
+    is_plain = can_be_made(kind) and not (is_named_tuple(kind) or has_own_arithmetic(kind))
     return is_plain and not any("__init_subclass__" in vars(base) for base in kind.__mro__[:-1])

@@ -257,7 +257,8 @@ _MOST_HELD = 1000
 
 
 def reachable(x: Any) -> Iterator[Any]:
-    """The contents of a function's variables, of a container or of an object's attributes."""
+    """The contents of a function's variables, of a container or of an object's attributes and
+    slots."""
     seen: set[int] = set()
     open_ = [x]
     while open_ and len(seen) < _MOST_HELD:
@@ -286,6 +287,9 @@ def reachable(x: Any) -> Iterator[Any]:
             open_ += [item for item in items if type(item) not in trees.PLAIN]
         with contextlib.suppress(AttributeError):  # (not by `getattr`, which may run code)
             open_ += object.__getattribute__(x, "__dict__").values()
+        kind: Any = type(x)
+        if has_slots(kind):
+            open_ += [object.__getattribute__(x, name) for name in bound_members(x)]
 
 
 def function_of(raw: Any) -> types.FunctionType | None:

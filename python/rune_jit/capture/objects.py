@@ -88,14 +88,16 @@ def _is_pandas_own(x: Any) -> bool:
 
 @functools.cache
 def has_own_arithmetic(kind: type) -> bool:
-    """Whether the objects of a class are numbers or expressions of an installed package that does
-    not adapt them to NumPy. Its operators may refuse traced arrays, where NumPy computes with the
-    objects as elements."""
+    """Whether the objects of a class are numbers, expressions or arrays of an installed package
+    whose operators and ufuncs may treat traced arrays unlike NumPy's (SymPy's, autograd's)."""
     if not kind.__flags__ & trees.PYTHON_CLASS or not hasattr(kind, "__mul__"):
         return False
-    of_numpy = ("__array__", "__array_priority__", "__array_ufunc__", "__array_function__")
-    path = getattr(sys.modules.get(kind.__module__.partition(".")[0]), "__file__", None) or ""
-    return path.startswith(INSTALLED) and not any(hasattr(kind, name) for name in of_numpy)
+    path = getattr(sys.modules.get(str(kind.__module__).partition(".")[0]), "__file__", None) or ""
+    if not path.startswith(INSTALLED) or hasattr(kind, "__array__"):
+        return False
+    # (NumPy leaves operators to classes with a priority. Sparse matrices have one, and take
+    # everything that is like an array.)
+    return hasattr(kind, "__array_ufunc__") or not hasattr(kind, "__array_priority__")
 
 
 def is_bar(x: Any) -> bool:

@@ -83,6 +83,7 @@ class Rebinder:
         self._named: set[int] = set()  # ids of the functions whose copies code has got by name
         self.callee = Callees(trace, watch, self)
         self.cell_copies: dict[int, tuple[Any, Any]] = {}  # by id of a cell: the cell, its copy
+        self.has_assigned_cells = False  # whether functions may assign cells that have copies
         self._globals: dict[int, Globals] = {}  # by id of the module's own
         self._made_objects = MadeObjects()
         self._function_attributes: list[FunctionAttributes] = []
@@ -304,7 +305,8 @@ class Rebinder:
         trace: Any = self._trace
         kind: Any = type(value)
         if trace.is_segmented and (is_of_pandas(value) or has_own_arithmetic(kind)):
-            trace.give_up(f"it uses a {kind.__name__}, which does not know traced arrays")
+            name = getattr(value, "__name__", kind.__name__)
+            trace.give_up(f"it uses {name}, which does not know traced arrays")
             return value
         replacement = replacements().get(id(value))
         if replacement is not None:
@@ -474,21 +476,21 @@ class Rebinder:
         if cell == types.CellType():  # (not bound yet)
             return cell
         value = cell.cell_contents
-        if self._trace.is_segmented and is_assigned_beside(function, name):
+        is_beside = self._trace.is_segmented and is_assigned_beside(function, name)
+        if is_beside:
             if not isinstance(value, np.ndarray):
                 return cell
             if is_read_in_classes(function, name):
                 # (An assignment to the cell itself would overtake pending operations.)
+                what = f"assigns '{name}', an array which methods of a class read"
                 raise UnsupportedOpError(
-                    f"{function.__name__}: cannot trace a function that assigns '{name}', an array"
-                    " which methods of a class read"
+                    f"{function.__name__}: cannot trace a function that {what}"
                 )
-        is_assigned = ("cell", id(cell), None) in self._state
-        replaced = is_assigned or isinstance(value, _REBOUND) or self.inside(value) is not value
-        if not replaced:
+        replaced = ("cell", id(cell), None) in self._state or isinstance(value, _REBOUND)
+        if not replaced and self.inside(value) is value:
             return cell
-        self.cell_copies[id(cell)] = (cell, types.CellType())
-        return self.cell_copies[id(cell)][1]
+        self.has_assigned_cells |= is_beside
+        return self.cell_copies.setdefault(id(cell), (cell, types.CellType()))[1]
 
     def _copy_of(self, real: dict[str, Any]) -> Globals:
         if isinstance(real, Globals):  # (of a function that the trace made)

@@ -85,7 +85,9 @@ def active(trace: Trace) -> Iterator[None]:
 
 
 # Traces run below frames of these files.
-_RUNNING = tuple(os.path.join("calls", name) for name in ("call_trace.py", "segmented.py"))
+_RUNNING = frozenset(
+    os.path.join(_OWN_FOLDERS[0], "calls", name) for name in ("call_trace.py", "segmented.py")
+)
 
 
 def running_trace() -> Trace | None:
@@ -94,8 +96,7 @@ def running_trace() -> Trace | None:
     while (trace := current_trace()) is not None:
         frame: types.FrameType | None = sys._getframe(1)
         while frame is not None:
-            file = frame.f_code.co_filename
-            if is_own_file(file) and file.endswith(_RUNNING):
+            if frame.f_code.co_filename in _RUNNING:
                 return trace
             frame = frame.f_back
         _core.trace_ended()

@@ -62,7 +62,7 @@ class SegmentedTrace(Trace):
     def note_computed(self) -> None:
         self._computed += 1
         if self._computed % _SHORTEST_LOOP == 0:
-            self._give_up_if_slow()
+            self.give_up_if_slow()
 
     def note_read(self) -> None:
         """Notes that the source of a function has been read, which takes milliseconds."""
@@ -145,8 +145,10 @@ class SegmentedTrace(Trace):
             return array
         return Tracer(self, self.in_memory(array), scalar=not isinstance(array, np.ndarray))
 
-    def stand_in(self, array: Any) -> Tracer:
+    def stand_in(self, array: Any) -> Any:
         known = self.stand_ins.get(id(array))
+        if known is None and self.gave_up and type(array) is np.ndarray:
+            return array
         if known is None:
             known = self.stand_ins[id(array)] = self.argument(array, np.asarray(array))
             # NumPy's copy of a device's memory is read-only. And NumPy cannot run the function.
@@ -262,7 +264,7 @@ class SegmentedTrace(Trace):
             if self._cuts >= self._replace_at:
                 self.replace([x for x in gc.get_referrers(self) if type(x) is Tracer])
         elif is_due and not self.done:
-            self._give_up_if_slow()
+            self.give_up_if_slow()
         return found[: len(wanted)]
 
     def after_operation(self) -> None:
@@ -288,7 +290,7 @@ class SegmentedTrace(Trace):
         is_quiet = self._first_site is not None and not has_checks
         self.builder.quiet_until = self._cut_at + _SHORTEST_LOOP if is_quiet else 0
 
-    def _give_up_if_slow(self) -> None:
+    def give_up_if_slow(self) -> None:
         """Lets NumPy compute the rest of the call if segments do not pay."""
         programs, compiled = self.programs, self._before[0]
         if programs.compiled - compiled > _MOST_COMPILED:

@@ -50,8 +50,8 @@ class _Callee:
         if type(function) is types.FunctionType:
             if type(function.__globals__) is not dict:  # (a copy, or made in the trace)
                 trace = current_trace()
-                if trace is not None and trace.gave_up:
-                    trace.end_early()
+                if trace is not None and trace.rebind is not None:
+                    trace.rebind.callee.end_early()
                 return x
         elif kind is types.MethodType:
             return shuffling(x) if x.__name__ == "shuffle" else x
