@@ -44,6 +44,11 @@ OF_GENERATORS = ("random", "numpy.random._generator", "numpy.random.mtrand")
 _KEYS = frozenset({int, bool, str, type(None)})
 
 
+def package_of(kind: Any) -> str:
+    """The name of the package that has a class. (Code may make classes without a module.)"""
+    return str(kind.__module__).partition(".")[0]
+
+
 def attribute(x: Any, name: str, default: Any = None) -> Any:
     """getattr(x, name, default), but without the `__getattr__` of the class of x. It may have
     effects, and it may raise what it likes."""
@@ -117,7 +122,7 @@ def static_key(value: Any) -> Any:
 def _is_users(kind: Any) -> bool:
     """Whether a class is written in Python and is not part of Python. (Python's own classes are
     values.)"""
-    module = kind.__module__.partition(".")[0]
+    module = package_of(kind)
     is_pythons = module in sys.stdlib_module_names and module != "__main__"
     return bool(kind.__flags__ & PYTHON_CLASS) and not is_pythons
 

@@ -377,3 +377,23 @@ def test_functions_that_read_what_loops_in_segments_assign() -> None:
         return kept, scale
 
     both(f, X)
+
+
+def test_a_loop_that_makes_a_global_variable_is_not_traced_before_the_variable_exists() -> None:
+    """Its iterations would be traced one by one, and the trace refused at its end."""
+
+    def f(x: Any) -> Any:
+        global LAST
+        for i in range(len(x)):
+            LAST = i * 2
+        return x * LAST
+
+    for _ in range(2):
+        globals().pop("LAST", None)
+        with pytest.raises(rune_jit.UnsupportedOpError, match="makes the global LAST"):
+            rune_jit.jit(f).lower(X)
+        assert "LAST" not in globals()
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        np.testing.assert_array_equal(jitted(X), f(X))
+        assert globals()["LAST"] == 2 * len(X) - 2

@@ -471,3 +471,22 @@ def test_lists_of_many_numbers_are_no_arguments_of_a_program():
             assert ours == theirs
         with pytest.raises(rune_jit.UnsupportedOpError, match="numbers as arguments"):
             rune_jit.jit(function, fallback="error").lower(*args)
+
+
+def test_classes_without_a_module() -> None:
+    made = type(
+        "Made", (), {"__module__": None, "factor": 2.0, "__call__": lambda self, x: x * 3}
+    )()
+
+    def of_variable(x: Any) -> Any:
+        return made(x) * made.factor
+
+    def of_argument(x: Any, scale: Any) -> Any:
+        return [*reversed((scale(x) * scale.factor).tolist())]
+
+    x = np.arange(3.0)
+    for function, *given in ((of_variable,), (of_argument, made)):
+        jitted = rune_jit.jit(function)
+        for _ in range(2):
+            np.testing.assert_array_equal(jitted(x, *given), function(x, *given))
+        assert "NumPy" not in jitted.explain()

@@ -22,7 +22,7 @@ from rune_jit.rules.known import run_known
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.tracer import Tracer, contains_traced, tracers_in
-from rune_jit.trees import OF_GENERATORS, PLAIN, attribute
+from rune_jit.trees import OF_GENERATORS, PLAIN, attribute, package_of
 
 _PACKAGES = ("scipy.fft", "scipy.linalg", "scipy.ndimage", "scipy.signal", "scipy.spatial.distance")
 
@@ -91,7 +91,7 @@ def has_stand_in(kind: type) -> bool:
 def is_of_compiler(kind: type) -> bool:
     """Whether a class belongs to a package that compiles functions. Such functions never get traced
     arrays, so neither do the methods of its classes."""
-    return kind.__module__.partition(".")[0] in _COMPILERS
+    return package_of(kind) in _COMPILERS
 
 
 # Packages that compile functions at run time.

@@ -92,7 +92,7 @@ def has_own_arithmetic(kind: type) -> bool:
     whose operators and ufuncs may treat traced arrays unlike NumPy's (SymPy's, autograd's)."""
     if not kind.__flags__ & trees.PYTHON_CLASS or not hasattr(kind, "__mul__"):
         return False
-    path = getattr(sys.modules.get(str(kind.__module__).partition(".")[0]), "__file__", None) or ""
+    path = getattr(sys.modules.get(trees.package_of(kind)), "__file__", None) or ""
     if not path.startswith(INSTALLED) or hasattr(kind, "__array__"):
         return False
     # (NumPy leaves operators to classes with a priority. Sparse matrices have one, and take

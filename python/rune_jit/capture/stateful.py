@@ -23,6 +23,7 @@ from rune_jit.capture.foreign import has_stand_in
 from rune_jit.capture.names import globals_in
 from rune_jit.capture.objects import is_library
 from rune_jit.errors import UnsupportedOpError
+from rune_jit.trees import package_of
 
 # Classes of objects that change without notice when they are used: module, name.
 _STATEFUL = (
@@ -67,7 +68,7 @@ def _hides_state(kind: Any) -> bool:
 def is_fixed(kind: Any, may_change: bool) -> bool:
     """Whether the objects of a class of Python, NumPy or rune_jit do not change. By convention,
     those do not that have hashes of their own. With `may_change`, those do not but namespaces."""
-    if kind.__module__.partition(".")[0] == "rune_jit":
+    if package_of(kind) == "rune_jit":
         return True
     if not is_library(kind.__module__):
         return False

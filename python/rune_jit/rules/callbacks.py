@@ -16,7 +16,7 @@ import numpy as np
 from rune_jit.containers import PLAIN
 from rune_jit.methods import ArrayMethods
 from rune_jit.tracing.context import is_library_file, is_own
-from rune_jit.trees import OF_GENERATORS
+from rune_jit.trees import OF_GENERATORS, package_of
 
 _ASSIGNING = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL"})
 _WRITING = frozenset({"STORE_ATTR", "DELETE_ATTR", "STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE"})
@@ -133,7 +133,7 @@ def _may_change(x: Any, code: _Code, seen: set[int]) -> bool:
         return may_have_effects(x, seen)
     if kind.__module__ in OF_GENERATORS or hasattr(kind, "__next__"):
         return True
-    if kind.__module__.partition(".")[0] in ("numpy", "rune_jit"):
+    if package_of(kind) in ("numpy", "rune_jit"):
         return code.writes if isinstance(x, (np.ndarray, ArrayMethods)) else not callable(x)
     methods = (getattr(kind, name, None) for name in code.names)
     found = (types.MethodType(f, x) for f in methods if isinstance(f, types.FunctionType))

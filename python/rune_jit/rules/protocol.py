@@ -57,6 +57,7 @@ from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.storage import Step
 from rune_jit.tracing.tracer import Tracer, contains_traced, is_array
+from rune_jit.trees import package_of
 
 
 def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -355,7 +356,7 @@ def _with_object(self: Tracer, name: str, other: Any, reflected: bool) -> Any:
 
 def _decides_itself(kind: type) -> bool:
     """Whether a class decides itself what ufuncs do that write to its objects."""
-    if kind is Tracer or kind.__module__.partition(".")[0] in ("numpy", "rune_jit"):
+    if kind is Tracer or package_of(kind) in ("numpy", "rune_jit"):
         return False
     found = getattr(kind, "__array_ufunc__", None)
     return found is not None and found is not np.ndarray.__array_ufunc__

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 from rune_jit.errors import InternalError
 from rune_jit.tracing.context import is_library_file, is_own_file
+from rune_jit.trees import package_of
 
 # If rune_jit's own code raises one of these, it is a bug, and the traceback stays complete.
 _BUGS = (InternalError, AssertionError, AttributeError, NameError, KeyError, RecursionError)
@@ -54,7 +55,7 @@ def _with_causes(error: BaseException) -> Iterator[BaseException]:
 
 def _is_internal(error: BaseException) -> bool:
     """Whether an exception is one of rune_jit's, which it may raise and handle itself."""
-    return type(error).__module__.partition(".")[0] == "rune_jit"
+    return package_of(type(error)) == "rune_jit"
 
 
 def _entries(entry: types.TracebackType | None) -> Iterator[types.TracebackType]:

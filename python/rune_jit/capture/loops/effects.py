@@ -29,7 +29,7 @@ from rune_jit.capture.loops.members import (
     member,
     what_makes,
 )
-from rune_jit.capture.loops.places import Global, Held, Variable
+from rune_jit.capture.loops.places import Global, Held, Variable, refuse_new_global
 from rune_jit.capture.loops.pure import READING_METHODS, is_pure
 from rune_jit.capture.loops.source import source_of
 from rune_jit.capture.loops.structures import class_of, is_named_tuple
@@ -285,6 +285,8 @@ class Effects:
 
     def _assign_global(self, module: dict[str, Any], name: str) -> None:
         if name not in module:
+            if self._refuses:
+                refuse_new_global(module, name)
             self._refuse(f"it assigns {name}, which has no value before")
         elif (id(module), name) not in self._globals:
             self._globals.add((id(module), name))

@@ -11,6 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rune_jit import _core
+from rune_jit.capture.state import Slot
+from rune_jit.errors import StateChangedError
+from rune_jit.tracing.context import current_trace
 
 
 class Changed(Exception):
@@ -58,6 +61,18 @@ class Global(Variable):
 
     def copy(self) -> list[Any]:
         return [self._module[self._name]]
+
+
+def refuse_new_global(module: Any, name: str) -> None:
+    """Raises StateChangedError if a trace must not make this global. (It would do so at its end,
+    after the iterations.)"""
+    trace = current_trace()
+    real = getattr(module, "real", module)
+    if trace is None or trace.is_segmented or name in trace.rebind.state_of(real):
+        return
+    error = StateChangedError(f"{trace.name}: cannot trace a function that makes the global {name}")
+    error.slots = [Slot("item", real, name)]
+    raise error
 
 
 class Place(NamedTuple):
