@@ -14,6 +14,7 @@ from compare import assert_matches, check
 
 import rune_jit
 from rune_jit.capture import guards, objects
+from rune_jit.rules import host
 
 special = pytest.importorskip("scipy.special")
 linalg = pytest.importorskip("scipy.linalg")
@@ -447,3 +448,24 @@ def test_numbers_of_packages_that_do_not_know_traced_arrays(
         jitted = rune_jit.jit(function)
         for _ in range(3):
             np.testing.assert_array_equal(jitted(x, *given), function(x, *given))
+
+
+def test_calls_in_unrolled_loops_are_asked_once(monkeypatch: Any) -> None:
+    """About the shapes of their results. Each answer takes as long as a call."""
+    linalg = pytest.importorskip("scipy.linalg")
+    ask, asked = host._HostFunction.ask, []
+
+    def noted(self: Any, *args: Any) -> Any:
+        asked.append(args)
+        return ask(self, *args)
+
+    monkeypatch.setattr(host._HostFunction, "ask", noted)
+
+    def f(a: Any, x: Any) -> Any:
+        for i in range(1, 4):
+            x = linalg.solve(a + i * np.eye(3), x) + linalg.expm(np.eye(3) * (i % 2))[0]
+        return x, linalg.solve(a, x[:, None]), linalg.solve(a, np.arange(3.0))
+
+    a = np.random.default_rng(0).normal(size=(3, 3)) + 3 * np.eye(3)
+    check(f, a, np.ones(3))
+    assert len(asked) == 3 * 4  # three kinds of calls, four made-up values

@@ -46,12 +46,12 @@ class OnHost(StandIn):
     def __init__(self, real: Any, name: str) -> None:
         super().__init__(real)
         self._name = name
+        self._pure = functools.partial(_pure, real, name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not contains_traced(args) and not contains_traced(kwargs):
             return run_known(self._real, args, kwargs)
-        function = functools.partial(_pure, self._real, self._name)
-        trace = require_trace()
+        function, trace = self._pure, require_trace()
         if isinstance(trace, SegmentedTrace):
             try:
                 return host.run_now(trace, function, args, kwargs)
