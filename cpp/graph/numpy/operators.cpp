@@ -180,11 +180,13 @@ Operand unsure_operator(TracedGraph& t, std::string_view name, const Operands& o
                          name == "positive" || name == "absolute";
   const bool of_integers = name == "floor_divide" || name == "remainder" || name == "multiply" ||
                            name == "negative" || name == "absolute";
-  const bool has_integers =
-      std::ranges::all_of(operands, [&](const Operand& x) { return is_integer(dtype_of(t, x)); });
+  const bool has_floats = std::ranges::any_of(operands, [&](const Operand& x) {
+    const DType d = dtype_of(t, x);
+    return is_float(d) || is_complex(d);
+  });
   const bool is_same = name == "add" || name == "subtract" || compares ||
                        (of_floats && widest == Kind::Float) ||
-                       (of_integers && widest == Kind::Int && has_integers);
+                       (of_integers && widest == Kind::Int && !has_floats);
   if (!is_same || (divides && may_be_zero(t, operands[1])))
     user_error(ErrorKind::Undecided, name,
                ": cannot tell whether a loop's result is NumPy's number or Python's");
