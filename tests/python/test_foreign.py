@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import array
+import importlib
 import math
+import sys
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -312,7 +315,7 @@ def test_state_of_installed_packages(tmp_path: Any, monkeypatch: Any) -> None:
         "import numpy as np\n"
         "class Canvas:\n"
         "    def __init__(self, size):\n"
-        "        self.size, self.title, self.marks = size, '', []\n"
+        "        self.size = size\n"
         "class Kept:\n"
         "    canvases = {}\n"
         "    last = None\n"
@@ -320,14 +323,11 @@ def test_state_of_installed_packages(tmp_path: Any, monkeypatch: Any) -> None:
         "    def add(cls, canvas):\n"
         "        cls.canvases[len(cls.canvases)] = cls.last = canvas\n"
         "order = []\n"
-        "SCALES = {'half': 0.5}\n"
+        "SCALES = {'half': 0.5, 'third': 0}\n"
         "def canvas(size):\n"
         "    Kept.add(Canvas(size))\n"
-        "def title(text):\n"
-        "    Kept.canvases[0].title += text\n"
         "def mark(x):\n"
-        "    order.append('mark')\n"
-        "    Kept.last.marks.append(x)\n"
+        "    order.append(x)\n"
         "def clear():\n"
         "    Kept.canvases.clear()\n"
         "cache = {}\n"
@@ -344,16 +344,12 @@ def test_state_of_installed_packages(tmp_path: Any, monkeypatch: Any) -> None:
         keeping.canvas(3)
         return x * 2
 
-    def of_title(x: Any) -> Any:
-        keeping.title("a")
-        return x * 2
-
     def of_mark(x: Any) -> Any:
         keeping.mark(1.0)
         return [*reversed(x.tolist())]
 
     def of_settings(x: Any) -> Any:
-        keeping.SCALES["third"] = keeping.SCALES.get("third", 0) + 1
+        keeping.SCALES["third"] += 1
         return x * 2
 
     def of_clear(x: Any) -> Any:
@@ -365,15 +361,15 @@ def test_state_of_installed_packages(tmp_path: Any, monkeypatch: Any) -> None:
 
     def state() -> Any:
         kept, canvases = keeping.Kept, keeping.Kept.canvases.values()
-        of_canvases = [(x.size, x.title, [*x.marks]) for x in canvases]
-        return of_canvases, kept.last in canvases, [*keeping.order], dict(keeping.SCALES)
+        sizes = [x.size for x in canvases]
+        return sizes, kept.last in canvases, [*keeping.order], dict(keeping.SCALES)
 
     for jit in (lambda f: f, rune_jit.jit):
         keeping.Kept.canvases.clear()
         keeping.order.clear()
-        keeping.SCALES.pop("third", None)
+        keeping.SCALES["third"] = 0
         found = []
-        for function in map(jit, (of_canvas, of_title, of_mark, of_settings, of_clear, of_canvas)):
+        for function in map(jit, (of_canvas, of_mark, of_settings, of_clear, of_canvas)):
             for _ in range(3):
                 function(np.arange(3.0))
                 found.append(state())
@@ -469,3 +465,59 @@ def test_calls_in_unrolled_loops_are_asked_once(monkeypatch: Any) -> None:
     a = np.random.default_rng(0).normal(size=(3, 3)) + 3 * np.eye(3)
     check(f, a, np.ones(3))
     assert len(asked) == 3 * 4  # three kinds of calls, four made-up values
+
+
+_CONSOLE = """
+import sys
+
+class Console:
+    def print(self, text):
+        sys.stdout.write(text)
+
+def show(text):
+    Console().print(text)
+
+console = Console()
+"""
+
+
+def test_methods_of_packages_run_at_each_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "of_consoles.py").write_text(_CONSOLE)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(guards, "INSTALLED", (str(tmp_path),))
+    package = importlib.import_module("of_consoles")
+
+    def method(x: Any) -> Any:
+        package.console.print("a")
+        return x * 2
+
+    def function(x: Any) -> Any:
+        package.show("b")
+        return x * 2
+
+    def of_class(x: Any) -> Any:
+        package.Console().print("c")
+        return x * 2
+
+    for f in (method, function, of_class):
+        jitted = rune_jit.jit(f, fallback="silent")
+        for _ in range(4):
+            assert_matches(jitted(X), X * 2)
+    assert capsys.readouterr().out == "aaaabbbbcccc"
+    del sys.modules["of_consoles"]
+
+
+def test_compiled_functions_without_arrays_run_at_each_call() -> None:
+    numba = pytest.importorskip("numba")
+
+    @numba.njit
+    def drawn() -> Any:
+        return np.random.random()
+
+    def f(x: Any) -> Any:
+        return x + drawn()
+
+    jitted = rune_jit.jit(f, fallback="silent")
+    assert len({float(jitted(X)[0, 0]) for _ in range(4)}) == 4

@@ -65,11 +65,10 @@ def trace_call(
     or ConcretizationError if a program cannot do what `fn` does; Raised if `fn` raises."""
     # First, captured arrays are inputs. If that fails, calls compare their contents.
     for captured_are_traced in (True, False):
-        plans, caches = LoopPlans(), dict[int, Any]()
+        plans = LoopPlans()
         while True:
             trace = Trace(name, captured_are_traced, call.sizes, guesses, Loops(plans))
             watch = Watch(fn, not decides, call.slots)
-            watch.packages.grown = caches
             trace.decides, trace.builder.must_pay = decides, must_pay
             trace.decides_numbers = call.decides
             trace.in_chunks = call.in_chunks
@@ -91,7 +90,7 @@ def trace_call(
                 held.restore()
                 begins_again = trace.loops is not None and trace.loops.begin_again(error)
                 watch.restore()
-                if begins_again or watch.told_apart.are_met() or watch.packages.may_be_caches:
+                if begins_again or watch.told_apart.are_met():
                     continue
                 pays = trace.builder.pays
                 if plans.with_loops is not None and not pays:  # too large to unroll the loops

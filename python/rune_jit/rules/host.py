@@ -144,7 +144,8 @@ def call_on_host(
     if trace.in_chunks:
         _refuse_large(name, values, rows)
     question = probe, (*others,), [(tuple(x.shape), x.dtype) for x in values]
-    answers = next((a for q, call, a in trace.asked if q == question and call.is_like(run)), [])
+    like = (a for q, call, a in trace.asked if q == question and call.is_like(run))
+    answers: list[Any] = next(like, [])
     if not answers:
         answers, errors = _answers(lambda probe: run.ask(probe, values), probe, others)
         trace.asked = [*trace.asked[-_MOST_ASKED:], (question, run, answers)]
