@@ -127,6 +127,8 @@ def with_bases(
     for leaf in leaves:
         if type(leaf) is Tracer and leaf._trace is trace and not leaf._storage.scalar:
             by_storage.setdefault(id(leaf._storage), []).append(leaf)
+    if trace.loops is not None:
+        trace.loops.check_selected([group[0]._storage for group in by_storage.values()])
     has_arrays = any(isinstance(x, Array) for x in (*given, *trace.captured))
     shared = {
         key: _whole(trace, group[0])
@@ -157,7 +159,7 @@ def with_bases(
 def _items(steps: tuple[Step, ...]) -> tuple[Any, ...] | None:
     """The index that these steps are, if they are one index that neither data nor counters
     decide."""
-    if len(steps) != 1 or steps[0].kind != "index" or _depends(steps[0]):
+    if len(steps) != 1 or steps[0].kind != "index" or steps[0].varies:
         return None
     items = tuple(steps[0].argument)
     return items if any(item is ... for item in items) else (*items, ...)
@@ -188,7 +190,7 @@ def _not_copied(trace: Trace, leaves: list[Any]) -> list[Any]:
             continue
         view = viewed(leaf)
         storage = view._storage
-        is_known = not any(map(_depends, view._steps))
+        is_known = not any(step.varies for step in view._steps)
         if storage.is_outside or id(storage) in others:
             if not is_known:
                 trace.loops.plans.refuse(
@@ -202,20 +204,6 @@ def _not_copied(trace: Trace, leaves: list[Any]) -> list[Any]:
                 made[before], made[i] = other, view
             last[id(storage)] = i, view
     return made
-
-
-def _depends(step: Step) -> bool:
-    """Whether data or counters decide the elements of a view."""
-    items = [step.argument]
-    while items:
-        item = items.pop()
-        if isinstance(item, (tuple, list)):
-            items += item
-        elif isinstance(item, slice):
-            items += (item.start, item.stop)
-        elif isinstance(item, Size):
-            return True
-    return step.kind in ("element", "pad")
 
 
 def _whole(trace: Trace, view: Tracer) -> Tracer:
