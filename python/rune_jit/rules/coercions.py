@@ -167,7 +167,8 @@ def as_laid_out(function: Any, result: Any, operands: Any, call: Any = None) -> 
             # (With a path, the sizes decide in which order einsum multiplies.)
             is_of_axes = function is np.einsum and not call[2].get("optimize")
             if is_of_axes or may_ask(arrays, x):
-                asked = asked or by_numpy(*call[:3], x if is_of_axes else None)
+                what, args, kwargs = call
+                asked = asked or by_numpy(what, args, kwargs, x if is_of_axes else None)
                 storage.laid_out_by = asked, number
     return result
 
