@@ -66,9 +66,9 @@ struct ArrayHeader {
   bool contiguous = false;  // in C order, and aligned to its dtype
   bool writeable = false;
   size_t bytes() const;  // of all elements
-  // The axes from the largest stride to the smallest one, after those of size 1, and whether there
-  // are gaps between the elements. Empty if this is C order, or if elements have one place in
-  // memory.
+  // The axes from the largest stride to the smallest one, after those of size 1: one character for
+  // each, whose code is the axis's number. Then '1' if there are gaps between the elements, or '0'.
+  // Empty if this is C order, or if elements have one place in memory.
   std::string order() const;
 };
 // Whether this is a numpy.ndarray (or a subclass); `exact` excludes subclasses other than

@@ -1,5 +1,7 @@
 // Python's operators on arrays and on numbers that are arguments.
 
+#include <algorithm>
+
 #include "graph/numpy/integer_ranges.h"
 #include "graph/numpy/loops.h"
 #include "graph/numpy/ufuncs.h"
@@ -167,7 +169,8 @@ Operand weak_operator(TracedGraph& t, std::string_view name, const Operands& ope
 // An operation on numbers that may be NumPy's or Python's. Both give the same for comparisons, and
 // for sums, differences, products and quotients of integers that fit. For floats, they differ only
 // in quotients by 0 and in powers that Python refuses. The caller assumes that there are no such
-// powers.
+// powers. Numbers that are Python's integers or NumPy's floats have float dtypes. Their sums and
+// differences are the same, but -0 is 0 for the integer and -0.0 for the float.
 Operand unsure_operator(TracedGraph& t, std::string_view name, const Operands& operands,
                         Kind widest) {
   const bool divides = name == "divide" || name == "floor_divide" || name == "remainder";
@@ -177,8 +180,13 @@ Operand unsure_operator(TracedGraph& t, std::string_view name, const Operands& o
                          name == "positive" || name == "absolute";
   const bool of_integers = name == "floor_divide" || name == "remainder" || name == "multiply" ||
                            name == "negative" || name == "absolute";
+  const bool has_floats = std::ranges::any_of(operands, [&](const Operand& x) {
+    const DType d = dtype_of(t, x);
+    return is_float(d) || is_complex(d);
+  });
   const bool is_same = name == "add" || name == "subtract" || compares ||
-                       (of_floats && widest == Kind::Float) || (of_integers && widest == Kind::Int);
+                       (of_floats && widest == Kind::Float) ||
+                       (of_integers && widest == Kind::Int && !has_floats);
   if (!is_same || (divides && may_be_zero(t, operands[1])))
     user_error(ErrorKind::Undecided, name,
                ": cannot tell whether a loop's result is NumPy's number or Python's");

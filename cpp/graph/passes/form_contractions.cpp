@@ -14,7 +14,8 @@ namespace rune::graph {
 
 namespace {
 
-bool can_reorder_sums(const Node& node) {
+// Whether sums of this node's dtype may become contractions.
+bool can_contract(const Node& node) {
   return node.dtype() == DType::Float32 || node.dtype() == DType::Float64;
 }
 
@@ -67,7 +68,7 @@ class ContractionFormer {
   // builder's graph of the nodes before it.
   std::optional<Value> replacement(Builder& builder, uint32_t id, const std::vector<Value>& map) {
     const Node& node = graph_.nodes[id];
-    if (!can_reorder_sums(node)) return std::nullopt;
+    if (!can_contract(node)) return std::nullopt;
     if (node.as<Reduce_Axis>()) return contraction(builder, node, map);
     return continued_.contains(id) ? std::nullopt : sum(builder, {id}, map);
   }
@@ -154,7 +155,7 @@ class ContractionFormer {
   // Which operand of a sum is such a term.
   std::optional<int> side_of_term(Value v) const {
     const Node& node = graph_[v];
-    if (!is_sum_of(node, AluOp::Add) || !can_reorder_sums(node)) return std::nullopt;
+    if (!is_sum_of(node, AluOp::Add) || !can_contract(node)) return std::nullopt;
     return is_term(node.inputs[1])   ? std::optional(1)
            : is_term(node.inputs[0]) ? std::optional(0)
                                      : std::nullopt;
@@ -271,7 +272,7 @@ class ContractionFormer {
 
 Graph form_contractions(const Graph& graph) {
   const auto sums = [](const Node& node) {
-    return (node.as<Reduce_Axis>() || node.as<Contract>()) && can_reorder_sums(node);
+    return (node.as<Reduce_Axis>() || node.as<Contract>()) && can_contract(node);
   };
   if (!any_node(graph, sums)) return graph;
   ContractionFormer former(graph);

@@ -17,8 +17,6 @@ from rune_jit.calls.replacing import (
     plain_by_id,
     replace_functions,
     replace_in,
-    replace_in_context,
-    traced_arrays,
 )
 from rune_jit.capture.callees import Callees
 from rune_jit.capture.rebinder import Rebinder
@@ -52,7 +50,8 @@ class EarlyEnd:
         if start < self._next or current_trace() is not trace or self._is_in_operation():
             return False
         trace.stand_ins.clear()
-        if self._has_traced_arrays():
+        self._replace_stored()
+        if self._is_any_operand():
             now = time.thread_time()
             self._next = now + _PAUSE * (now - start)
             return False
@@ -82,21 +81,20 @@ class EarlyEnd:
         are_calling = all(code.co_filename.endswith(_CALLING) for code in own[:-1])
         return own[-1:] != [self._trace.until] or not are_calling
 
-    def _has_traced_arrays(self) -> bool:
-        """Replaces the traced arrays. Whether the function may still get one, for example as an
-        operand of an expression that it evaluates."""
-        traced: list[Any] = traced_arrays(self._trace)
+    def _replace_stored(self) -> None:
+        """Replaces the traced arrays in variables, containers and objects."""
+        traced: list[Any] = self._trace.traced_arrays()
         self._trace.replace(traced)
         traced += made_over(traced)
-        by_id = plain_by_id(self._trace, traced)
-        replace_in(holders_of(traced), by_id)
-        replace_in_context(by_id)
-        traced.clear()
-        del by_id
+        replace_in(holders_of(traced), plain_by_id(self._trace, traced))
+
+    def _is_any_operand(self) -> bool:
+        """Whether the function may still get a traced array, for example as an operand of an
+        expression that it evaluates."""
         frames = [x for x in self._frames() if is_own(x.f_code.co_filename)]
         calls = [x for frame in frames for x in frame.f_locals.values() if type(x) in (tuple, dict)]
         calls = [*{id(x): x for x in calls}.values()]  # the arguments of running calls
-        for traced in traced_arrays(self._trace):
+        for traced in self._trace.traced_arrays():
             held = [[*(x.values() if type(x) is dict else x)] for x in calls]
             known = sum(x is traced for every in held for x in every)
             del held

@@ -146,16 +146,6 @@ def replace_held(holder: Any, replace: Callable[[Any], Any], seen: dict[int, Any
         replaced(holder, replace, seen)
 
 
-def replace_in_context(by_id: dict[int, Any]) -> None:
-    """Replaces the values of context variables by those of `by_id`, whose keys are the values'
-    ids."""
-    for variable, value in contextvars.copy_context().items():
-        if id(value) in by_id or type(value) is tuple:
-            new = replaced(value, lambda x: by_id.get(id(x), x), {})
-            if new is not value:
-                variable.set(new)
-
-
 def referrers(objects: list[Any]) -> list[Any]:
     return gc.get_referrers(*objects) if objects else []
 
@@ -206,10 +196,6 @@ def _are_stored(made: list[Any]) -> bool:
     return now != _references and any(map(int.__gt__, now, _references or itertools.repeat(0)))
 
 
-def traced_arrays(trace: SegmentedTrace) -> list[Any]:
-    return [x for x in gc.get_referrers(trace) if type(x) is Tracer]
-
-
 def made_over(traced: list[Any]) -> list[Any]:
     """The selections from these traced arrays, and the iterators over them."""
     found = referrers(traced)
@@ -232,13 +218,19 @@ def _array_behind(x: Any) -> Any:
 
 
 def replace_in(holders: list[Any], by_id: dict[int, Any]) -> None:
-    """Replaces objects in the holders by the values of `by_id`, whose keys are the objects' ids."""
+    """Replaces objects in the holders and in context variables by the values of `by_id`, whose keys
+    are the objects' ids."""
     seen: dict[int, Any] = {}
     for holder in holders:
         if isinstance(holder, types.CellType):
             holder.cell_contents = by_id.get(id(holder.cell_contents), holder.cell_contents)
         else:
             replace_held(holder, lambda x: by_id.get(id(x), x), seen)
+    for variable, value in contextvars.copy_context().items():
+        if id(value) in by_id or type(value) is tuple:
+            new = replaced(value, lambda x: by_id.get(id(x), x), {})
+            if new is not value:
+                variable.set(new)
 
 
 def replace_functions(

@@ -29,10 +29,8 @@ from rune_jit.calls.replacing import (
     plain_by_id,
     replace_functions,
     replace_in,
-    replace_in_context,
     replace_stand_ins,
     replaced,
-    traced_arrays,
 )
 from rune_jit.calls.trial import FOR_TRIAL, Trial
 from rune_jit.capture import threads
@@ -374,7 +372,7 @@ def _replace_kept(trace: SegmentedTrace, interrupted: bool) -> None:
     """Replaces traced arrays that the function has stored somewhere by arrays and numbers. Those
     that cannot be replaced, for example in a frame, keep their elements, unless the call was
     `interrupted`."""
-    kept: list[Any] = traced_arrays(trace)
+    kept: list[Any] = trace.traced_arrays()
     kept += made_over(kept)
     holders = holders_of(kept)
     if interrupted:
@@ -383,7 +381,6 @@ def _replace_kept(trace: SegmentedTrace, interrupted: bool) -> None:
     with trace.active():
         by_id = plain_by_id(trace, kept)
     replace_in(holders, by_id)
-    replace_in_context(by_id)
     for x in kept:
         if type(x) is Tracer:
             x._become(np.asarray(by_id[id(x)]))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from rune_jit.capture.foreign import has_stand_in
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.loops.members import can_be_made
-from rune_jit.capture.objects import is_library
+from rune_jit.capture.objects import is_library, may_have_effects
+from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.trace import Trace
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ class Callees:
                 return x if copy is x.func else functools.partial(copy, *x.args, **x.keywords)
             kwargs = {name: inside(value) for name, value in x.keywords.items()}
             return functools.partial(copy, *map(inside, x.args), **kwargs)
+        if isinstance(x, type) and not issubclass(x, BaseException):
+            self._refuse_effects(x, x.__module__)
         if kind is type and can_be_made(x):
             is_made = self._trace.loops is not None or self._trace.is_segmented
             return self._rebind.class_for(x) if is_made else x
@@ -64,8 +67,19 @@ class Callees:
             return function
         known = self._known.get(id(function))
         if known is None and self._watch.is_foreign(function.__module__):
+            self._refuse_effects(function, function.__module__)
             known = self._known[id(function)] = (function, function)
         return self._function(function) if known is None else known[1]
+
+    def _refuse_effects(self, x: Any, module: str) -> None:
+        """Raises UnsupportedOpError for code of another package that is not copied, unless Python
+        runs it at each call."""
+        is_seen = self._trace.is_segmented or not self._watch.is_foreign(module)
+        if not is_seen and may_have_effects(module):
+            raise UnsupportedOpError(
+                f"{x.__qualname__}: cannot trace code of {module.partition('.')[0]} (what it does"
+                " besides computing would happen once, not at each call)\nhint: call it outside"
+            )
 
     def _function(self, x: Any) -> Any:
         """The object to call for a function or class."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
-from rune_jit.capture.objects import is_library
+from rune_jit.capture.objects import is_library, may_have_effects
 from rune_jit.capture.stand_ins import StandIn
 from rune_jit.containers import leaves_in, replaced
 from rune_jit.errors import ResultsChangedError, UnsupportedOpError
@@ -78,8 +78,18 @@ def is_compiled(x: Any) -> bool:
         return bool(x.is_dynamic)
     if not isinstance(x, types.BuiltinFunctionType) and type(x).__name__ not in _COMPILED:
         return False
-    module = getattr(x, "__module__", None)
+    module = _module_of(x)
     return isinstance(module, str) and not is_library(module)
+
+
+def _module_of(x: Any) -> Any:
+    """The name of the module of a compiled function. Empty if the function does not know it, and
+    None for a method."""
+    owner, name = attribute(x, "__self__"), attribute(x, "__module__")
+    if isinstance(owner, types.ModuleType):
+        return owner.__name__
+    is_unknown = owner is name is None and "." not in attribute(x, "__qualname__", ".")
+    return "" if is_unknown else name
 
 
 @functools.cache
@@ -120,7 +130,8 @@ class Compiled(StandIn):
         if not is_traced and current_trace() is None:
             return self._real(*args, **kwargs)
         trace = require_trace()
-        if is_traced and not isinstance(trace, SegmentedTrace):
+        may_act = may_have_effects(_module_of(self._real))
+        if (is_traced or may_act) and not isinstance(trace, SegmentedTrace):
             name = getattr(self._real, "__name__", type(self._real).__name__)
             raise UnsupportedOpError(f"{name}: cannot trace compiled code\nhint: call it outside")
         if not isinstance(trace, SegmentedTrace):

@@ -48,6 +48,19 @@ def _is_pythons(name: str) -> bool:
     return file is None or is_library_file(file)
 
 
+# Installed packages whose code only computes with its arguments.
+_OF_COMPUTATIONS = (
+    *("scipy", "sklearn", "skimage", "statsmodels", "numba", "einops", "opt_einsum"),
+    *("array_api_compat", "attr", "attrs", "ml_dtypes", "typing_extensions"),
+)
+
+
+def may_have_effects(module: str | None) -> bool:
+    """Whether the code of an installed package may do more than compute with its arguments: it may
+    read files, draw, or keep a state of its own."""
+    return not is_library(module) and str(module).partition(".")[0] not in _OF_COMPUTATIONS
+
+
 def is_replaceable(array: Any) -> bool:
     """Whether a traced array can replace this array."""
     plain = type(array) is np.ndarray or isinstance(array, _core.ArrayBase)

@@ -21,7 +21,7 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.capture.foreign import has_stand_in
 from rune_jit.capture.names import globals_in
-from rune_jit.capture.objects import is_library
+from rune_jit.capture.objects import is_library, may_have_effects
 from rune_jit.errors import UnsupportedOpError
 
 # Classes of objects that change without notice when they are used: module, name.
@@ -53,12 +53,13 @@ _FIXED = (
 @functools.cache
 def _hides_state(kind: Any) -> bool:
     """Whether the objects of a class have state that is no attribute, in memory that a class in C
-    adds to them. Objects that are equal by their values, such as numbers and paths, do not
-    change."""
+    adds to them. Python's and NumPy's objects that are equal by their values, such as numbers and
+    paths, do not change."""
     if has_stand_in(kind) or issubclass(kind, (*_WATCHED, *_FIXED)):
         return False
     return any(
-        base.__hash__ in (None, object.__hash__) and _own_memory(base) > 0
+        (base.__hash__ in (None, object.__hash__) or may_have_effects(base.__module__))
+        and _own_memory(base) > 0
         for base in kind.__mro__[:-1]
     )
 

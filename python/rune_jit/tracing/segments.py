@@ -139,9 +139,7 @@ class SegmentedTrace(Trace):
         """Makes a traced array or scalar of a result of NumPy."""
         if type(array) is not np.ndarray and not isinstance(array, np.generic):
             return array
-        if not _core.is_supported_dtype(array.dtype):
-            return array
-        if self.gave_up or is_empty_mask(array):
+        if not _core.is_supported_dtype(array.dtype) or self.gave_up or is_empty_mask(array):
             return array
         return Tracer(self, self.in_memory(array), scalar=not isinstance(array, np.ndarray))
 
@@ -260,7 +258,7 @@ class SegmentedTrace(Trace):
         is_due = self._cuts % _FEW_CUTS == 0 or self.programs.compiled != self._before[0]
         if self.gave_up is not None:
             if self._cuts >= self._replace_at:
-                self.replace([x for x in gc.get_referrers(self) if type(x) is Tracer])
+                self.replace(self.traced_arrays())
         elif is_due and not self.done:
             self._give_up_if_slow()
         return found[: len(wanted)]
@@ -303,12 +301,15 @@ class SegmentedTrace(Trace):
         if self.gave_up:
             return
         self.gave_up = why
-        traced = [x for x in gc.get_referrers(self) if type(x) is Tracer]
+        traced = self.traced_arrays()
         self.values([x._value_in(self) for x in traced if x._storage.array is None])
         for x in (x for x in traced if not x._storage.scalar):
             self.expose(x)
         self.replace(traced)
         self.callees.clear()  # (the next lookup may end the trace)
+
+    def traced_arrays(self) -> list[Tracer]:
+        return [x for x in gc.get_referrers(self) if type(x) is Tracer]
 
     def replace(self, traced: list[Tracer]) -> None:
         """Puts NumPy's arrays and numbers into the variables of running functions, and numbers into
@@ -446,10 +447,8 @@ class SegmentedTrace(Trace):
             storage.array = laid_out_as_numpys(tracers[id(storage)], array)
             storage.is_exposed = True
             taken.add(id(storage.array))
-        numbers = {
-            id(x): as_number(value, array)
-            for x, value, array in zip(scalars, values, found, strict=False)
-        }
+        triples = zip(scalars, values, found, strict=False)
+        numbers = {id(x): as_number(value, array) for x, value, array in triples}
         return [self._outside(x, numbers) if isinstance(x, Tracer) else x for x in leaves]
 
     def _owned(self, storage: Storage) -> Any:
