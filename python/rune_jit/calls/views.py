@@ -238,11 +238,11 @@ def _share_memory(group: list[Tracer], given: list[Any], has_arrays: bool) -> bo
 
 def _has_gaps(x: Tracer) -> bool:
     """Whether NumPy's array is a view that has gaps in memory, or runs backwards."""
-    lies = laid_out_now(x)
+    lies = laid_out_now(x) if x._steps else None
     if lies is None:
         lies = layout(x._storage.shape, x.dtype, x._steps)
     outer_first = sorted(range(lies.ndim), key=lambda axis: -abs(lies.strides[axis]))
-    return bool(x._steps) and not lies.transpose(outer_first).flags.c_contiguous
+    return not lies.transpose(outer_first).flags.c_contiguous
 
 
 def _is_read_only(x: Tracer) -> bool:

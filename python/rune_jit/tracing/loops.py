@@ -377,9 +377,10 @@ class Loops:
         ids = {id(x) for x in results}
         for number, found in self.selected.items():
             chosen = [(a, b) for a, b, made in found if id(made) in ids]
-            sides = [x for pair in chosen for x in pair]
-            is_shared = len({*map(id, sides)}) < len(sides) or not ids.isdisjoint(map(id, sides))
-            if (is_shared or any(x.is_outside for x in sides)) and number not in self.plans.decided:
+            is_shared = any(len({*map(id, side)}) < len(side) for side in zip(*chosen, strict=True))
+            for x in (x for pair in chosen for x in pair):
+                is_shared |= id(x) in ids or x.is_outside
+            if is_shared and number not in self.plans.decided:
                 self.plans.decided.add(number)
                 raise LoopRefused
 
