@@ -235,7 +235,7 @@ py::array allocate_array(const ArrayType& type, const py::dtype& dtype) {
 
 bool is_array(py::handle object) {
   const PyTypeObject* const type = Py_TYPE(object.ptr());
-  if (type == py::detail::npy_api::get().PyArray_Type_) return false;  // the most frequent type
+  if (type == ndarray_class) return false;  // the most frequent type
   return type == array_class || PyObject_TypeCheck(object.ptr(), array_base);
 }
 

@@ -121,8 +121,8 @@ py::object function_with(PyObject* self, const py::object& code) {
   auto function = py::reinterpret_steal<py::object>(PyObject_GetAttr(self, fn));
   if (!function) throw py::error_already_set();
   if (!code) return function;
-  if (PyObject* const now = function_attribute(function.ptr(), attribute))
-    return now == code.ptr() ? function : py::object();
+  if (PyFunction_Check(function.ptr()))
+    return PyFunction_GET_CODE(function.ptr()) == code.ptr() ? function : py::object();
   const auto now = py::reinterpret_steal<py::object>(PyObject_GetAttr(function.ptr(), attribute));
   if (!now) PyErr_Clear();
   return now.is(code) ? function : py::object();

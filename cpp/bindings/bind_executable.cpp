@@ -152,10 +152,11 @@ class RunArguments {
   RunArguments(std::span<const py::handle> arguments, const std::vector<ArrayType>& types,
                std::shared_ptr<runtime::Device> device)
       : device_(std::move(device)) {
-    pointers_.reserve(types.size());
+    pointers_.reserve(types.size() + kResults);
     for (size_t i = 0; i < types.size(); ++i)
       pointers_.push_back(pointer(arguments[i], types[i], i));
   }
+  // Of the arguments. There is room for a few results behind them.
   std::vector<void*>& pointers() { return pointers_; }
   // Conditions that must hold for the arguments, and so for the results.
   const DeferredChecks& checks() const { return checks_; }
@@ -221,6 +222,8 @@ class RunArguments {
     copies_.back()->copy_in(host);
     return copies_.back()->get();
   }
+
+  static constexpr size_t kResults = 4;
 
   std::shared_ptr<runtime::Device> device_;
   std::vector<void*> pointers_;
@@ -320,25 +323,27 @@ std::vector<py::object> BoundProgram::run_sized(std::span<const py::handle> argu
                                                 std::span<void* const> places) const {
   RunArguments in(arguments, inputs, host_memory_ ? nullptr : executable_->device);
   std::vector<py::object> results;
-  std::vector<void*> out;
+  results.reserve(outputs.size());
+  std::vector<void*>& pointers = in.pointers();
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!places.empty() && places[i]) {
-      out.push_back(places[i]);
+      pointers.push_back(places[i]);
       results.push_back(py::none());
     } else if (host_memory_) {
       py::array array = allocate_array(outputs[i], output_dtypes_[i]);
-      out.push_back(array.mutable_data());
+      pointers.push_back(array.mutable_data());
       results.push_back(std::move(array));
     } else {
       auto memory = std::make_shared<DeviceMemory>(executable_->device, outputs[i]);
       memory->add_checks(in.checks());
-      out.push_back(memory->get());
+      pointers.push_back(memory->get());
       results.push_back(py::cast(std::move(memory)));
     }
   }
   std::optional<py::gil_scoped_release> release;
   if (!is_brief_) release.emplace();
-  executable_->run(in.pointers(), out, vars);
+  const std::span<void* const> all(pointers);
+  executable_->run(all.first(inputs.size()), all.subspan(inputs.size()), vars);
   // For results in the device's memory, the wait comes when they are read.
   if (in.must_be_waited_for()) executable_->device->synchronize();
   return results;

@@ -70,13 +70,16 @@ py::dict describe(const AluInfo& row) {
 
 }  // namespace
 
-std::optional<DType> dtype_of(const py::dtype& descriptor) {
+PyTypeObject* ndarray_class = nullptr;
+
+std::optional<DType> dtype_of(py::handle descriptor) {
+  const auto& fields = *py::detail::array_descriptor_proxy(descriptor.ptr());
   // The native byte order is '=' or, for single bytes, '|'. Arrays from files may have it as '<' or
   // '>'.
   constexpr char kOther = std::endian::native == std::endian::little ? '>' : '<';
-  if (descriptor.byteorder() == kOther) return std::nullopt;
+  if (fields.byteorder == kOther) return std::nullopt;
   const auto& by_number = dtype_table().by_number;
-  const auto number = static_cast<size_t>(descriptor.num());  // -1 for dtypes of other libraries
+  const auto number = static_cast<size_t>(fields.type_num);  // -1 for dtypes of other libraries
   return number < by_number.size() ? by_number[number] : std::nullopt;
 }
 
@@ -97,9 +100,8 @@ py::dtype to_numpy(DType dtype) {
 }
 
 bool is_ndarray(py::handle object, bool exact) {
-  auto* type = py::detail::npy_api::get().PyArray_Type_;
-  if (Py_TYPE(object.ptr()) == type) return true;
-  if (PyObject_TypeCheck(object.ptr(), type) == 0) return false;
+  if (Py_TYPE(object.ptr()) == ndarray_class) return true;
+  if (PyObject_TypeCheck(object.ptr(), ndarray_class) == 0) return false;
   PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<py::object> memmap;
   memmap.call_once_and_store_result([] { return py::module_::import("numpy").attr("memmap"); });
   return !exact || py::type::of(object).is(memmap.get_stored());
@@ -153,7 +155,7 @@ ArrayHeader header_of(py::handle array) {
   header.rank = proxy->nd;
   header.shape = proxy->dimensions;
   header.strides = proxy->strides;
-  header.dtype = dtype_of(py::reinterpret_borrow<py::dtype>(proxy->descr));
+  header.dtype = dtype_of(proxy->descr);
   constexpr int kContiguous = py::detail::npy_api::NPY_ARRAY_C_CONTIGUOUS_;
   constexpr int kAligned = py::detail::npy_api::NPY_ARRAY_ALIGNED_;
   const bool aligned = proxy->flags & kAligned;
@@ -163,6 +165,7 @@ ArrayHeader header_of(py::handle array) {
 }
 
 void bind_types(py::module_& m) {
+  ndarray_class = py::detail::npy_api::get().PyArray_Type_;
   m.def(
       "dtypes",
       [] {

@@ -50,7 +50,7 @@ py::tuple to_python(const Shape& shape, const std::shared_ptr<const void>& trace
 void raise_current_exception();
 
 // The dtype of a NumPy descriptor of native byte order, or nothing if this library lacks it.
-std::optional<DType> dtype_of(const py::dtype& descriptor);
+std::optional<DType> dtype_of(py::handle descriptor);
 // The dtype that numpy.dtype(anything) gives, including bfloat16 of ml_dtypes. Throws
 // UserError(Unsupported) if this library lacks it.
 DType to_dtype(py::handle anything);
@@ -71,6 +71,8 @@ struct ArrayHeader {
   // Empty if this is C order, or if elements have one place in memory.
   std::string order() const;
 };
+// The class numpy.ndarray. Null until this module has been loaded.
+extern PyTypeObject* ndarray_class;
 // Whether this is a numpy.ndarray (or a subclass); `exact` excludes subclasses other than
 // numpy.memmap, which computes as ndarray does.
 bool is_ndarray(py::handle object, bool exact);

@@ -364,7 +364,9 @@ void Parameters::append(py::handle argument, size_t position, KeyedCall& call) c
 bool Parameters::may_have_key(std::span<PyObject* const> args, PyObject* const* values,
                               PyObject* names) const {
   const auto is_long = [&](PyObject* value, size_t position) {
-    return count_numbers(value) > kMostNumbers &&
+    const bool is_container =
+        PyTuple_CheckExact(value) || PyList_CheckExact(value) || PyDict_CheckExact(value);
+    return is_container && count_numbers(value) > kMostNumbers &&
            !(position < is_static_.size() && is_static_[position]);
   };
   for (size_t i = 0; i < args.size(); ++i)

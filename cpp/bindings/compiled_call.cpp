@@ -133,6 +133,9 @@ CompiledCall::CompiledCall(std::shared_ptr<BoundProgram> program, std::vector<in
   for (const auto& [input, computed] : writes) writes_.push_back({input, computed});
   for (const py::tuple& check : checks) checks_.push_back(Check::of(check));
   for (WriteBack& w : writes_) w.is_direct = is_direct(w);
+  takes_leaves_ = captured_.empty();
+  for (size_t i = 0; i < input_leaves_.size(); ++i)
+    takes_leaves_ = takes_leaves_ && input_leaves_[i] == static_cast<int64_t>(i);
 }
 
 std::vector<CompiledCall::Transposition> CompiledCall::Transposition::of(
@@ -203,10 +206,14 @@ CompiledCall::Status CompiledCall::call(std::span<const py::handle> leaves, py::
   for (const LeafGuard& guard : leaf_guards_)
     if (!guard.holds(leaves[guard.leaf])) return Status::Unsuitable;
   std::vector<py::object> computed;
-  std::vector<py::handle> arguments;
-  arguments.reserve(input_leaves_.size() + captured_.size());
-  for (const int64_t leaf : input_leaves_) arguments.push_back(leaves[leaf]);
-  for (const py::object& array : captured_) arguments.push_back(array);
+  std::vector<py::handle> gathered;
+  if (!takes_leaves_) {
+    gathered.reserve(input_leaves_.size() + captured_.size());
+    for (const int64_t leaf : input_leaves_) gathered.push_back(leaves[leaf]);
+    for (const py::object& array : captured_) gathered.push_back(array);
+  }
+  const auto arguments =
+      takes_leaves_ ? leaves.first(input_leaves_.size()) : std::span<const py::handle>(gathered);
   for (const int64_t input : contiguous_)
     if (is_any_array(arguments[input]) && !is_contiguous(arguments[input]))
       return Status::Unsuitable;
@@ -223,7 +230,7 @@ CompiledCall::Status CompiledCall::call(std::span<const py::handle> leaves, py::
       return Status::Unsuitable;
     }
     try {
-      if (const Check* failed = failed_check(computed))
+      if (const Check* failed = checks_.empty() ? nullptr : failed_check(computed))
         return failed->kind == Check::Kind::Raise ? Status::Unsuitable : Status::Stale;
     } catch (const UserError& error) {
       if (writes_.empty() && error.kind() != ErrorKind::Index) throw;
@@ -238,10 +245,10 @@ CompiledCall::Status CompiledCall::call(std::span<const py::handle> leaves, py::
   return Status::Done;
 }
 
-std::vector<py::object> CompiledCall::run(const std::vector<py::handle>& arguments,
+std::vector<py::object> CompiledCall::run(std::span<const py::handle> arguments,
                                           std::span<void* const> places) const {
   if (transposed_inputs_.empty()) return program_->run(arguments, {}, places);
-  std::vector<py::handle> taken = arguments;
+  std::vector<py::handle> taken(arguments.begin(), arguments.end());
   std::vector<py::object> transposes;
   for (const Transposition& t : transposed_inputs_) {
     const py::handle array = arguments[t.index];

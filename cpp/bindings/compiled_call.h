@@ -98,7 +98,7 @@ class CompiledCall {
   int64_t last_used() const { return last_used_; }
 
  private:
-  std::vector<py::object> run(const std::vector<py::handle>& arguments,
+  std::vector<py::object> run(std::span<const py::handle> arguments,
                               std::span<void* const> places) const;
   // Whether the written result has no other use, and the write will certainly be done.
   bool is_direct(const WriteBack& write) const;
@@ -118,6 +118,7 @@ class CompiledCall {
   int64_t last_used_ = 0;
   std::shared_ptr<BoundProgram> program_;  // null if nothing is computed
   std::vector<int64_t> input_leaves_;
+  bool takes_leaves_ = false;  // the inputs are the first leaves, in their order
   std::vector<py::object> captured_;
   std::vector<Output> outputs_;
   py::object unflatten_;

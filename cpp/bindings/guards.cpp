@@ -89,19 +89,24 @@ bool same_bytes(const py::object& array, const py::object& copy) {
          array.attr("tobytes")().equal(copy.attr("tobytes")());
 }
 
-}  // namespace
-
-PyObject* function_attribute(PyObject* function, PyObject* name) {
-  static PyObject* const code = PyUnicode_InternFromString("__code__");
-  static PyObject* const defaults = PyUnicode_InternFromString("__defaults__");
-  static PyObject* const kwdefaults = PyUnicode_InternFromString("__kwdefaults__");
-  if (!PyFunction_Check(function)) return nullptr;
-  if (name == code) return PyFunction_GET_CODE(function);
-  if (name != defaults && name != kwdefaults) return nullptr;
-  PyObject* const found =
-      name == defaults ? PyFunction_GET_DEFAULTS(function) : PyFunction_GET_KW_DEFAULTS(function);
+// A part of a Python function, which must be one.
+PyObject* part_of(PyObject* function, Guard::OfFunction part) {
+  if (part == Guard::OfFunction::Code) return PyFunction_GET_CODE(function);
+  PyObject* const found = part == Guard::OfFunction::Defaults
+                              ? PyFunction_GET_DEFAULTS(function)
+                              : PyFunction_GET_KW_DEFAULTS(function);
   return found ? found : Py_None;
 }
+
+Guard::OfFunction part_named(const py::object& function, std::string_view name) {
+  if (!PyFunction_Check(function.ptr())) return Guard::OfFunction::None;
+  return name == "__code__"         ? Guard::OfFunction::Code
+         : name == "__defaults__"   ? Guard::OfFunction::Defaults
+         : name == "__kwdefaults__" ? Guard::OfFunction::KwDefaults
+                                    : Guard::OfFunction::None;
+}
+
+}  // namespace
 
 bool Guard::holds() const {
   PyObject* const at = holder.ptr();
@@ -116,8 +121,7 @@ bool Guard::holds() const {
       return now && same(now, expected.ptr());
     }
     case Kind::Attribute:
-      if (PyObject* const now = function_attribute(at, name.ptr()))
-        return same(now, expected.ptr());
+      if (of_function != OfFunction::None) return same(part_of(at, of_function), expected.ptr());
       return same_and_release(PyObject_GetAttr(at, name.ptr()), expected.ptr());
     case Kind::Items: return same_items(at, expected.ptr());
     case Kind::Keys: return same_keys(at, expected.ptr());
@@ -143,6 +147,8 @@ std::vector<Guard> to_guards(const py::sequence& tuples) {
     const auto found = std::find(kKinds.begin(), kKinds.end(), kind);
     RUNE_CHECK(found != kKinds.end(), "guard of kind ", kind);
     guards.push_back({static_cast<Guard::Kind>(found - kKinds.begin()), t[1], t[2], t[3]});
+    if (guards.back().kind == Guard::Kind::Attribute)
+      guards.back().of_function = part_named(t[1], t[2].cast<std::string_view>());
   }
   return guards;
 }

@@ -7,11 +7,6 @@
 
 namespace rune::bindings {
 
-// The attribute `__code__`, `__defaults__` or `__kwdefaults__` of a Python function, as a borrowed
-// reference; null for another object or attribute. `name` must be interned. Unlike `getattr`, this
-// raises no audit event, which takes longer than the read.
-PyObject* function_attribute(PyObject* function, PyObject* name);
-
 // A part of the state outside of a function, and its expected value.
 struct Guard {
   // What the guard compares:
@@ -27,6 +22,10 @@ struct Guard {
   py::object holder;
   py::object name;  // the name of an Attribute, or the key of an Item
   py::object expected;
+  // The Attribute of a Python function that its object holds itself. Unlike `getattr`, a read of it
+  // raises no audit event, which takes longer than the read.
+  enum class OfFunction : uint8_t { None, Code, Defaults, KwDefaults };
+  OfFunction of_function = OfFunction::None;
 
   // Whether the state is as expected. False if it cannot be read. Never raises.
   bool holds() const;
