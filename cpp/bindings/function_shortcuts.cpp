@@ -162,9 +162,10 @@ std::optional<PyObject*> reshape(const ActiveTrace& active, const Call& call) {
   const TracerObject* a = traced_array(call.positional[0], active);
   if (!a || rank(*a) == 0 || PyTuple_GET_SIZE((*a)[TracerField::Steps]) > 0) return {};
   StorageObject& storage = storage_of(*a);
+  const bool is_outside = storage.has(Captured) || storage.has(Leaf);
   const bool is_in_c_order =
-      !storage.has(Captured) && PyTuple_GET_SIZE(storage[OrderFrom]) == 0 && storage.is(OrderKnown);
-  if (active.is_segmented && !is_in_c_order) return {};
+      !is_outside && PyTuple_GET_SIZE(storage[OrderFrom]) == 0 && storage.is(OrderKnown);
+  if (!is_in_c_order) return {};
   PyObject* known = known_value(*a, active.trace.ptr());
   const auto shape = known ? shape_given(call.positional[1]) : std::nullopt;
   if (!shape) return {};

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compare import assert_same
 
 import rune_jit
 
@@ -431,6 +432,28 @@ def test_a_write_of_complex_to_real_warns_and_takes_the_real_part() -> None:
     np.testing.assert_array_equal(x, [1, *z.real[1:]])
     with pytest.raises(TypeError):
         rune_jit.jit(lambda x: x.__iadd__(1j), fallback="error")(x)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("value", [1e30, np.nan, 300.7 + 1j, -5.5])
+@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.float32])
+def test_numbers_written_to_elements_that_they_may_not_fit(dtype: Any, value: Any) -> None:
+    def f(x: Any) -> Any:
+        y = np.zeros(len(x), dtype)
+        for i in range(len(x)):
+            y[i] = x[i]
+        return y
+
+    def outcome(function: Any, x: Any) -> Any:
+        try:
+            return function(x)
+        except (ValueError, OverflowError) as error:
+            return type(error).__name__, str(error)
+
+    jitted = rune_jit.jit(f)
+    for last in (1, value):
+        x = np.array([1, 2, 3, 4, last], complex)
+        assert_same(outcome(jitted, x), outcome(f, x))
 
 
 def test_captured_arrays_and_constants() -> None:

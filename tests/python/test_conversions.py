@@ -110,6 +110,22 @@ def test_complex_numbers_are_no_floats() -> None:
         assert rune_jit.jit(f)(x) == expected
 
 
+def test_bytes_of_numbers() -> None:
+    def f(x: Any) -> Any:
+        return bytes(x[0]), int.from_bytes(x[1]), memoryview(x[0]).nbytes, x.sum()
+
+    def handled(x: Any) -> Any:
+        try:
+            return bytes(x[0] * 2), x.sum()
+        except BufferError:
+            return None
+
+    for function in (f, handled):
+        jitted = rune_jit.jit(function, fallback="silent")
+        for x in (np.arange(3), np.ones(3)):
+            assert jitted(x) == function(x)
+
+
 def test_an_unrolled_loop_runs_in_segments() -> None:
     """A program of its iterations would be large."""
 

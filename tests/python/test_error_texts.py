@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -46,6 +47,16 @@ import rune_jit
         lambda x: pow(x, 2, 3),
         lambda x: pow(x[0], 2, 3),
         lambda x: pow(x.astype(int)[0], 2, 3),
+        lambda x: "%d" % x,  # noqa: UP031
+        lambda x: b"%d" % (x * 2),
+        lambda x: dict(**x),
+        lambda x: ord(x),
+        lambda x: x(),
+        lambda x: float(1j * x[0]),
+        lambda x: int(1j * x[0]),
+        lambda x: math.floor(1j * x[0]),
+        lambda x: round(1j * x[0]),
+        lambda x: range(1j * x[0]),
     ],
 )
 def test_it_is_numpys(operation: Any) -> None:

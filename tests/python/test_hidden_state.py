@@ -170,6 +170,20 @@ _PATTERN, _ITEMS, _RECORD = re.compile("a+"), operator.itemgetter(0, 1), struct.
 _LOCK, _LIMITS = threading.Lock(), np.finfo(np.float64)
 
 
+def test_effects_of_a_function_with_a_cache_happen_at_its_first_call() -> None:
+    calls = []
+
+    @functools.cache
+    def table(n: int) -> Any:
+        calls.append(n)
+        return np.arange(n)
+
+    jitted = rune_jit.jit(lambda x: x * table(3), fallback="silent")
+    for _ in range(3):
+        np.testing.assert_array_equal(jitted(np.ones(3)), np.arange(3))
+        assert calls == [3]
+
+
 def test_objects_that_do_not_change_are_constants_of_one_program() -> None:
     def f(x: Any) -> Any:
         with _LOCK:

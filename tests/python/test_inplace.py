@@ -7,6 +7,7 @@ import functools
 import threading
 import types
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -467,3 +468,28 @@ def test_writes_to_what_was_reshaped_from_a_read_only_array() -> None:
             jitted(given)
     with pytest.raises(ValueError, match="read-only"):
         rune_jit.jit(function)(x)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda y: np.concatenate([y[6:], y[:6]], out=y),
+        lambda y: np.concatenate([[1, 2.0], y[:9], y[:1]], out=y),
+        lambda y: np.concatenate(y.reshape(3, 4)[::-1], axis=None, out=y),
+        lambda y: np.stack([y[6:], y[:6]], out=y.reshape(2, 6)),
+        lambda y: np.stack([y[3:6], y[:3], y[6:9], y[9:]], axis=-1, out=y.reshape(3, 4)),
+    ],
+)
+def test_arrays_that_are_joined_into_themselves(write: Callable[[Any], Any]) -> None:
+    """NumPy copies one after the other."""
+
+    def function(x: Any) -> Any:
+        y = x * 2
+        write(y)
+        return y
+
+    jitted = rune_jit.jit(function)
+    for _ in range(3):
+        x = np.arange(12.0)
+        np.testing.assert_array_equal(jitted(x), function(x))
+    assert "as one program" in jitted.explain()

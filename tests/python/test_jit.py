@@ -296,6 +296,22 @@ def test_the_wrapper_looks_like_the_function() -> None:
     assert named.__name__ == "named"
     assert named.__doc__ == "Documentation."
     assert list(inspect.signature(named).parameters) == ["x", "n"]
+    assert inspect.getfullargspec(named).args == ["x", "n"]
+    assert named.__code__.co_argcount == 2 and named.__defaults__ == (1,)
+    assert named.__globals__ is globals()
+    with pytest.raises(AttributeError, match="'JitFunction' object has no attribute 'other'"):
+        named.other  # noqa: B018
+
+
+def test_a_method_looks_like_the_method() -> None:
+    class Model:
+        @rune_jit.jit
+        def at(self, x: Any, n: int = 1) -> Any:
+            return x
+
+    method = Model().at
+    assert list(inspect.signature(method).parameters) == ["x", "n"]
+    assert method.__func__ is Model.at and method.__name__ == "at"
 
 
 def test_recursion_and_nesting(jit: Any) -> None:

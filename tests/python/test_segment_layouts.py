@@ -295,3 +295,34 @@ def test_full_of_a_computed_number(order):
         found, wanted = jitted(np.arange(3.0)), f(np.arange(3.0))
         np.testing.assert_array_equal(found, wanted)
         assert found.strides == wanted.strides
+
+
+def test_results_of_loops_that_are_programs_of_their_own():
+    def f(x):
+        x[0].tolist()
+        y = x
+        for _ in range(6):
+            y = y * 2 + 1
+        return y
+
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        x = np.asfortranarray(np.arange(12.0).reshape(3, 4))
+        assert jitted(x).flags.f_contiguous
+        assert_same(jitted(x), f(x))
+    assert "loop" in jitted.explain()
+
+
+def test_results_of_loops_that_share_memory_are_written_to():
+    def f(x):
+        x[0].tolist()
+        a = u = x
+        for i in range(6):
+            a = a * 2 - i
+            u = a[::-1]
+        u[0] = 77
+        return a * 2, u
+
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        assert_same(jitted(np.arange(4.0)), f(np.arange(4.0)))

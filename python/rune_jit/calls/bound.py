@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import types
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
@@ -30,11 +31,21 @@ def is_pickled_by_value() -> bool:
     return False
 
 
+def signature_of(function: Any) -> inspect.Signature:
+    """The signature of a function. Raises AttributeError if Python does not know it."""
+    try:
+        return inspect.signature(function)
+    except ValueError as error:
+        raise AttributeError(str(error)) from None
+
+
 class BoundJit(Generic[P, R]):
     # A jitted function as a method of an instance.
     __slots__ = ("__self__", "_jit")
     # The method's own documentation; a docstring here would hide it.
     __doc__ = property(lambda self: self._jit.__doc__)
+    __func__ = property(lambda self: self._jit)
+    __signature__ = property(lambda self: signature_of(types.MethodType(self._jit, self.__self__)))
 
     def __init__(self, function: Any, instance: Any) -> None:
         self._jit = function

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 
 from rune_jit import _core, trees
 from rune_jit.calls import reloading
-from rune_jit.calls.bound import BoundJit, found_by_name, is_pickled_by_value
+from rune_jit.calls.bound import BoundJit, found_by_name, is_pickled_by_value, signature_of
 from rune_jit.calls.dynamic import DynamicAxes
 from rune_jit.calls.options import CacheInfo, JitOptions
 from rune_jit.calls.parameters import Parameters
@@ -34,6 +34,7 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
     """A function that runs as compiled programs. `jit` returns it.
 
     Call it like the function itself: it has the function's signature, name and docstring.
+    It also has the attributes that describe a function's code, such as `__code__`.
     `__wrapped__` is the function without rune_jit. As an attribute of a class it is a method. It
     can be pickled.
     """
@@ -88,6 +89,14 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
     ) -> BoundJit[Q, R]: ...
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else BoundJit(self, instance)
+
+    def __getattr__(self, name: str) -> Any:
+        fn = vars(self).get("__wrapped__")
+        if name == "__signature__" and fn is not None:
+            return signature_of(fn)
+        if name in _OF_FUNCTIONS and fn is not None:
+            return getattr(fn, name)
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __repr__(self) -> str:
         info = self.cache_info()
@@ -190,6 +199,10 @@ class JitFunction(_core.Dispatcher, Generic[P, R]):
     def _eager_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], why: str) -> Any:
         # _core.Dispatcher calls this if the call has to run on NumPy.
         return self._runner.eager_call(args, kwargs, why)
+
+
+# Attributes that Python's functions have, besides those that functools.update_wrapper copies.
+_OF_FUNCTIONS = ("__code__", "__defaults__", "__kwdefaults__", "__globals__", "__closure__")
 
 
 @functools.cache

@@ -13,6 +13,7 @@ from rune_jit import trees
 from rune_jit.arrays.array import Array
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.state import Path, Place, content, is_place, with_content
+from rune_jit.tracing.layouts_now import laid_out_now
 from rune_jit.tracing.loop_plans import LoopRefused
 from rune_jit.tracing.rows import origin_of, viewed
 from rune_jit.tracing.sizes import Size
@@ -127,6 +128,8 @@ def with_bases(
     for leaf in leaves:
         if type(leaf) is Tracer and leaf._trace is trace and not leaf._storage.scalar:
             by_storage.setdefault(id(leaf._storage), []).append(leaf)
+    if trace.loops is not None:
+        trace.loops.check_selected([group[0]._storage for group in by_storage.values()])
     has_arrays = any(isinstance(x, Array) for x in (*given, *trace.captured))
     shared = {
         key: _whole(trace, group[0])
@@ -157,7 +160,7 @@ def with_bases(
 def _items(steps: tuple[Step, ...]) -> tuple[Any, ...] | None:
     """The index that these steps are, if they are one index that neither data nor counters
     decide."""
-    if len(steps) != 1 or steps[0].kind != "index" or _depends(steps[0]):
+    if len(steps) != 1 or steps[0].kind != "index" or steps[0].varies:
         return None
     items = tuple(steps[0].argument)
     return items if any(item is ... for item in items) else (*items, ...)
@@ -188,7 +191,7 @@ def _not_copied(trace: Trace, leaves: list[Any]) -> list[Any]:
             continue
         view = viewed(leaf)
         storage = view._storage
-        is_known = not any(map(_depends, view._steps))
+        is_known = not any(step.varies for step in view._steps)
         if storage.is_outside or id(storage) in others:
             if not is_known:
                 trace.loops.plans.refuse(
@@ -202,20 +205,6 @@ def _not_copied(trace: Trace, leaves: list[Any]) -> list[Any]:
                 made[before], made[i] = other, view
             last[id(storage)] = i, view
     return made
-
-
-def _depends(step: Step) -> bool:
-    """Whether data or counters decide the elements of a view."""
-    items = [step.argument]
-    while items:
-        item = items.pop()
-        if isinstance(item, (tuple, list)):
-            items += item
-        elif isinstance(item, slice):
-            items += (item.start, item.stop)
-        elif isinstance(item, Size):
-            return True
-    return step.kind in ("element", "pad")
 
 
 def _whole(trace: Trace, view: Tracer) -> Tracer:
@@ -240,11 +229,20 @@ def _share_memory(group: list[Tracer], given: list[Any], has_arrays: bool) -> bo
         return False
     if any(map(_is_read_only, group)):
         return True  # (a view can be read-only)
-    if len(group) == 1:
-        return False
-    if all(not x._steps for x in group):
-        return storage.array is not None  # otherwise one array is one output anyhow
+    if all(not x._steps for x in group):  # one array is one output anyhow
+        return storage.array is not None and len(group) > 1
+    if any(map(_has_gaps, group)):
+        return True
     return any(_may_overlap(storage, a, b) for a, b in itertools.combinations(group, 2))
+
+
+def _has_gaps(x: Tracer) -> bool:
+    """Whether NumPy's array is a view that has gaps in memory, or runs backwards."""
+    lies = laid_out_now(x) if x._steps else None
+    if lies is None:
+        lies = layout(x._storage.shape, x.dtype, x._steps)
+    outer_first = sorted(range(lies.ndim), key=lambda axis: -abs(lies.strides[axis]))
+    return not lies.transpose(outer_first).flags.c_contiguous
 
 
 def _is_read_only(x: Tracer) -> bool:

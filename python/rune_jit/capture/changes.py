@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from typing import Any
 
@@ -75,6 +76,27 @@ def _layout(x: np.ndarray) -> tuple[Any, ...]:
 
 # NPY_ARRAY_WRITEABLE. (NumPy warns if `flags.writeable` of np.broadcast_arrays' results is read.)
 _WRITEABLE = 0x400
+
+
+class Caches:
+    """The functions of functools.lru_cache that a trace may call."""
+
+    def __init__(self) -> None:
+        self._before: list[tuple[Any, Any]] = []
+
+    def note(self, x: Any) -> None:
+        if isinstance(x, functools._lru_cache_wrapper):
+            self._before.append((x, x.cache_info()))
+
+    def have_missed(self) -> bool:
+        """Whether such a function has run, which it will not do at a later call."""
+        return any(x.cache_info().misses > before.misses for x, before in self._before)
+
+    def restore(self) -> None:
+        """Empties the caches that the trace has filled. (Of others no items can be removed.)"""
+        for x, before in self._before:
+            if not before.currsize and x.cache_info().currsize:
+                x.cache_clear()
 
 
 class Members:

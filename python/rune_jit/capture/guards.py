@@ -23,7 +23,7 @@ import numpy as np
 
 from rune_jit import _core, trees
 from rune_jit.capture import effects, libraries, stateful
-from rune_jit.capture.changes import Layouts, Members, change, is_broken, restore
+from rune_jit.capture.changes import Caches, Layouts, Members, change, is_broken, restore
 from rune_jit.capture.class_tests import refuse_class_test
 from rune_jit.capture.matching import (
     Met,
@@ -69,7 +69,7 @@ class Watch:
         # Arrays, containers and objects that the trace may change, as guards on their contents. For
         # the attributes of an object, the guard's `name` is "attributes".
         self._kept: list[Guard] = []
-        self._layouts, self._members_before = Layouts(), Members()
+        self._layouts, self._members_before, self._caches = Layouts(), Members(), Caches()
         # Copies that must not change, as the arguments of `keep_copy`.
         self._copies: list[tuple[Any, Any, Any, Any]] = []
         self.state = {slot.key for slot in slots}  # (no guard watches these places)
@@ -103,7 +103,9 @@ class Watch:
         accept traced arrays."""
         module = libraries.module_of(error)
         of_package = not is_library(module) and self.is_foreign(module)
-        return of_package or bool(re.search(r"(not|got|type|from) ['\"]?Tracer", str(error)))
+        return of_package or bool(
+            re.search(r"(not|got|type|from) ['\"]?numpy\.ndarray", str(error))
+        )
 
     def guard(self, kind: str, holder: Any, name: Any, value: Any) -> None:
         """Notes that the trace has read a part of a holder. Raises UnsupportedOpError for a slot:
@@ -265,6 +267,7 @@ class Watch:
             self._generators.append((x, self._random.state_of(x)))
             self.on_names({"spawn": x}, stateful.refuse_spawning)
         elif isinstance(trees.attribute(x, "__wrapped__"), types.FunctionType):
+            self._caches.note(x)
             self.look(x.__wrapped__)
             self.look(trees.attribute(x, "__self__"))
         else:
@@ -405,10 +408,9 @@ class Watch:
 
     def met(self) -> Met:
         """The objects that the trace has met, to match those of calls with other objects."""
-        kept = (k for k in self._kept if k[2] == "attributes")
         seen: Iterator[tuple[Any, Any]] = ((x, type(x)) for x in self._seen.values())
         return Met(
-            {id(live): held for _, live, _, held in kept},
+            {id(live): held for _, live, name, held in self._kept if name == "attributes"},
             {id(x): (x, bound_members(x)) for x, kind in seen if has_slots(kind)},
             self.is_strict,
             self._knows_identity,
@@ -463,7 +465,7 @@ class Watch:
                 f"{function}: cannot trace a function that changes {what} (the program would not"
                 " repeat it at later calls)\nhint: return the new value"
             )
-            error.slots = None if None in slots else slots
+            error.slots = None if None in slots or self._caches.have_missed() else slots
             raise error
         if self._layouts.changed() or any(x[0] == "content" and is_broken(*x) for x in self._kept):
             raise UnsupportedOpError(
@@ -488,9 +490,9 @@ class Watch:
                 holder.cell_contents = value
             elif kind == "attribute":
                 setattr(owner_of(holder, name), name, value)
-        self.packages.restore()
-        self._layouts.restore()
-        self._members_before.restore()
+        for state in (self.packages, self._layouts, self._members_before):
+            state.restore()
+        self._caches.restore()
         for kept in reversed(self._kept):  # (the oldest contents are restored last)
             if is_broken(*kept):
                 restore(*kept)

@@ -139,9 +139,8 @@ _IN_ORDER_OF_THEIR_OWN = {np.einsum, np.apply_along_axis, np.histogram2d, np.his
 
 # Functions that are not elementwise, and compositions, whose results have the order "K".
 _IN_ORDER_OF_OPERANDS = {
-    *(np.concatenate, np.vstack, np.hstack, np.pad, np.diff, np.copy),
-    *(np.sort, np.cumsum, np.cumprod),
-    *(np.where, np.clip, np.round, np.around, np.nan_to_num),
+    *(np.concatenate, np.vstack, np.hstack, np.diff, np.copy),
+    *(np.sort, np.cumsum, np.cumprod, np.where, np.clip, np.nan_to_num),
 }
 
 
@@ -163,15 +162,19 @@ def as_laid_out(function: Any, result: Any, operands: Any, call: Any = None) -> 
             storage.order_known = not has_own
             storage.in_order_of_operands |= function in _IN_ORDER_OF_OPERANDS
             is_asked = has_own or (storage.order_from and function not in _IN_ORDER_OF_OPERANDS)
-            is_asked = is_asked and call is not None and may_ask(arrays, x)
-            if is_asked and not any(map(may_have_effects, leaves_in(call[1:]))):
-                asked = asked or by_numpy(*call)
+            if call is None or not is_asked or any(map(may_have_effects, leaves_in(call[1:]))):
+                continue
+            # (With a path, the sizes decide in which order einsum multiplies.)
+            is_of_axes = function is np.einsum and not call[2].get("optimize")
+            if is_of_axes or may_ask(arrays, x):
+                what, args, kwargs = call
+                asked = asked or by_numpy(what, args, kwargs, x if is_of_axes else None)
                 storage.laid_out_by = asked, number
     return result
 
 
 # In one program NumPy is asked for layouts of arrays of at most so many elements.
-_MOST_ASKED = 1 << 16
+_MOST_ASKED = 1 << 20
 
 
 def may_ask(arrays: list[Tracer], made: Tracer) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from rune_jit.errors import ConcretizationError, UnsupportedOpError
 from rune_jit.rules import large_matrices
 from rune_jit.rules.by_rows import QUANTILES, along_axes, by_rows
-from rune_jit.rules.coercions import traced
+from rune_jit.rules.coercions import laid_out_as, traced
 from rune_jit.rules.host import (
     call_on_host,
     eye,
@@ -26,7 +26,7 @@ from rune_jit.rules.indexing.selection import NONZERO_HINT, UNIQUE_HINT, argwher
 from rune_jit.rules.known import run_known
 from rune_jit.rules.table import ON_HOST, implements, named
 from rune_jit.tracing.context import current_trace, require_trace
-from rune_jit.tracing.tracer import Tracer, contains_traced
+from rune_jit.tracing.tracer import Tracer, contains_traced, tracers_in
 
 
 def call(function: Any, args: Any, kwargs: Any) -> Any:
@@ -258,7 +258,7 @@ class Vectorized:
             return self if result is self.real else result  # used as a decorator
         others = (ones, minus_ones, various)
         try:
-            return call_on_host(
+            result = call_on_host(
                 self.real,
                 args,
                 kwargs,
@@ -271,6 +271,9 @@ class Vectorized:
                 f"numpy.vectorize: cannot trace a function that uses traced arrays ({error})\n"
                 "hint: pass them as arguments"
             ) from error
+        for x in tracers_in(result) if self.real.signature is None else ():
+            laid_out_as(x, tracers_in((args, kwargs)))
+        return result
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.real, name)

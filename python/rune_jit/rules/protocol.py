@@ -56,7 +56,7 @@ from rune_jit.rules.warned import warn_of_lost_part
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.storage import Step
-from rune_jit.tracing.tracer import Tracer, contains_traced, is_array
+from rune_jit.tracing.tracer import Tracer, contains_traced, is_array, tracers_in
 from rune_jit.trees import package_of
 
 
@@ -179,6 +179,11 @@ def _array_function(
     if func in (np.argmax, np.argmin, np.nanargmax, np.nanargmin):
         writes.check_casting(out.dtype, np.dtype(np.intp), "safe")
     casting = _CASTING_OF_OUT.get(func, kwargs.get("casting", "same_kind"))
+    if func in (np.concatenate, np.stack) and result.shape == getattr(out, "shape", None):
+        operands = tracers_in(args[0])
+        if any(type(out) is Tracer and x._storage is out._storage for x in operands):
+            axis = args[1] if len(args) > 1 else kwargs.get("axis", 0)
+            return writes.joined_into(func, out, args[0], axis, casting)
     return writes.into(func.__name__, out, result, casting)
 
 

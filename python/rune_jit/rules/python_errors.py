@@ -79,6 +79,8 @@ def _assume_number_fits(
     trace: Trace, number: Any, dtype: np.dtype[Any], is_python: Any = None
 ) -> None:
     """`is_python` tells whether the number is Python's, if that is not certain."""
+    if number.dtype.kind == "c":  # (int() takes the real part of NumPy's complex numbers)
+        number = trace.builder.real(number)
     given = number.dtype
     if given.kind not in "iuf" or np.can_cast(given, dtype):
         return

@@ -22,8 +22,7 @@ def rounded(x: Tracer, ndigits: Any = None) -> Any:
     if not x._storage.scalar:
         raise TypeError("type numpy.ndarray doesn't define __round__ method")
     if x.dtype.kind == "c":
-        name = type(x.dtype.type(0)).__name__
-        raise TypeError(f"type numpy.{name} doesn't define __round__ method")
+        raise TypeError(f"type {x._type_name()} doesn't define __round__ method")
     trace = x._trace
     value = x._value_in(trace)
     if ndigits is not None and value.weak is None:

@@ -35,6 +35,7 @@ from rune_jit.tracing.rows import Run, runs_along
 from rune_jit.tracing.sizes import (
     Size,
     broadcast_shapes,
+    has_sizes,
     mismatch,
     same_shape,
     same_size,
@@ -58,6 +59,23 @@ def _permuted(function: Any, a: Any, *arguments: Any) -> Tracer:
     return a if is_numpys_number(a) else make_view("transpose", axes, a)
 
 
+def _known_layout(a: Tracer) -> np.ndarray | None:
+    """The layout of a traced array, if it decides whether a reshape is a view of it. None if the
+    trace assumes C order, which it does for most arguments and in loops."""
+    trace, storage = a._trace, a._storage
+    if storage.array is not None:
+        return None
+    if not trace.is_segmented:
+        has_gaps = storage.is_outside
+        if storage.leaf is not None:
+            _, has_gaps = trace.orders.get(storage.leaf, ((), True))
+        is_fixed = not (has_sizes(a._shape) or has_sizes(storage.shape))
+        in_loop = trace.loops is not None and trace.loops.within
+        if has_gaps or storage.reshaped or in_loop or not is_fixed:
+            return None
+    return laid_out_now(a)
+
+
 def _reshaped(a: Any, shape: list[int]) -> Any:
     """a.reshape(shape). It is a view where NumPy makes one."""
     if not isinstance(a, Tracer):
@@ -70,19 +88,19 @@ def _reshaped(a: Any, shape: list[int]) -> Any:
         wanted = value.shape
     if same_shape(wanted, a._shape):
         return a if is_numpys_number(a) else a[...]
-    if a._trace.is_segmented and base.array is None:
-        now = laid_out_now(a)
+    now = _known_layout(a)
+    if now is not None or (a._trace.is_segmented and base.array is None):
         if now is None or not is_viewed(now, wanted):
-            a = a.copy()
-        return make_view("reshape", wanted, a)
-    base.note_reshaped()
-    if base.array is not None:  # it has its own order
-        views = is_viewed(plain(a), wanted)
+            return make_view("reshape", wanted, a.copy())
     else:
-        views = can_view(base.shape, a._dtype, a._steps, wanted)
-    if not views:
-        note_copy(result := a.copy().reshape(wanted), a)
-        return result
+        base.note_reshaped()
+        if base.array is not None:  # it has its own order
+            views = is_viewed(plain(a), wanted)
+        else:
+            views = can_view(base.shape, a._dtype, a._steps, wanted)
+        if not views:
+            note_copy(result := a.copy().reshape(wanted), a)
+            return result
     if value is None or base.scalar:
         return make_view("reshape", wanted, a)
     return a._view(Step("reshape", wanted), wanted, value)
@@ -107,8 +125,8 @@ def _ravel(a: Any, order: str = "C") -> Any:
     shape = [0] if 0 in with_bounds(a.shape) else [-1]
     if not isinstance(a, Tracer):
         return _reshaped(a, shape)
-    if a._trace.is_segmented and a._storage.array is None:
-        now = laid_out_now(a)
+    now = _known_layout(a)
+    if now is not None or (a._trace.is_segmented and a._storage.array is None):
         is_view = now is not None and now.flags.c_contiguous
         return _reshaped(a if is_view else a.copy(), shape)
     a._storage.note_reshaped()

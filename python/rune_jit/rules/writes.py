@@ -214,6 +214,22 @@ def ufunc_write(trace: Trace, out: Any, value: Any, where: Any = True) -> None:
     out._storage.write(trace, out._steps, new)
 
 
+def joined_into(function: Any, out: Tracer, arrays: Any, axis: Any, casting: str) -> Tracer:
+    """numpy.concatenate or numpy.stack into an array of which operands are views. NumPy copies one
+    operand after the other, so that the later ones have new elements."""
+    start, is_stack, trace = 0, function is np.stack, require_trace()
+    parts = [x if type(x) is Tracer else Tracer(trace, trace.array(x)) for x in arrays]
+    for part in parts:
+        x: Any = np.ravel(part) if axis is None else part
+        check_casting(x.dtype, out.dtype, casting)
+        along, index = (axis or 0) % out.ndim, [slice(None)] * out.ndim
+        size = 1 if is_stack else x.shape[along]
+        index[along] = slice(start, start + size)
+        out[tuple(index)] = np.expand_dims(x, along) if is_stack else x
+        start += size
+    return out
+
+
 def into(name: str, out: Any, result: Any, casting: str = "same_kind") -> Any:
     """Writes the result of a function to its out= argument, and returns that. (numpy.dot returns a
     number in place of a 0-d array.)"""

@@ -102,3 +102,24 @@ def is_handler_active() -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+_MATCH_CLASS = dis.opmap["MATCH_CLASS"]
+_LOAD = frozenset(dis.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if name in dis.opmap)
+
+
+def is_class_asked(frame: types.FrameType, by_isinstance: bool = True) -> bool:
+    """Whether a frame of the user reads x.__class__, or may call isinstance or match a class. (In
+    methods that are not copied, `numpy.ndarray` is NumPy's class and not a stand-in.)"""
+    code = frame.f_code
+    if is_own(code.co_filename) or "-packages" in code.co_filename:
+        return False
+    is_match = code.co_code[frame.f_lasti] == _MATCH_CLASS
+    may_ask = is_match or (by_isinstance and "isinstance" in code.co_names)
+    return may_ask or is_named(frame, "__class__")
+
+
+def is_named(frame: types.FrameType, name: str) -> bool:
+    """Whether a frame reads an attribute that its code may name so. (Code in C may read others.)"""
+    code = frame.f_code
+    return name in code.co_names and code.co_code[frame.f_lasti] in _LOAD

@@ -132,6 +132,9 @@ class Loops:
         self._sharing: dict[int, list[Storage]] = {}
         self._may_share: dict[int, Storage] = {}
         self._shared_by: dict[int, int] = {}  # by id of a storage: the loop that is the reason
+        # By number of an `if` behind a loop, which may get a program for each side instead: the
+        # storages of the arrays on both sides, and those of the arrays that the program selects.
+        self.selected: dict[int, list[tuple[Storage, Storage, Storage]]] = {}
         self.identities = Identities()
 
     def bounds(self, size: Any) -> tuple[int, int]:
@@ -366,6 +369,20 @@ class Loops:
             self.fail(why)
         self.plans.refuse_all(why)
         raise LoopRefused
+
+    def check_selected(self, results: list[Storage]) -> None:
+        """Called with the storages of the results at the end of the trace. If one of them was
+        selected and shares memory on one side only, raises LoopRefused: the next trace has a
+        program for each side."""
+        ids = {id(x) for x in results}
+        for number, found in self.selected.items():
+            chosen = [(a, b) for a, b, made in found if id(made) in ids]
+            is_shared = any(len({*map(id, side)}) < len(side) for side in zip(*chosen, strict=True))
+            for x in (x for pair in chosen for x in pair):
+                is_shared |= id(x) in ids or x.is_outside
+            if is_shared and number not in self.plans.decided:
+                self.plans.decided.add(number)
+                raise LoopRefused
 
     def check_identities(self, results: Any, is_outside: Callable[[Any], bool]) -> None:
         """Called at the end of the trace. The arguments are those of `Identities.broken`."""

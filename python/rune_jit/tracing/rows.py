@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rune_jit.tracing.sizes import Size
-from rune_jit.tracing.storage import Step, Storage
+from rune_jit.tracing.storage import Step, Storage, same_steps
 from rune_jit.tracing.tracer import Tracer
 
 if TYPE_CHECKING:
@@ -92,6 +92,24 @@ def viewed(x: Tracer) -> Tracer:
     made._init(x._trace, inner._storage, steps, x._shape, x._dtype)
     made._writeable = inner._writeable and x._writeable
     return made
+
+
+def part(
+    whole: Tracer, steps: tuple[Step, ...], like: Tracer, into: Tracer | None = None
+) -> Tracer:
+    """The view of an array through `steps`, with the shape of `like`. `into` is an array that
+    becomes this view."""
+    made = Tracer.__new__(Tracer) if into is None else into
+    made._init(whole._trace, whole._storage, (*whole._steps, *steps), like._shape, like._dtype)
+    made._writeable = like._writeable
+    return made
+
+
+def steps_within(whole: Tracer, x: Tracer) -> tuple[Step, ...] | None:
+    """The steps from an array to a part of it. None if x is no such part."""
+    count = len(whole._steps)
+    is_part = x._storage is whole._storage and same_steps(whole._steps, x._steps[:count])
+    return x._steps[count:] if is_part else None
 
 
 class Run(NamedTuple):

@@ -150,9 +150,8 @@ class SegmentedTrace(Trace):
         if known is None:
             known = self.stand_ins[id(array)] = self.argument(array, np.asarray(array))
             # NumPy's copy of a device's memory is read-only. And NumPy cannot run the function.
-            is_of_device = isinstance(getattr(array, "_memory", None), _core.DeviceMemory)
-            known._writeable |= is_of_device
-            self.programs.has_met_device |= is_of_device
+            if isinstance(getattr(array, "_memory", None), _core.DeviceMemory):
+                known._writeable = self.programs.has_met_device = True
         return known
 
     def capture(self, array: Any) -> Any:

@@ -173,6 +173,15 @@ def same_shape(a: Sequence[Any], b: Sequence[Any]) -> bool:
     return len(a) == len(b) and all(map(same_size, a, b))
 
 
+def has_sizes(x: Any) -> bool:
+    """Whether x is a Size, or a tuple, list or slice that holds one."""
+    if isinstance(x, (tuple, list)):
+        return any(map(has_sizes, x))
+    if isinstance(x, slice):
+        return has_sizes((x.start, x.stop))
+    return isinstance(x, Size)
+
+
 def mismatch(
     message: str, *shapes: Sequence[Any], error: type[Exception] = ValueError
 ) -> Exception:

@@ -12,7 +12,7 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import current_trace
-from rune_jit.tracing.sizes import Size, same_size, with_bounds
+from rune_jit.tracing.sizes import Size, has_sizes, same_size, with_bounds
 
 if TYPE_CHECKING:
     from rune_jit.tracing.trace import Trace
@@ -41,6 +41,11 @@ class Step(NamedTuple):
 
     kind: str
     argument: Any
+
+    @property
+    def varies(self) -> bool:
+        """Whether data or counters decide the elements of the view."""
+        return self.kind in ("element", "pad") or has_sizes(self.argument)
 
     def dtype(self, of: np.dtype[Any]) -> np.dtype[Any]:
         """The view's dtype, given the array's."""

@@ -6,7 +6,6 @@ import dis
 import itertools
 import math
 import sys
-import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -16,9 +15,22 @@ from rune_jit import _core
 from rune_jit.errors import ConcretizationError, TracerLeakError, UnsupportedOpError
 from rune_jit.methods import ArrayMethods
 from rune_jit.tracing.conditions import decide
-from rune_jit.tracing.context import is_own, user_site
-from rune_jit.tracing.frames import index_of, is_of_xarray, is_shuffling, namespace_for
-from rune_jit.tracing.storage import Step, Storage, refuse_if_unsure, refuse_write_to_numpy
+from rune_jit.tracing.context import user_site
+from rune_jit.tracing.frames import (
+    index_of,
+    is_class_asked,
+    is_named,
+    is_of_xarray,
+    is_shuffling,
+    namespace_for,
+)
+from rune_jit.tracing.storage import (
+    Step,
+    Storage,
+    as_number,
+    refuse_if_unsure,
+    refuse_write_to_numpy,
+)
 from rune_jit.trees import PLAIN
 
 if TYPE_CHECKING:
@@ -262,7 +274,7 @@ class Tracer(ArrayMethods, _core.TracerBase):
     def _element(self, what: str) -> Any:
         array = self._values(what)
         if self._storage.scalar:
-            return array[()]
+            return array[()] if self._value is None else as_number(self._value, array)
         if array.ndim and what in _CLASSES and _is_storing(sys._getframe(2)):
             np.zeros(1, _CLASSES[what])[0] = array  # (raises what NumPy raises)
         return array
@@ -307,9 +319,10 @@ class Tracer(ArrayMethods, _core.TracerBase):
     def _buffer(self) -> np.ndarray:
         """The array for code in C, which may write to it."""
         is_known = self._storage.array is not None or self._trace.is_segmented
-        if self._storage.scalar or self._trace.done or not is_known:
+        is_pythons = self._storage.scalar and getattr(self._value, "weak", None)
+        if self._trace.done or not is_known or is_pythons:
             raise BufferError("a traced array has no memory")  # NumPy then asks for __array__
-        return self.__array__()
+        return np.array(self._element("buffer")) if self._storage.scalar else self.__array__()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if self._trace.is_segmented and not self._trace.done and not self._storage.scalar:
@@ -389,28 +402,8 @@ def _wrapped(array: Any, context: Any = None, return_scalar: bool = False, /) ->
     return array[()] if return_scalar and array.ndim == 0 else array
 
 
+Tracer.__name__ = "numpy.ndarray"  # in Python's messages
 _core.set_tracer_types(Tracer, Storage, Step)
-
-_MATCH_CLASS = dis.opmap["MATCH_CLASS"]
-_LOAD = frozenset(dis.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if name in dis.opmap)
-
-
-def is_class_asked(frame: types.FrameType, by_isinstance: bool = True) -> bool:
-    """Whether a frame of the user reads x.__class__, or may call isinstance or match a class. (In
-    methods that are not copied, `numpy.ndarray` is NumPy's class and not a stand-in.)"""
-    code = frame.f_code
-    if is_own(code.co_filename) or "-packages" in code.co_filename:
-        return False
-    is_match = code.co_code[frame.f_lasti] == _MATCH_CLASS
-    may_ask = is_match or (by_isinstance and "isinstance" in code.co_names)
-    return may_ask or is_named(frame, "__class__")
-
-
-def is_named(frame: types.FrameType, name: str) -> bool:
-    """Whether a frame reads an attribute that its code may name so. (Code in C may read others.)"""
-    code = frame.f_code
-    return name in code.co_names and code.co_code[frame.f_lasti] in _LOAD
-
 
 # The types of Python's numbers, and these by weak type.
 NUMBERS: tuple[Any, ...] = (bool, int, float, complex)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -30,7 +30,9 @@ from rune_jit.tracing.conditions import decide
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.loop_plans import LoopRefused
 from rune_jit.tracing.loops import Loops
+from rune_jit.tracing.rows import part, steps_within
 from rune_jit.tracing.sizes import Size
+from rune_jit.tracing.storage import same_steps
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, is_traced_array
 
@@ -218,6 +220,7 @@ class _Both:
         self.results: tuple[Any, ...] = ()
         self._may_decide = False  # whether each side may have a program of its own instead
         self._trace, self._loops, self._branch = trace, loops, branch
+        self._arrays: list[_Selected] = []
         self._test, self._frame = test, frame
 
     def __iter__(self) -> Iterator[bool]:
@@ -260,6 +263,9 @@ class _Both:
             self._selected(name, holds, a, b)
             for name, a, b in zip(names, first, second, strict=True)
         )
+        if self._may_decide:
+            found = [(x.a._storage, x.b._storage, x.made._storage) for x in self._arrays]
+            loops.selected[self._branch.number] = found
 
     def _changed(self, held: Held) -> dict[str, tuple[Place, Any]]:
         """The places that a side has assigned, by name, and their values."""
@@ -284,26 +290,59 @@ class _Both:
             raise LoopRefused  # the trace begins again
         if not is_bound:
             self._loops.fail(f"{name} gets a value under a condition only")
-        return select(self._trace, self._loops, name, holds, a, b)
+        return select(self._trace, self._loops, name, holds, a, b, self._arrays)
 
 
-def select(trace: Trace, loops: Loops, name: str, holds: Any, a: Any, b: Any) -> Any:
+class _Selected(NamedTuple):
+    """An array that the program selects."""
+
+    a: Tracer
+    b: Tracer
+    made: Tracer
+
+    def part(self, a: Tracer, b: Tracer, into: Tracer | None = None) -> Tracer | None:
+        """The selection of other arrays. None unless both are the same part of these arrays. `into`
+        is that of `rows.part`."""
+        steps, of_b = steps_within(self.a, a), steps_within(self.b, b)
+        if steps is None or of_b is None or not same_steps(steps, of_b):
+            return None
+        return part(self.made, steps, a, into)
+
+
+def select(
+    trace: Trace,
+    loops: Loops,
+    name: str,
+    holds: Any,
+    a: Any,
+    b: Any,
+    arrays: list[_Selected] | None = None,
+) -> Any:
     """`a` if `holds`, else `b`: numbers or arrays of the same type, or structures of these.
-    `name` is for errors."""
+    `name` is for errors. `arrays` are those that have been selected by the same condition. If `a`
+    and `b` share the memory of such arrays in the same way, the result shares it, too."""
     if a is b or is_view(a, b):
         return a
+    arrays = [] if arrays is None else arrays
     if are_alike(a, b):
         pairs = zip((parts_of(a) or {}).values(), (parts_of(b) or {}).values(), strict=True)
-        made = made_like(a, [select(trace, loops, name, holds, x, y) for x, y in pairs])
+        made = made_like(a, [select(trace, loops, name, holds, x, y, arrays) for x, y in pairs])
         if is_mutable(made):
             loops.identities.note(loops.within[-1], (made, a, b))
         return made
+    if is_traced_array(a) and is_traced_array(b):
+        for known in arrays:
+            if (made := known.part(a, b)) is not None:
+                return made
     made = selected(trace, holds, a, b, True)
     if made is None:
         loops.fail(f"{name} is of another type under a condition")
     elif is_traced_array(a):
         made._storage.order_known = made.ndim < 2
         loops.share(made._storage, a._storage, b._storage)
+        whole = _Selected(a, b, made)
+        others = [x for x in arrays if whole.part(x.a, x.b, x.made) is None]
+        arrays[:] = *others, whole
     return made
 
 

@@ -3,7 +3,7 @@ differ in kind."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,9 +26,18 @@ from rune_jit.capture.loops.structures import Structures, holder_of
 from rune_jit.capture.loops.syntax import Loop
 from rune_jit.capture.objects import can_be_copied
 from rune_jit.tracing.loops import Body, Loops
-from rune_jit.tracing.sizes import Size
+from rune_jit.tracing.sizes import Size, has_sizes
+from rune_jit.tracing.storage import Step
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, is_traced_array, tracers_in
+
+
+class Made(NamedTuple):
+    """An array that a name stands for after a loop."""
+
+    storage: int  # the id of the storage that the body made for it
+    earlier: int  # how many iterations before the last one it did so
+    steps: tuple[Step, ...]  # the part of the storage
 
 
 class Comparison:
@@ -160,16 +169,18 @@ class Comparison:
             met |= {id(x): x for x in nearby}
         return list(found.values())
 
-    def _made_by(self, name: str, after: Any) -> tuple[int, int] | None:
-        """The array that a name stands for after the loop: the id of the storage that the body made
-        for it, and how many iterations before the last one it did so. None if the body has not made
-        the array, or if it is a part of one."""
+    def _made_by(self, name: str, after: Any) -> Made | None:
+        """The array that a name stands for after the loop. None if the body has not made it, or if
+        it is a part of one that differs from iteration to iteration."""
+        steps: tuple[Step, ...] = ()
         givers, earlier, new = self._givers(), 0, after.get(name)
-        while is_traced_array(new) and not new._steps:
+        while is_traced_array(new):
+            steps = (*new._steps, *steps)
             giver = givers.get(id(new._storage))
             if giver is None:
-                is_own = not self._body.is_older(new._storage)
-                return (id(new._storage), earlier) if is_own else None
+                varies = any(x.varies for x in steps) or (steps and has_sizes(after[name].shape))
+                is_own = not (varies or self._body.is_older(new._storage))
+                return Made(id(new._storage), earlier, steps) if is_own else None
             new, earlier = after[giver], earlier + 1
         return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import types
 from collections import deque
 from typing import Any
@@ -179,11 +180,15 @@ class Memory:
 
     def inside(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
         """Converts the function's results to values of the trace."""
-        return tuple(map(self._inside, results))
+        arrays = [x for x in trees.flatten(results)[0] if isinstance(x, np.ndarray)]
+        pairs = itertools.combinations({id(x): x for x in arrays}.values(), 2)
+        shared = {id(x) for pair in pairs if np.may_share_memory(*pair) for x in pair}
+        return tuple(self._inside(x, shared) for x in results)
 
-    def _inside(self, x: Any) -> Any:
+    def _inside(self, x: Any, shared: set[int]) -> Any:
+        """`shared`: the ids of results that share memory with others. They stay NumPy's."""
         if type(x) is tuple:
-            return tuple(map(self._inside, x))
+            return tuple(self._inside(item, shared) for item in x)
         for name, given in self.values.items():
             if x is given:
                 return self._given[name]
@@ -192,7 +197,10 @@ class Memory:
                 if np.may_share_memory(storage.array, x):  # both stay NumPy's
                     self._storages[id(storage)] = storage, True, True
                     return x
-        return self._trace.result(x)
+        made = x if id(x) in shared else self._trace.result(x)
+        if type(made) is Tracer and x.ndim > 1 and not x.flags.c_contiguous:
+            made._storage.laid_out_by = (lambda: [x]), 0
+        return made
 
 
 def _outside(x: Any, numbers: dict[int, Any]) -> Any:

@@ -45,7 +45,8 @@ def passed_on(is_named: bool) -> tuple[type[BaseException], ...]:
     if trace.loops is not None and trace.loops.within:
         return (BaseException,)
     error = sys.exc_info()[1]
-    if is_named and isinstance(error, (ValueError, TypeError)) and _is_ours(error):
+    kinds = (ValueError, TypeError, BufferError) if is_named else (BufferError,)
+    if isinstance(error, kinds) and _is_ours(error):
         raise UnsupportedOpError(
             "try: cannot trace a handler that reads an error of an operation on arrays (its text"
             " may differ from NumPy's)\nhint: write `except` without `as`"

@@ -9,6 +9,7 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.tracing.sizes import Size, same_shape
+from rune_jit.tracing.storage import same_steps
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer
 
@@ -101,14 +102,7 @@ def is_view(x: Any, of: Any) -> bool:
         type(x) is Tracer
         and type(of) is Tracer
         and x._storage is of._storage
-        and (x is of or _same_steps(x._steps, of._steps))
-    )
-
-
-def _same_steps(a: Any, b: Any) -> bool:
-    return len(a) == len(b) and all(
-        x.kind == y.kind == "transpose" and tuple(x.argument) == tuple(y.argument)
-        for x, y in zip(a, b, strict=True)
+        and (x is of or same_steps(x._steps, of._steps))
     )
 
 

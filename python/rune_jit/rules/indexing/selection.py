@@ -18,10 +18,10 @@ from rune_jit.rules.indexing.items import aligned_mask, basic_view, is_mask
 from rune_jit.rules.indexing.masks import compressed, spread
 from rune_jit.rules.known import of_data
 from rune_jit.tracing.context import current_trace, require_trace, user_site
-from rune_jit.tracing.frames import namespace_for
+from rune_jit.tracing.frames import is_class_asked, namespace_for
 from rune_jit.tracing.sizes import same_shape
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import Tracer, is_class_asked
+from rune_jit.tracing.tracer import Tracer
 
 UNIQUE_HINT = "write np.sort(x), or np.unique outside of the jitted function"
 NONZERO_HINT = "write np.where(condition, x, y)"

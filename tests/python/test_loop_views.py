@@ -1,0 +1,136 @@
+"""Arrays and views of them that a loop makes share memory after it, as in NumPy, however the loop
+has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from compare import assert_same
+
+import rune_jit
+
+
+def at_the_end(x: Any, most: int) -> Any:
+    a, u, v = x, x, x
+    for i in range(5):
+        a = a * 2 - i
+        u = a[::-1]
+        v = u[1:]
+    return v, u, a
+
+
+def after_a_break(x: Any, most: int) -> Any:
+    a, u = x, x
+    for i in range(9):
+        a = a * 2 - i
+        u = a[::-1]
+        if a.sum() > most:
+            break
+    return a, u
+
+
+def on_two_ways(x: Any, most: int) -> Any:
+    a, u = x, x
+    for i in range(9):
+        a = a * 2 - i
+        u = a[::-1]
+        if a.sum() > most:
+            return u, a
+    a = a + 1
+    return a[::-1], a
+
+
+def on_one_way(x: Any, most: int) -> Any:
+    a, u = x, x
+    for i in range(9):
+        a = a * 2 - i
+        u = a
+        if a.sum() > most:
+            return u, a
+    return a, a * 2
+
+
+def of_the_argument(x: Any, most: int) -> Any:
+    a = x * 2
+    for i in range(9):
+        a = a * 2 - i
+        if a.sum() > most:
+            return a
+    return x
+
+
+def taken_over(x: Any, most: int) -> Any:
+    a, b, u = x * 2, x * 3, x
+    for _ in range(5):
+        u = a[1:]
+        a, b = b, a + b
+    return u, a, b[1:], b
+
+
+def before_as_well(x: Any, most: int) -> Any:
+    a = x * 2
+    u = a[::-1]
+    while a.sum() < most:
+        a = a * 2 + 3
+        u = a[::-1]
+    return u, a
+
+
+def written_to(x: Any, most: int) -> Any:
+    a, u = x, x
+    for i in range(5):
+        a = a * 2 - i
+        u = a[::-1]
+    u[0] = 77
+    return a
+
+
+@pytest.mark.parametrize("most", [60, 10**6])
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(at_the_end, after_a_break, on_two_ways, on_one_way, of_the_argument),
+        *(taken_over, before_as_well, written_to),
+    ],
+)
+def test_results(function: Callable[..., Any], most: int) -> None:
+    def f(x: Any, most: int) -> Any:
+        return function(x, most)
+
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        found = []
+        for run in (jitted, f):
+            x = np.arange(4)
+            result = run(x, most)
+            arrays = [x, *(result if type(result) is tuple else [result])]
+            shared = [[np.may_share_memory(a, b) for a in arrays] for b in arrays]
+            found.append((arrays, shared))
+        assert_same(*found)
+    assert "is a loop of the program" in jitted.explain()
+
+
+class Model:
+    def __init__(self, x: Any) -> None:
+        self.a, self.u = x * 2, x * 3
+
+    def step(self, n: int) -> Any:
+        for i in range(n):
+            self.a = self.a * 2 - i
+            self.u = self.a[::-1]
+            if self.a.sum() > 1000:
+                return i
+        return n
+
+
+def test_attributes() -> None:
+    models = [Model(np.arange(4)), Model(np.arange(4))]
+    step = rune_jit.jit(lambda model, n: model.step(n), fallback="silent")
+    for n in (5, 9, 5):
+        assert step(models[0], n) == models[1].step(n)
+        assert_same(models[0].a, models[1].a)
+        models[0].u[0] = models[1].u[0] = 5
+        assert_same(*((model.u, model.a) for model in models))
