@@ -301,27 +301,17 @@ def test_lists_outside_get_views() -> None:
 @pytest.mark.parametrize(
     "function",
     [
-        lambda x: (x * 2)[::2],
-        lambda x: (x * 2)[::-1, 1],
-        lambda x: ((x * 2)[1:-1, 1:-1], (x + 1j).imag),
-        lambda x: ((x * 2)[:2, ::2], (x * 3)[:, ::3].T),
-        lambda x: np.rot90(x * 2),
-        lambda x: (x * 2).reshape(2, 2, 6)[:, 1],
-        lambda x: np.moveaxis(x.reshape(2, 2, 6) * 2, 0, 2)[..., 0],
-        lambda x: (x * 2)[:, ::2].reshape(-1),
-        lambda x: (np.fft.fft(x, axis=0).real, np.sort(x, axis=0)[:, :3]),
-        lambda x: np.where(x > 3, x, 0)[np.argmin(x[:, 0]), ::2],
+        lambda x: (x * 2).T.reshape(-1),
+        lambda x: (x * 2).reshape(3, 8),
+        lambda x: np.moveaxis(x.reshape(2, 2, 6) * 2, 0, 2).reshape(4, 6),
+        lambda x: (x + 1j).T.reshape(6, 2, 2).real + 1,
     ],
 )
-def test_views_of_arrays_that_are_not_returned(function: Callable[[Any], Any]) -> None:
-    def lie(result: Any) -> Any:
-        arrays = result if type(result) is tuple else [result]
-        return [[n for n, size in zip(a.strides, a.shape, strict=True) if size > 1] for a in arrays]
-
+def test_reshaped_arrays(function: Callable[[Any], Any]) -> None:
     jitted = rune_jit.jit(function)
     x = np.arange(24.0).reshape(4, 6)
     for given in (x, np.asfortranarray(x), np.repeat(x, 2, axis=1)[:, ::2]):
         got, expected = jitted(given), function(given)
         assert_matches(got, expected, 8)
-        assert lie(got) == lie(expected)
+        assert got.strides == expected.strides
     assert "segments" not in jitted.explain()

@@ -13,7 +13,6 @@ from rune_jit import trees
 from rune_jit.arrays.array import Array
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.state import Path, Place, content, is_place, with_content
-from rune_jit.tracing.layouts_now import laid_out_now
 from rune_jit.tracing.loop_plans import LoopRefused
 from rune_jit.tracing.rows import origin_of, viewed
 from rune_jit.tracing.sizes import Size
@@ -229,20 +228,11 @@ def _share_memory(group: list[Tracer], given: list[Any], has_arrays: bool) -> bo
         return False
     if any(map(_is_read_only, group)):
         return True  # (a view can be read-only)
+    if len(group) == 1:
+        return False
     if all(not x._steps for x in group):  # one array is one output anyhow
-        return storage.array is not None and len(group) > 1
-    if any(map(_has_gaps, group)):
-        return True
+        return storage.array is not None
     return any(_may_overlap(storage, a, b) for a, b in itertools.combinations(group, 2))
-
-
-def _has_gaps(x: Tracer) -> bool:
-    """Whether NumPy's array is a view that has gaps in memory, or runs backwards."""
-    lies = laid_out_now(x) if x._steps else None
-    if lies is None:
-        lies = layout(x._storage.shape, x.dtype, x._steps)
-    outer_first = sorted(range(lies.ndim), key=lambda axis: -abs(lies.strides[axis]))
-    return not lies.transpose(outer_first).flags.c_contiguous
 
 
 def _is_read_only(x: Tracer) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rune_jit.capture.foreign import has_stand_in
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.loops.members import can_be_made
-from rune_jit.capture.objects import is_library, may_have_effects
+from rune_jit.capture.objects import is_library, may_act_unseen
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.trace import Trace
 
@@ -90,7 +90,7 @@ class Callees:
         """Raises UnsupportedOpError for code of another package that is not copied, unless Python
         runs it at each call."""
         is_seen = self._trace.is_segmented or not self._watch.is_foreign(module)
-        if not is_seen and may_have_effects(module):
+        if not is_seen and may_act_unseen(module):
             raise UnsupportedOpError(
                 f"{x.__qualname__}: cannot trace code of {module.partition('.')[0]} (what it does"
                 " besides computing would happen once, not at each call)\nhint: call it outside"

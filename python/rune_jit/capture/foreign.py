@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
-from rune_jit.capture.objects import is_library, may_have_effects
+from rune_jit.capture.objects import is_library, may_act_unseen
 from rune_jit.capture.stand_ins import StandIn
 from rune_jit.containers import leaves_in, replaced
 from rune_jit.errors import ResultsChangedError, UnsupportedOpError
@@ -130,7 +130,7 @@ class Compiled(StandIn):
         if not is_traced and current_trace() is None:
             return self._real(*args, **kwargs)
         trace = require_trace()
-        may_act = may_have_effects(_module_of(self._real))
+        may_act = may_act_unseen(_module_of(self._real))
         if (is_traced or may_act) and not isinstance(trace, SegmentedTrace):
             name = getattr(self._real, "__name__", type(self._real).__name__)
             raise UnsupportedOpError(f"{name}: cannot trace compiled code\nhint: call it outside")

@@ -55,7 +55,7 @@ _OF_COMPUTATIONS = (
 )
 
 
-def may_have_effects(module: str | None) -> bool:
+def may_act_unseen(module: str | None) -> bool:
     """Whether the code of an installed package may do more than compute with its arguments: it may
     read files, draw, or keep a state of its own."""
     return not is_library(module) and str(module).partition(".")[0] not in _OF_COMPUTATIONS

@@ -21,7 +21,7 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.capture.foreign import has_stand_in
 from rune_jit.capture.names import globals_in
-from rune_jit.capture.objects import is_library, may_have_effects
+from rune_jit.capture.objects import is_library, may_act_unseen
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.trees import package_of
 
@@ -59,7 +59,7 @@ def _hides_state(kind: Any) -> bool:
     if has_stand_in(kind) or issubclass(kind, (*_WATCHED, *_FIXED)):
         return False
     return any(
-        (base.__hash__ in (None, object.__hash__) or may_have_effects(base.__module__))
+        (base.__hash__ in (None, object.__hash__) or may_act_unseen(base.__module__))
         and _own_memory(base) > 0
         for base in kind.__mro__[:-1]
     )

@@ -174,7 +174,7 @@ def as_laid_out(function: Any, result: Any, operands: Any, call: Any = None) -> 
 
 
 # In one program NumPy is asked for layouts of arrays of at most so many elements.
-_MOST_ASKED = 1 << 20
+_MOST_ASKED = 1 << 16
 
 
 def may_ask(arrays: list[Tracer], made: Tracer) -> bool:
