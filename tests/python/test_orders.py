@@ -141,8 +141,7 @@ def test_axes_lie_as_numpys(name: str) -> None:
 
 def test_large_arrays_lie_as_numpys() -> None:
     def f(x: Any) -> Any:
-        found = np.einsum("ij,ij->ij", x, x), np.insert(x, 1, 0, axis=0), np.digitize(x, [0.5])
-        return *found, np.stack([x, x], axis=-1)
+        return np.einsum("ij,ij->ij", x, x), np.sort(x, axis=0), np.concatenate([x, x])
 
     jitted = rune_jit.jit(f, fallback="error")
     x = np.asfortranarray(RNG.random((300, 300)))
