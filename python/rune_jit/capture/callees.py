@@ -8,10 +8,10 @@ import types
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from rune_jit.capture.foreign import has_stand_in
+from rune_jit.capture.foreign import has_stand_in, module_of
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.loops.members import can_be_made
-from rune_jit.capture.objects import is_library, may_act_unseen
+from rune_jit.capture.objects import is_bar, is_library, may_act_unseen
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.trace import Trace
 
@@ -71,6 +71,7 @@ class Callees:
         call = next((vars(x)["__call__"] for x in kind.__mro__ if "__call__" in vars(x)), None)
         if (copy := self._method(call)) is not call:
             return self._bound(copy, x)
+        self._refuse_effects(kind, kind.__module__)
         if is_library(kind.__module__):
             self._plain_kinds.add(kind)
         return x
@@ -86,14 +87,15 @@ class Callees:
             known = self._known[id(function)] = (function, function)
         return self._function(function) if known is None else known[1]
 
-    def _refuse_effects(self, x: Any, module: str) -> None:
-        """Raises UnsupportedOpError for code of another package that is not copied, unless Python
-        runs it at each call."""
-        is_seen = self._trace.is_segmented or not self._watch.is_foreign(module)
+    def _refuse_effects(self, x: Any, module: str | None) -> None:
+        """Raises UnsupportedOpError for code of Python or another package, which is not copied,
+        unless Python runs it at each call."""
+        is_seen = self._trace.is_segmented or not self._watch.is_foreign(module) or is_bar(x)
         if not is_seen and may_act_unseen(module):
+            package = str(module).partition(".")[0]
             raise UnsupportedOpError(
-                f"{x.__qualname__}: cannot trace code of {module.partition('.')[0]} (what it does"
-                " besides computing would happen once, not at each call)\nhint: call it outside"
+                f"{x.__qualname__}: cannot trace code of {package} (what it does besides computing"
+                " would happen once, not at each call)\nhint: call it outside"
             )
 
     def _function(self, x: Any) -> Any:
@@ -101,6 +103,8 @@ class Callees:
         if (known := self._known.get(id(x))) is not None:
             return known[1]
         if type(x) is not types.FunctionType or is_library(x.__module__):
+            if isinstance(x, (types.FunctionType, types.BuiltinFunctionType)) and module_of(x):
+                self._refuse_effects(x, module_of(x))
             made = self._rebind.stand_in(x)
         elif type(x.__globals__) is not dict:
             return x  # (made by the trace)

@@ -78,11 +78,11 @@ def is_compiled(x: Any) -> bool:
         return bool(x.is_dynamic)
     if not isinstance(x, types.BuiltinFunctionType) and type(x).__name__ not in _COMPILED:
         return False
-    module = _module_of(x)
+    module = module_of(x)
     return isinstance(module, str) and not is_library(module)
 
 
-def _module_of(x: Any) -> Any:
+def module_of(x: Any) -> Any:
     """The name of the module of a compiled function. Empty if the function does not know it, and
     None for a method."""
     owner, name = attribute(x, "__self__"), attribute(x, "__module__")
@@ -130,7 +130,7 @@ class Compiled(StandIn):
         if not is_traced and current_trace() is None:
             return self._real(*args, **kwargs)
         trace = require_trace()
-        may_act = may_act_unseen(_module_of(self._real))
+        may_act = may_act_unseen(module_of(self._real))
         if (is_traced or may_act) and not isinstance(trace, SegmentedTrace):
             name = getattr(self._real, "__name__", type(self._real).__name__)
             raise UnsupportedOpError(f"{name}: cannot trace compiled code\nhint: call it outside")

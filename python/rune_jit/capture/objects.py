@@ -48,17 +48,28 @@ def _is_pythons(name: str) -> bool:
     return file is None or is_library_file(file)
 
 
-# Installed packages whose code only computes with its arguments.
+# Packages whose code only computes with its arguments.
 _OF_COMPUTATIONS = (
-    *("scipy", "sklearn", "skimage", "statsmodels", "numba", "einops", "opt_einsum"),
-    *("xarray", "pandas", "array_api_compat", "attr", "attrs", "ml_dtypes", "typing_extensions"),
+    "numpy rune_jit scipy sklearn skimage statsmodels numba einops opt_einsum xarray pandas"
+    " array_api_compat attr attrs ml_dtypes typing_extensions"
 )
+# The same of Python's modules. What others do is noticed in another way: of files, by their audit
+# events; of clocks, random numbers, logs, threads and the like, by their functions' stand-ins.
+_OF_PYTHON = (
+    "abc array ast base64 binascii bisect builtins calendar cmath codecs collections colorsys copy"
+    " copyreg contextlib dataclasses datetime decimal difflib enum fractions functools hashlib"
+    " heapq inspect io itertools json keyword math numbers operator pathlib pickle queue re sre_compile"
+    " statistics string struct textwrap types typing unicodedata zlib"
+    " asyncio atexit concurrent contextvars genericpath glob importlib logging ntpath os posix"
+    " posixpath random secrets sys thread threading time uuid warnings weakref"
+)
+_TRUSTED = frozenset((f"{_OF_COMPUTATIONS} {_OF_PYTHON}").split())
 
 
 def may_act_unseen(module: str | None) -> bool:
-    """Whether the code of an installed package may do more than compute with its arguments: it may
-    read files, draw, or keep a state of its own."""
-    return not is_library(module) and str(module).partition(".")[0] not in _OF_COMPUTATIONS
+    """Whether the code of a module may do more than compute with its arguments without being
+    noticed: it may draw, or keep a state of its own."""
+    return str(module).partition(".")[0].lstrip("_") not in _TRUSTED
 
 
 def is_replaceable(array: Any) -> bool:

@@ -32,7 +32,7 @@ from rune_jit.capture.foreign import shuffling
 from rune_jit.capture.loops.nodes import Transformer, at
 from rune_jit.capture.loops.structures import class_of
 from rune_jit.capture.names import all_codes
-from rune_jit.capture.objects import is_library
+from rune_jit.capture.objects import is_library, may_act_unseen
 from rune_jit.capture.shim import original
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import current_trace
@@ -221,9 +221,14 @@ def _asked(x: ast.expr) -> ast.expr:
 
 
 def modules_of(names: dict[str, Any]) -> frozenset[str]:
-    """The names among these that stand for modules of NumPy, Python or rune_jit."""
+    """The names among these that stand for modules of NumPy, Python or rune_jit whose functions only
+    compute."""
     modules = ((name, x) for name, x in names.items() if isinstance(x, types.ModuleType))
-    return frozenset(name for name, x in modules if is_library(x.__name__))
+    return frozenset(name for name, x in modules if _is_trusted(x.__name__))
+
+
+def _is_trusted(module: str | None) -> bool:
+    return is_library(module) and not may_act_unseen(module)
 
 
 def has_to_ask(function: types.FunctionType) -> bool:
@@ -259,7 +264,9 @@ def _calls_others(code: types.CodeType, function: types.FunctionType) -> bool:
         value = dict.get(names, name, vars(builtins).get(name))
         if value is None and name not in _numpys():
             return True
-        if not isinstance(value, _AS_THEY_ARE) and not is_library(getattr(value, "__module__", "")):
+        is_module = isinstance(value, types.ModuleType)
+        module = getattr(value, "__name__" if is_module else "__module__", "")
+        if not isinstance(value, _AS_THEY_ARE) and not _is_trusted(module):
             return True
     return False
 
@@ -276,10 +283,7 @@ def refuse_identity(code: types.CodeType) -> None:
 
 # Instructions that call local variables, items or results of calls, or that make a class.
 _OF_OTHERS = ("PUSH_NULL", "CALL_FUNCTION", "CALL_FUNCTION_KW", "LOAD_BUILD_CLASS")
-_AS_THEY_ARE = (
-    *(types.ModuleType, types.BuiltinFunctionType, np.ufunc, np.ndarray, np.generic),
-    *PLAIN,
-)
+_AS_THEY_ARE = (np.ufunc, np.ndarray, np.generic, *PLAIN)
 
 
 @functools.cache
