@@ -56,10 +56,10 @@ _OF_COMPUTATIONS = (
 # The same of Python's modules. What others do is noticed in another way: of files, by their audit
 # events; of clocks, random numbers, logs, threads and the like, by their functions' stand-ins.
 _OF_PYTHON = (
-    "abc array ast base64 binascii bisect builtins calendar cmath codecs collections colorsys copy"
-    " copyreg contextlib dataclasses datetime decimal difflib enum fractions functools hashlib"
-    " heapq inspect io itertools json keyword math numbers operator pathlib pickle queue re sre_compile"
-    " statistics string struct textwrap types typing unicodedata zlib"
+    "abc array ast base64 binascii bisect builtins calendar cmath codecs collections colorsys"
+    " copy copyreg contextlib dataclasses datetime decimal difflib enum fractions functools"
+    " hashlib heapq inspect io itertools json keyword math numbers operator pathlib pickle"
+    " queue re sre_compile statistics string struct textwrap types typing unicodedata zlib"
     " asyncio atexit concurrent contextvars genericpath glob importlib logging ntpath os posix"
     " posixpath random secrets sys thread threading time uuid warnings weakref"
 )

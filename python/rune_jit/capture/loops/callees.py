@@ -221,7 +221,7 @@ def _asked(x: ast.expr) -> ast.expr:
 
 
 def modules_of(names: dict[str, Any]) -> frozenset[str]:
-    """The names among these that stand for modules of NumPy, Python or rune_jit whose functions only
+    """The names among these that stand for modules of NumPy, Python or rune_jit that only
     compute."""
     modules = ((name, x) for name, x in names.items() if isinstance(x, types.ModuleType))
     return frozenset(name for name, x in modules if _is_trusted(x.__name__))
