@@ -92,10 +92,14 @@ class EarlyEnd:
         """Whether the function may still get a traced array, for example as an operand of an
         expression that it evaluates."""
         frames = [x for x in self._frames() if is_own(x.f_code.co_filename)]
-        calls = [x for frame in frames for x in frame.f_locals.values() if type(x) in (tuple, dict)]
-        calls = [*{id(x): x for x in calls}.values()]  # the arguments of running calls
+        calls: dict[int, Any] = {}  # the arguments of running calls
+        for frame in frames:
+            variables = frame.f_locals
+            calls |= {id(x): x for x in variables.values() if type(x) in (tuple, dict)}
+            if type(variables) is dict:  # (the frame keeps it, and it refers to much)
+                variables.clear()
         for traced in self._trace.traced_arrays():
-            held = [[*(x.values() if type(x) is dict else x)] for x in calls]
+            held = [[*(x.values() if type(x) is dict else x)] for x in calls.values()]
             known = sum(x is traced for every in held for x in every)
             del held
             # The list, the variable and the argument of getrefcount refer to it, too.
