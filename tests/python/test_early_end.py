@@ -224,6 +224,7 @@ def test_decorated_functions(ends):
 
 def test_calls_that_compute_nothing_end_too(monkeypatch):
     monkeypatch.setattr(SegmentedTrace, "_takes_longer_than", lambda self, seconds: True)
+    monkeypatch.setattr(early_end, "_PAUSE", 0)
     callers = []
 
     @rune_jit.jit

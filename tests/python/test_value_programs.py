@@ -111,7 +111,7 @@ def test_program_that_gives_up(name, cuts, monkeypatch):
         if self.cuts == cuts:
             self.give_up("the test says so")
 
-    monkeypatch.setattr(segments.SegmentedTrace, "_give_up_if_slow", give_up)
+    monkeypatch.setattr(segments.SegmentedTrace, "give_up_if_slow", give_up)
     # Each call begins in segments.
     never = property(lambda self: None, lambda self, why: None)
     monkeypatch.setattr(Segmented, "runs_on_numpy", never, raising=False)

@@ -103,9 +103,8 @@ class Watch:
         accept traced arrays."""
         module = libraries.module_of(error)
         of_package = not is_library(module) and self.is_foreign(module)
-        return of_package or bool(
-            re.search(r"(not|got|type|from) ['\"]?numpy\.ndarray", str(error))
-        )
+        of_tracer = r"(not|got|type|from) ['\"]?numpy\.ndarray(?! doesn't define)"
+        return of_package or bool(re.search(of_tracer, str(error)))
 
     def guard(self, kind: str, holder: Any, name: Any, value: Any) -> None:
         """Notes that the trace has read a part of a holder. Raises UnsupportedOpError for a slot:
