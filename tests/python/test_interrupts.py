@@ -3,6 +3,7 @@ the garbage collector may run during a trace."""
 
 from __future__ import annotations
 
+import _thread
 import gc
 import os
 import signal
@@ -135,7 +136,7 @@ def test_while_tracing() -> None:
         global total
         total = x.sum()
         if interrupt:
-            signal.raise_signal(signal.SIGINT)
+            _thread.interrupt_main()
         return x * 2
 
     f = rune_jit.jit(counts)

@@ -141,7 +141,7 @@ def test_axes_lie_as_numpys(name: str) -> None:
 
 def test_large_arrays_lie_as_numpys() -> None:
     def f(x: Any) -> Any:
-        return np.einsum("ij,ij->ij", x, x), np.sort(x, axis=0), np.concatenate([x, x])
+        return np.sort(x, axis=0), np.concatenate([x, x]), np.where(x > 0.5, x, 0)
 
     jitted = rune_jit.jit(f, fallback="error")
     x = np.asfortranarray(RNG.random((300, 300)))

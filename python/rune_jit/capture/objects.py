@@ -60,8 +60,8 @@ _OF_PYTHON = (
     " copy copyreg contextlib dataclasses datetime decimal difflib enum fractions functools"
     " hashlib heapq inspect io itertools json keyword math numbers operator pathlib pickle"
     " queue re sre_compile statistics string struct textwrap types typing unicodedata zlib"
-    " asyncio atexit concurrent contextvars genericpath glob importlib logging ntpath os posix"
-    " posixpath random secrets sys thread threading time uuid warnings weakref"
+    " asyncio atexit concurrent contextvars gc genericpath glob importlib logging ntpath os"
+    " posix posixpath random secrets sys thread threading time uuid warnings weakref"
 )
 _TRUSTED = frozenset((f"{_OF_COMPUTATIONS} {_OF_PYTHON}").split())
 

@@ -164,11 +164,9 @@ def as_laid_out(function: Any, result: Any, operands: Any, call: Any = None) -> 
             is_asked = has_own or (storage.order_from and function not in _IN_ORDER_OF_OPERANDS)
             if call is None or not is_asked or any(map(may_have_effects, leaves_in(call[1:]))):
                 continue
-            # (With a path, the sizes decide in which order einsum multiplies.)
-            is_of_axes = function is np.einsum and not call[2].get("optimize")
-            if is_of_axes or may_ask(arrays, x):
+            if may_ask(arrays, x):
                 what, args, kwargs = call
-                asked = asked or by_numpy(what, args, kwargs, x if is_of_axes else None)
+                asked = asked or by_numpy(what, args, kwargs)
                 storage.laid_out_by = asked, number
     return result
 

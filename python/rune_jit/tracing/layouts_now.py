@@ -140,41 +140,26 @@ def laid_out_as_numpys(tracer: Tracer, memory: np.ndarray) -> np.ndarray:
     return made
 
 
-def by_numpy(
-    function: Callable[..., Any], args: Any, kwargs: Any, of: Tracer | None = None
-) -> Callable[[], list[Any]]:
+def by_numpy(function: Callable[..., Any], args: Any, kwargs: Any) -> Callable[[], list[Any]]:
     """A function that returns arrays with the layouts of the results of function(*args, **kwargs):
     it calls NumPy's function on zeros that lie as traced arrays among the arguments do now. It
-    returns no arrays if that raises, or if such a layout is not known. `of`: the only result, if
-    the layouts of the arguments decide its layout, and not their sizes. Then NumPy is asked about
-    small arrays."""
+    returns no arrays if that raises, or if such a layout is not known."""
     found = {id(x): laid_out_now(x) for x in leaves_in((args, kwargs)) if type(x) is Tracer}
     is_known = not any(x is None for x in found.values())
     args, kwargs = replaced((args, kwargs), lambda x: found.get(id(x), x))
-    shape = None if of is None else tuple(with_bounds(of._shape))
 
     @functools.cache
     def results() -> list[Any]:
-        arrays = [x for x in found.values() if x is not None]
-        ours = {id(x): _zeros(x if shape is None else _small(x)) for x in arrays}
+        ours = {id(x): _zeros(x) for x in found.values() if x is not None}
         given = replaced((args, kwargs), lambda x: ours.get(id(x), x))
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with contextlib.suppress(Exception):
                 made = leaves_in(function(*given[0], **given[1])) if is_known else []
-                made = [np.asarray(x) for x in made]
-                if shape is None:
-                    return made
-                axes = [axes_in_memory(x) or range(x.ndim) for x in made]
-                return [_with_axes(y, shape, x.dtype) for x, y in zip(made, axes, strict=True)]
+                return [np.asarray(x) for x in made]
         return []
 
     return results
-
-
-def _small(array: np.ndarray) -> np.ndarray:
-    """A part of an array, with the same strides."""
-    return array[(slice(2),) * array.ndim]
 
 
 def _zeros(like: np.ndarray) -> np.ndarray:
