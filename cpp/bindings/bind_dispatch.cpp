@@ -151,9 +151,11 @@ py::object dispatch(PyObject* self, std::span<PyObject* const> args, PyObject* c
     return py::reinterpret_steal<py::object>(
         PyObject_Vectorcall(function.ptr(), values - args.size(), args.size(), names));
   };
-  if (is_on_numpy()) function = function_on_numpy(self);
-  if (function) return run_function();
-  if (is_tracing() || is_on_numpy()) return slow();
+  if (is_on_numpy()) {
+    function = function_on_numpy(self);
+    return function ? run_function() : slow();
+  }
+  if (is_tracing()) return slow();
   KeyedCall call;
   Ways ways;
   if (dispatcher.unseen > 0 && !runtime::is_profiling()) {
