@@ -3,7 +3,6 @@
 import collections
 import contextvars
 import copy
-import ctypes
 import dataclasses
 import datetime
 import functools
@@ -11,13 +10,11 @@ import io
 import itertools
 import logging
 import os
-import pprint
 import queue
 import sys
 import time
 import uuid
 import warnings
-from pprint import pprint as pretty_print
 
 import numpy as np
 import pytest
@@ -388,35 +385,6 @@ def test_open(tmp_path):
     for _ in range(4):
         jitted(X)
     assert (tmp_path / "log").read_text() == "aaaa"
-
-
-_C = ctypes.CDLL(None) if sys.platform != "win32" else None
-
-
-@pytest.mark.skipif(_C is None, reason="no library of C")
-def test_functions_of_c_run_at_each_call():
-    @rune_jit.jit
-    def f(x):
-        return x + _C.rand()
-
-    assert len({float(f(X)[0]) for _ in range(5)}) == 5
-
-
-def test_functions_of_pythons_other_modules_run_at_each_call(capsys):
-    @rune_jit.jit
-    def by_module(x):
-        pprint.pprint("a")
-        return x * 2
-
-    @rune_jit.jit
-    def by_name(x):
-        pretty_print("b")
-        return x * 2
-
-    for function in (by_module, by_name):
-        for _ in range(4):
-            np.testing.assert_array_equal(function(X), X * 2)
-    assert capsys.readouterr().out == "'a'\n" * 4 + "'b'\n" * 4
 
 
 def test_results_that_differ_from_call_to_call():

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import array
-import importlib
 import math
-import sys
 import types
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -465,59 +462,3 @@ def test_calls_in_unrolled_loops_are_asked_once(monkeypatch: Any) -> None:
     a = np.random.default_rng(0).normal(size=(3, 3)) + 3 * np.eye(3)
     check(f, a, np.ones(3))
     assert len(asked) == 3 * 4  # three kinds of calls, four made-up values
-
-
-_CONSOLE = """
-import sys
-
-class Console:
-    def print(self, text):
-        sys.stdout.write(text)
-
-def show(text):
-    Console().print(text)
-
-console = Console()
-"""
-
-
-def test_methods_of_packages_run_at_each_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "of_consoles.py").write_text(_CONSOLE)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(guards, "INSTALLED", (str(tmp_path),))
-    package = importlib.import_module("of_consoles")
-
-    def method(x: Any) -> Any:
-        package.console.print("a")
-        return x * 2
-
-    def function(x: Any) -> Any:
-        package.show("b")
-        return x * 2
-
-    def of_class(x: Any) -> Any:
-        package.Console().print("c")
-        return x * 2
-
-    for f in (method, function, of_class):
-        jitted = rune_jit.jit(f, fallback="silent")
-        for _ in range(4):
-            assert_matches(jitted(X), X * 2)
-    assert capsys.readouterr().out == "aaaabbbbcccc"
-    del sys.modules["of_consoles"]
-
-
-def test_compiled_functions_without_arrays_run_at_each_call() -> None:
-    numba = pytest.importorskip("numba")
-
-    @numba.njit
-    def drawn() -> Any:
-        return np.random.random()
-
-    def f(x: Any) -> Any:
-        return x + drawn()
-
-    jitted = rune_jit.jit(f, fallback="silent")
-    assert len({float(jitted(X)[0, 0]) for _ in range(4)}) == 4
