@@ -157,7 +157,7 @@ void bind_hooks(py::module_& m) {
       "The figures of the CPU that the cost model uses if none have been set.");
   m.def("release_memory", &driver::release_memory, py::call_guard<py::gil_scoped_release>(),
         "Returns the memory that devices keep for reuse to the system.");
-  m.def("measure_cpu", &measure_cpu, "Measures the figures of the CPU, in some 25 ms.");
+  m.def("measure_cpu", &measure_cpu, "Measures the figures of the CPU, in some 30 ms.");
   m.def("set_cpu_figures", &runtime::calibrate_cpu, py::arg("figures"),
         "Sets the figures of the CPU for programs that are lowered from now on. Raises ValueError "
         "for a figure that is not positive and finite.");

@@ -63,6 +63,7 @@ Capabilities test_cores() {
   caps.last_level_bytes_per_ns = 20;
   caps.l2_bytes_per_ns = 40;
   caps.operations_per_ns = rates_by_size(50);
+  caps.divisions_per_ns = rates_by_size(2.5);
   caps.launch_ns = 500;
   caps.parallel_ns = 5000;
   caps.has_nontemporal_stores = true;

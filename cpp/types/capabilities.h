@@ -76,6 +76,7 @@ struct Capabilities {
   double l2_bytes_per_ns = 0;               // data in second-level caches; 0: as the last level
   // Additions or multiply-adds of elements per nanosecond, by dtype.
   std::array<double, kNumDTypes> operations_per_ns = rates_by_size(25);
+  std::array<double, kNumDTypes> divisions_per_ns = rates_by_size(1.25);  // of floats (Cores)
   double launch_ns = 500;     // running a kernel that does nothing
   double parallel_ns = 5000;  // handing work to other cores and waiting for them (Cores)
   // The time of an operation on one element if a thread runs alone, with its share of the loads,

@@ -1165,7 +1165,7 @@ def mark_stored(builder: GraphBuilder, segment: Segment) -> None:
 
 def measure_cpu() -> dict[str, float]:
     """
-    Measures the figures of the CPU, in some 25 ms.
+    Measures the figures of the CPU, in some 30 ms.
     """
 
 def next_serial(*args, **kwargs):

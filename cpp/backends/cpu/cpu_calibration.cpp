@@ -75,13 +75,12 @@ double best_ns(F&& run, bool waits = false) {
 constexpr int kChains = 10;
 using Chains = std::make_index_sequence<kChains>;
 constexpr int kSteps = 4096;
-// The operations in a step of a chain. Floats are only added: some cores have separate units for
+// What a step of a chain does. Floats are only added: some cores have separate units for
 // multiplication, but kernels seldom keep both busy.
-template <class T>
-constexpr double kOperations = std::is_floating_point_v<T> ? 1 : 2;
+enum class Operation { Add, AddAndXor, Divide };
 
 // The chains are written out, so that they stay in registers at any level of optimisation.
-template <class T, int kBytes, size_t... kChain>
+template <Operation kOperation, class T, int kBytes, size_t... kChain>
 RUNE_INLINE T run_chains(T seed, std::index_sequence<kChain...>) {
   typedef T Vector __attribute__((vector_size(kBytes)));
   Vector sums[kChains], factor{}, term{};
@@ -89,10 +88,12 @@ RUNE_INLINE T run_chains(T seed, std::index_sequence<kChain...>) {
   term = term + seed;
   ((sums[kChain] = factor + static_cast<T>(kChain)), ...);
   for (int step = 0; step < kSteps; ++step) {
-    if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (kOperation == Operation::Add) {
       ((sums[kChain] = sums[kChain] + term), ...);
-    } else {
+    } else if constexpr (kOperation == Operation::AddAndXor) {
       ((sums[kChain] = (sums[kChain] + factor) ^ term), ...);
+    } else {
+      ((sums[kChain] = sums[kChain] / term), ...);
     }
   }
   Vector total{};
@@ -103,28 +104,30 @@ RUNE_INLINE T run_chains(T seed, std::index_sequence<kChain...>) {
 }
 
 #if defined(__x86_64__)
-template <class T>
+template <Operation kOperation, class T>
 __attribute__((target("avx512f,avx512dq"))) T run_chains_512(T seed) {
-  return run_chains<T, 64>(seed, Chains{});
+  return run_chains<kOperation, T, 64>(seed, Chains{});
 }
-template <class T>
+template <Operation kOperation, class T>
 __attribute__((target("avx2"))) T run_chains_256(T seed) {
-  return run_chains<T, 32>(seed, Chains{});
+  return run_chains<kOperation, T, 32>(seed, Chains{});
 }
 #endif
 
-template <class T>
-double operations_per_ns(const Capabilities& caps) {
-  volatile T seed = 1, sink;
+// The steps of all cores together.
+template <Operation kOperation, class T>
+double steps_per_ns(const Capabilities& caps) {
+  // Some cores divide by 1 faster than by other numbers.
+  volatile T seed = static_cast<T>(1.0001), sink;
   const double ns = best_ns([&] {
 #if defined(__x86_64__)
-    if (caps.vector_bits == 512) return void(sink = run_chains_512<T>(seed));
-    if (caps.vector_bits == 256) return void(sink = run_chains_256<T>(seed));
+    if (caps.vector_bits == 512) return void(sink = run_chains_512<kOperation, T>(seed));
+    if (caps.vector_bits == 256) return void(sink = run_chains_256<kOperation, T>(seed));
 #endif
-    sink = run_chains<T, 16>(seed, Chains{});
+    sink = run_chains<kOperation, T, 16>(seed, Chains{});
   });
   const double lanes = caps.vector_bits / (8.0 * sizeof(T));
-  return caps.num_cores * kOperations<T> * kChains * kSteps * lanes / ns;
+  return caps.num_cores * kChains * kSteps * lanes / ns;
 }
 
 using Word = uint64_t;
@@ -283,8 +286,12 @@ double two_digits(double x) {
 double& rate(Capabilities& caps, DType dtype) {
   return caps.operations_per_ns[static_cast<size_t>(dtype)];
 }
+double& division_rate(Capabilities& caps, DType dtype) {
+  return caps.divisions_per_ns[static_cast<size_t>(dtype)];
+}
 
-// Calls f(name, figure) for each figure. The rates of four dtypes stand for those of all.
+// Calls f(name, figure) for each figure. The rates of four dtypes stand for those of all, and those
+// of two for divisions.
 template <class F>
 void for_each_figure(Capabilities& caps, F f) {
   f("bandwidth_bytes_per_ns", caps.bandwidth_bytes_per_ns);
@@ -293,6 +300,8 @@ void for_each_figure(Capabilities& caps, F f) {
   f("l2_bytes_per_ns", caps.l2_bytes_per_ns);
   for (const DType dtype : {DType::Float32, DType::Float64, DType::Int32, DType::Int64})
     f(concat(numpy_name(dtype), "_operations_per_ns"), rate(caps, dtype));
+  for (const DType dtype : {DType::Float32, DType::Float64})
+    f(concat(numpy_name(dtype), "_divisions_per_ns"), division_rate(caps, dtype));
   f("launch_ns", caps.launch_ns);
   f("parallel_ns", caps.parallel_ns);
 }
@@ -307,10 +316,12 @@ CpuFigures figures_of(Capabilities caps) {
 
 CpuFigures measure_cpu(const Capabilities& caps) {
   Capabilities measured = caps;
-  rate(measured, DType::Float32) = operations_per_ns<float>(caps);
-  rate(measured, DType::Float64) = operations_per_ns<double>(caps);
-  rate(measured, DType::Int32) = operations_per_ns<int32_t>(caps);
-  rate(measured, DType::Int64) = operations_per_ns<int64_t>(caps);
+  rate(measured, DType::Float32) = steps_per_ns<Operation::Add, float>(caps);
+  rate(measured, DType::Float64) = steps_per_ns<Operation::Add, double>(caps);
+  rate(measured, DType::Int32) = 2 * steps_per_ns<Operation::AddAndXor, int32_t>(caps);
+  rate(measured, DType::Int64) = 2 * steps_per_ns<Operation::AddAndXor, int64_t>(caps);
+  division_rate(measured, DType::Float32) = steps_per_ns<Operation::Divide, float>(caps);
+  division_rate(measured, DType::Float64) = steps_per_ns<Operation::Divide, double>(caps);
   measured.l2_bytes_per_ns = caps.num_cores * copied_bytes_per_ns(caps.l2_bytes / 4);
   measured.last_level_bytes_per_ns =
       caps.num_cores *
@@ -344,6 +355,7 @@ void set_figures(Capabilities& caps, const CpuFigures& figures) {
     const bool wide = size_of(dtype) > 4;
     rate(caps, dtype) = is_float(dtype) ? rate(caps, wide ? DType::Float64 : DType::Float32)
                                         : rate(caps, wide ? DType::Int64 : DType::Int32);
+    division_rate(caps, dtype) = division_rate(caps, wide ? DType::Float64 : DType::Float32);
   }
 }
 

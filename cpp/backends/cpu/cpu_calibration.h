@@ -8,7 +8,7 @@ namespace rune::runtime {
 // Returns the figures in `caps`, by name.
 CpuFigures figures_of(Capabilities caps);
 
-// Measures the figures, which takes about 25 ms. Each is rounded to two digits. A busy machine may
+// Measures the figures, which takes about 30 ms. Each is rounded to two digits. A busy machine may
 // distort a figure, so none may differ from the one in `caps` by more than a factor of four.
 CpuFigures measure_cpu(const Capabilities& caps);
 

@@ -11,7 +11,8 @@ namespace rune::lower {
 // quotient, as that of the division. Vectors with a lane for which that may not hold (x or c is
 // huge, tiny, infinite or NaN, or c is not positive) are divided.
 //
-// Changes nothing on a grid and for registers of fewer than 256 bits.
+// Changes nothing on a grid, for registers of fewer than 256 bits, and where the loop divides too
+// few vectors by c, which depends on the device's divisions_per_ns.
 Kernel divide_by_reciprocals(const Kernel& kernel, const Capabilities& caps);
 
 }  // namespace rune::lower

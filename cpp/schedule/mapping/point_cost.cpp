@@ -19,7 +19,7 @@ constexpr double kIssued = 2;
 // For the expansion of exp and similar operations: the part of its operations that form a chain,
 // and the registers that they need in addition to the operand's.
 constexpr double kCostlyChain = 0.7;
-constexpr double kCostlyRegisters = 3;
+constexpr double kCostlyRegisters = 4;
 constexpr double kMostJammed = 4;
 // The least loads per point for which jamming is considered. With fewer, loads take little time.
 constexpr double kFewestLoads = 4;
