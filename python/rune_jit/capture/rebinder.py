@@ -39,8 +39,6 @@ from rune_jit.capture.names import (
     is_assigned_beside,
     is_read_in_classes,
     names_in,
-    names_in_classes,
-    values_in,
 )
 from rune_jit.capture.objects import (
     has_own_arithmetic,
@@ -210,9 +208,7 @@ class Rebinder:
                 if cell == types.CellType():  # (copying the contents may have filled the cell)
                     cell.cell_contents = inside
                     self._cells.append((real, cell, inside))
-        self._copy_of(function.__globals__).hand_out(values_in(function.__code__)[0])
-        for name in names_in_classes(function.__code__) & function.__globals__.keys():
-            copy.__globals__[name]  # (the bodies of classes do not call `Globals.__getitem__`)
+        self._copy_of(function.__globals__).learn(function.__code__)
         if function.__name__ == "__array__":
             self._copies[id(function)] = (function, of_numpy(copy))
         return self._copies[id(function)][1]
@@ -290,9 +286,13 @@ class Rebinder:
         if (key := ("item", id(names), name)) in self._state:
             self._assigned[key] = value
             return
-        if not self._watch.is_foreign(names.get("__name__")):
-            self._watch.guard("item", names, name, names.get(name, ABSENT))
+        self.guard_assigned(names, name)
         Slot("item", names, name).write(outside_of(value))
+
+    def guard_assigned(self, names: dict[str, Any], name: str) -> None:
+        """Notes what a global that the trace may assign holds now."""
+        if ("item", id(names), name) not in self._state:
+            self._watch.guard("item", names, name, names.get(name, ABSENT))
 
     def inside(self, value: Any) -> Any:
         """The stand-in for a value of a cell, a default argument or a container in the trace."""
