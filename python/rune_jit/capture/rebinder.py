@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
+from rune_jit.bound import METHODS, method_of
 from rune_jit.capture import in_modules, shim
 from rune_jit.capture.callees import Callees
 from rune_jit.capture.class_tests import refuse_identity_in_methods
@@ -61,7 +62,7 @@ from rune_jit.errors import StateChangedError, UnsupportedOpError
 from rune_jit.rules.on_host import Vectorized
 from rune_jit.tracing.trace import Trace
 
-_REBOUND = (types.FunctionType, types.MethodType, functools.partial)
+_REBOUND = (types.FunctionType, *METHODS, functools.partial)
 
 
 class Rebinder:
@@ -130,7 +131,7 @@ class Rebinder:
 
     def __call__(self, function: Any) -> Any:
         """The function that runs in the trace in place of this one."""
-        if isinstance(function, types.MethodType):
+        if isinstance(function, METHODS):
             return types.MethodType(self(function.__func__), self.inside(function.__self__))
         if isinstance(function, functools.partial):
             args = map(self.inside, function.args)
@@ -340,8 +341,7 @@ class Rebinder:
 
     def _copy_of_holder(self, holder: Any) -> Any:
         """A copy of a container or object with traced arrays in it."""
-        known = self._copies.get(id(holder))
-        if known is not None:
+        if (known := self._copies.get(id(holder))) is not None:
             return known[1]
         if ("grown", id(holder), None) in self._state:
             copy: Any = Grown(holder, append)
@@ -407,8 +407,8 @@ class Rebinder:
 
     def outside(self, value: Any) -> Any:
         """The counterpart, outside of the trace, of a value in it."""
-        if isinstance(value, types.MethodType):
-            return types.MethodType(*map(self.outside, (value.__func__, value.__self__)))
+        if isinstance(value, METHODS):
+            return method_of(*map(self.outside, (value.__func__, value.__self__)))
         if isinstance(value, Outside):
             return self._trace.draws.source_of(value)
         for real, copy in self._copies.values():
