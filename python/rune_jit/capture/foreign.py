@@ -86,8 +86,8 @@ def is_compiled(x: Any) -> bool:
 
 
 def module_of(x: Any) -> Any:
-    """The name of the module of a compiled function, or of the class of a method. Empty if it is not
-    known."""
+    """The name of the module of a compiled function, or of the class of a method. Empty if it is
+    not known."""
     owner, name = attribute(x, "__self__"), attribute(x, "__module__")
     if isinstance(owner, types.ModuleType):
         return owner.__name__
