@@ -157,15 +157,10 @@ std::optional<Shape> shape_given(PyObject* given) {
 
 // shapes._reshape for whole arrays in C order, for which NumPy makes views.
 std::optional<PyObject*> reshape(const ActiveTrace& active, const Call& call) {
-  using enum StorageField;
   if (call.positional.size() != 2 || call.num_named() > 0) return {};
   const TracerObject* a = traced_array(call.positional[0], active);
   if (!a || rank(*a) == 0 || PyTuple_GET_SIZE((*a)[TracerField::Steps]) > 0) return {};
-  StorageObject& storage = storage_of(*a);
-  const bool is_outside = storage.has(Captured) || storage.has(Leaf);
-  const bool is_in_c_order =
-      !is_outside && PyTuple_GET_SIZE(storage[OrderFrom]) == 0 && storage.is(OrderKnown);
-  if (!is_in_c_order) return {};
+  if (storage_of(*a).has(StorageField::Captured) || !is_c_ordered(*a)) return {};
   PyObject* known = known_value(*a, active.trace.ptr());
   const auto shape = known ? shape_given(call.positional[1]) : std::nullopt;
   if (!shape) return {};

@@ -235,7 +235,8 @@ py::object value_of(PyObject* trace, PyGraph& graph, PyObject* x) {
 bool is_c_ordered(const TracerObject& x) {
   using enum StorageField;
   const StorageObject& storage = storage_of(x);
-  if (storage.has(Leaf) || PyTuple_GET_SIZE(storage[OrderFrom]) > 0 || !storage.is(OrderKnown))
+  if (storage.has(Leaf) || PyTuple_GET_SIZE(storage[OrderFrom]) > 0 || !storage.is(OrderKnown) ||
+      storage.has(LaidOutBy))
     return false;
   const bool is_new =
       PyTuple_GET_SIZE(x[TracerField::Steps]) == 0 && !storage.has(Array) && !storage.has(Captured);

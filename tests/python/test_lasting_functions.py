@@ -24,6 +24,22 @@ class Resource:
     pass
 
 
+def clipper(x: Any, bounds: Any) -> Callable[[Any], Any]:
+    return lambda y: clipped(y, bounds) + x.sum()
+
+
+@rune_jit.jit
+def clipped(y: Any, bounds: Any) -> Any:
+    return np.clip(y, *bounds)
+
+
+def test_a_result_gives_arrays_of_a_tuple_to_a_jitted_function() -> None:
+    jitted, x = rune_jit.jit(clipper), np.arange(4.0)
+    for i in range(4):
+        bounds = np.ones(4), np.full(4, 2.0 + i)
+        assert_matches(jitted(x, bounds)(x * 3), np.clip(x * 3, *bounds) + x.sum())
+
+
 def interpolator(x: Any) -> Callable[[int], Any]:
     scale, y = float(x[0]), x * 2
 

@@ -105,3 +105,54 @@ def test_functions_of_pythons_other_modules_run_at_each_call(
         for _ in range(4):
             np.testing.assert_array_equal(function(X), X * 2)
     assert capsys.readouterr().out == "'a'\n" * 4 + "'b'\n" * 4
+
+
+def test_methods_in_c_get_numpys_arrays() -> None:
+    linalg, sparse = (pytest.importorskip(f"scipy.sparse{name}") for name in (".linalg", ""))
+    matrix = sparse.csc_matrix(np.diag(np.arange(1.0, 5.0)))
+    factors = linalg.splu(matrix)
+
+    class Solver:
+        def __init__(self) -> None:
+            self.factors = linalg.splu(matrix)
+
+        def solve(self, x: Any) -> Any:
+            return self.factors.solve(x) + 1
+
+    solver = Solver()
+
+    def of_global(x: Any) -> Any:
+        return factors.solve(x * 2) + 1
+
+    def of_attribute(x: Any) -> Any:
+        return solver.solve(x * 2)
+
+    def by_name(x: Any) -> Any:
+        return np.abs(factors.solve(x)) + np.linalg.solve(np.eye(4), x)
+
+    def of_made(x: Any) -> Any:
+        return Solver().solve(x * 2)
+
+    def in_loop(x: Any) -> Any:
+        for _ in range(3):
+            x = solver.solve(x / np.linalg.norm(x))
+        return x
+
+    for f in (of_global, of_attribute, by_name, of_made, in_loop):
+        jitted = rune_jit.jit(f, fallback="silent")
+        for i in range(6):
+            x = np.arange(4.0) + i
+            assert_matches(jitted(x), f(x))
+
+
+def test_compiled_functions_get_the_elements_of_a_selection() -> None:
+    linbin = pytest.importorskip("statsmodels.nonparametric.linbin").fast_linbin
+
+    def f(x: Any) -> Any:
+        x = x[x > 0.3]
+        return linbin(x, x.min(), x.max(), 8) / len(x)
+
+    jitted = rune_jit.jit(f, fallback="silent")
+    for i in range(6):
+        x = X.ravel() * (1 - i / 10)
+        assert_matches(jitted(x), f(x))

@@ -106,3 +106,18 @@ def test_new_attributes_are_in_the_order_of_the_source():
     ours, theirs = Sizes(), Sizes()
     assert rune_jit.jit(ours.measure)(X) == pytest.approx(theirs.measure(X))
     assert list(vars(ours)) == list(vars(theirs))
+
+
+def reports(x, report=print):
+    for i in range(3):
+        report(i, float(x[i]) > 0)
+    return x.tolist()
+
+
+def test_a_variable_holds_a_function_that_a_trace_replaces(capsys):
+    wanted = reports(X)
+    text = capsys.readouterr().out
+    jitted = rune_jit.jit(reports)
+    for _ in range(4):
+        assert jitted(X) == wanted
+        assert capsys.readouterr().out == text

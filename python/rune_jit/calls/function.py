@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from rune_jit import _core, trees
+from rune_jit.bound import BoundJit, found_by_name, is_pickled_by_value, signature_of
 from rune_jit.calls import reloading
-from rune_jit.calls.bound import BoundJit, found_by_name, is_pickled_by_value, signature_of
 from rune_jit.calls.dynamic import DynamicAxes
 from rune_jit.calls.options import CacheInfo, JitOptions
 from rune_jit.calls.parameters import Parameters

@@ -223,7 +223,11 @@ def replace_in(holders: list[Any], by_id: dict[int, Any]) -> None:
     seen: dict[int, Any] = {}
     for holder in holders:
         if isinstance(holder, types.CellType):
-            holder.cell_contents = by_id.get(id(holder.cell_contents), holder.cell_contents)
+            held = holder.cell_contents
+            if isinstance(held, (tuple, frozenset)):
+                holder.cell_contents = replaced(held, lambda x: by_id.get(id(x), x), seen)
+            else:
+                holder.cell_contents = by_id.get(id(held), held)
         else:
             replace_held(holder, lambda x: by_id.get(id(x), x), seen)
     for variable, value in contextvars.copy_context().items():

@@ -6,7 +6,6 @@ import builtins
 import functools
 import sys
 import types
-from collections.abc import Set
 from typing import TYPE_CHECKING, Any
 
 from rune_jit.capture.loops.apart import run_apart
@@ -26,7 +25,13 @@ from rune_jit.capture.loops.rolling import begin
 from rune_jit.capture.loops.source import BRANCH_ENTRY, ENTRY, WHILE_ENTRY
 from rune_jit.capture.loops.tables import TABLES
 from rune_jit.capture.loops.while_loops import begin_while
-from rune_jit.capture.names import all_codes, tests_of_classes
+from rune_jit.capture.names import (
+    all_codes,
+    globals_assigned,
+    names_in_classes,
+    tests_of_classes,
+    values_in,
+)
 from rune_jit.capture.objects import has_usual_tests
 from rune_jit.capture.printed import PRINTED
 from rune_jit.capture.shim import BUILTINS
@@ -112,11 +117,18 @@ class Globals(dict[str, Any]):
             return self[name]
         return getattr(module, name)  # (the module's `__getattr__`, or an AttributeError)
 
-    def hand_out(self, names: Set[str]) -> None:
-        """Called with names that code reads without calling them. `len` is Python's own for such
-        code, which may compare it with other functions."""
-        for name in LENGTHS.keys() & names & self.keys() - self.real.keys():
+    def learn(self, code: types.CodeType) -> None:
+        """Called with code that may run. `len` is Python's own for code that reads it without
+        calling it, because this may compare it with other functions."""
+        for name in LENGTHS.keys() & values_in(code)[0] & self.keys() - self.real.keys():
             self[name] = self._before[name] = getattr(builtins, name)
+        for name in names_in_classes(code) & self.real.keys():
+            self[name]  # (the bodies of classes do not call `__getitem__`)
+        if self._rebinder is None:
+            return
+        # (`assigned` does not see that the trace assigns the very object that a global holds.)
+        for name in globals_assigned(code) & self.real.keys():
+            self._rebinder.guard_assigned(self.real, name)
 
     def _is_tested(self, kind: type, reader: types.FrameType) -> bool:
         """Whether code reads a class only as an argument of isinstance or issubclass."""

@@ -4,7 +4,9 @@ to them. Only Python calls those, in segments."""
 
 from __future__ import annotations
 
+import builtins
 import functools
+import operator
 import sys
 import types
 from collections.abc import Callable
@@ -18,10 +20,11 @@ from rune_jit.capture.stand_ins import StandIn
 from rune_jit.containers import leaves_in, replaced
 from rune_jit.errors import ResultsChangedError, UnsupportedOpError
 from rune_jit.rules import host
+from rune_jit.rules.indexing.selection import Selection
 from rune_jit.rules.known import run_known
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.segments import SegmentedTrace
-from rune_jit.tracing.tracer import Tracer, contains_traced, tracers_in
+from rune_jit.tracing.tracer import Tracer, contains_traced
 from rune_jit.trees import OF_GENERATORS, PLAIN, attribute, package_of
 
 _PACKAGES = ("scipy.fft", "scipy.linalg", "scipy.ndimage", "scipy.signal", "scipy.spatial.distance")
@@ -83,11 +86,16 @@ def is_compiled(x: Any) -> bool:
 
 
 def module_of(x: Any) -> Any:
-    """The name of the module of a compiled function. Empty if the function does not know it, and
-    None for a method."""
+    """The name of the module of a compiled function, or of the class of a method. Empty if it is
+    not known."""
     owner, name = attribute(x, "__self__"), attribute(x, "__module__")
     if isinstance(owner, types.ModuleType):
         return owner.__name__
+    if owner is not None and name is None:
+        kind: Any = owner if isinstance(owner, type) else type(owner)
+        kind = next((base for base in kind.__mro__ if x.__name__ in vars(base)), kind)
+        # (Classes of extension modules may be without a module, as SciPy's SuperLU.)
+        return "" if kind.__module__ == "builtins" and kind not in _PYTHONS else kind.__module__
     is_unknown = owner is name is None and "." not in attribute(x, "__qualname__", ".")
     return "" if is_unknown else name
 
@@ -110,6 +118,10 @@ _COMPILERS = ("numba",)
 _OF_CYTHON = ("cython_function_or_method", "fused_cython_function")
 _COMPILED = (*_OF_CYTHON, "CPUDispatcher", "StencilFunc")
 _OF_F2PY = "fortran"
+# Python's own classes, which have methods in C.
+_PYTHONS = {x for held in (builtins, types) for x in vars(held).values() if isinstance(x, type)} | {
+    *map(type, ({}.keys(), {}.values(), {}.items()))
+}
 _OF_NDARRAY = (types.MethodDescriptorType, types.WrapperDescriptorType)
 _FUNCTIONS = (
     *(types.FunctionType, types.BuiltinFunctionType, np.ufunc, type(np.sum), type),
@@ -125,7 +137,8 @@ class Compiled(StandIn):
         return Compiled(self._real[types])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        is_traced = bool(tracers_in(args) or tracers_in(kwargs))
+        both: Any = (args, kwargs)
+        is_traced = any(type(x) in (Tracer, Selection) for x in leaves_in(both))
         # (NumPy may call a function that outlives its trace.)
         if not is_traced and current_trace() is None:
             return self._real(*args, **kwargs)
@@ -148,6 +161,13 @@ class Compiled(StandIn):
         return result
 
 
+def method_in_c(method: Any) -> Any:
+    """The object to call for a method in C. Those of extension modules get NumPy's arrays."""
+    if type(method.__self__) in _PYTHONS or current_trace() is None:
+        return method
+    return Compiled(method) if is_compiled(method) else method
+
+
 def shuffling(method: Any) -> Any:
     """The object to call for a method with the name `shuffle`. In segments, a generator's gets
     NumPy's arrays, because it would read and write each item of a traced one."""
@@ -159,13 +179,16 @@ def shuffling(method: Any) -> Any:
 def in_memory(trace: SegmentedTrace, x: Any) -> Any:
     """x with NumPy's arrays and numbers in place of traced ones. Lists and dicts are changed in
     place, since a function may change them as well."""
+    if type(x) is Selection:
+        x = x.settled()
     if type(x) is Tracer:
         if x._storage.scalar:
             return x._element("number")
         trace.expose(x)
         return x._array()
     if type(x) is tuple:
-        return tuple(in_memory(trace, item) for item in x) if tracers_in(x) else x
+        items = tuple(in_memory(trace, item) for item in x)
+        return x if all(map(operator.is_, items, x)) else items
     if type(x) in (list, dict):
         for key, item in list(x.items() if type(x) is dict else enumerate(x)):
             new = in_memory(trace, item)

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core, trees
+from rune_jit.bound import METHODS
 from rune_jit.capture import effects, libraries, stateful
 from rune_jit.capture.changes import Caches, Layouts, Members, change, is_broken, restore
 from rune_jit.capture.class_tests import refuse_class_test
@@ -248,7 +249,7 @@ class Watch:
             self._kept.append(("content", x, None, x.copy()))
         elif isinstance(x, types.FunctionType):
             self._look_at_function(x)
-        elif isinstance(x, (types.MethodType, types.BuiltinFunctionType)):
+        elif isinstance(x, (*METHODS, types.BuiltinFunctionType)):
             self.look(getattr(x, "__func__", None))
             self.look(x.__self__)
         elif isinstance(x, stateful.VIEWS):

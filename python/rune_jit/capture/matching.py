@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rune_jit import _core, trees
+from rune_jit.bound import METHODS
 from rune_jit.capture.grown import Grown
 from rune_jit.capture.objects import is_library, is_replaceable
 from rune_jit.capture.state import Unbound, bound_members
@@ -126,7 +127,7 @@ class Match:
             return old is new
         if kind is tuple:
             return self._pair_items(old, new)
-        if kind is types.MethodType:
+        if kind in METHODS:
             return self.pair(old.__func__, new.__func__) and self.pair(old.__self__, new.__self__)
         if id(old) in self._new:
             return self._new[id(old)] is new
@@ -240,8 +241,8 @@ def likeness(x: Any) -> Any:
     """The properties that an object shares with all objects for which a trace may be right."""
     if isinstance(x, types.FunctionType):
         return types.FunctionType, x.__code__, id(x.__globals__)
-    if isinstance(x, types.MethodType):
-        return types.MethodType, likeness(x.__func__), likeness(x.__self__)
+    if isinstance(x, METHODS):
+        return type(x), likeness(x.__func__), likeness(x.__self__)
     if isinstance(x, functools.partial):
         return functools.partial, likeness(x.func)
     kind: Any = type(x)
@@ -278,7 +279,7 @@ def reachable(x: Any) -> Iterator[Any]:
         seen.add(id(x))
         if isinstance(x, types.FunctionType):
             open_ += [c.cell_contents for c in x.__closure__ or () if c != types.CellType()]
-        elif isinstance(x, types.MethodType):
+        elif isinstance(x, METHODS):
             open_ += (x.__func__, x.__self__)
         elif isinstance(x, functools.partial):
             open_ += (x.func, x.args, x.keywords)

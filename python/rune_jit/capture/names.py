@@ -81,9 +81,14 @@ def globals_in(code: types.CodeType) -> frozenset[str]:
 
 
 @functools.cache
+def globals_assigned(code: types.CodeType) -> frozenset[str]:
+    """The names of globals that a function and its inner functions assign or delete."""
+    return frozenset().union(*(_arguments(x, _TO_GLOBALS) for x in all_codes(code)))
+
+
 def assigns_globals(code: types.CodeType) -> bool:
     """Whether a function or an inner function may assign or delete globals."""
-    return any("globals" in x.co_names or _arguments(x, _TO_GLOBALS) for x in all_codes(code))
+    return bool(globals_assigned(code)) or "globals" in names_in(code)
 
 
 @functools.cache

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core, trees
+from rune_jit.bound import METHODS
 from rune_jit.capture.names import names_in
 from rune_jit.tracing.context import is_library_file
 from rune_jit.tracing.tracer import are_atomic
@@ -186,7 +187,7 @@ def held_arrays(function: Any, arguments: Iterable[Any]) -> list[np.ndarray]:
     arguments, and arrays that functions refer to directly, since copied code reads these."""
     found: list[np.ndarray] = []
     for x, inner in _reached([function, *_objects_in(arguments)]):
-        if not isinstance(x, (types.FunctionType, types.MethodType)):
+        if not isinstance(x, (types.FunctionType, *METHODS)):
             found += [item for item in inner if isinstance(item, np.ndarray)]
     return found
 
@@ -230,7 +231,7 @@ def _reached(roots: list[Any]) -> Iterator[tuple[Any, list[Any]]]:
             continue
         seen[id(x)] = x
         inner: list[Any] = []
-        if isinstance(x, types.MethodType):
+        if isinstance(x, METHODS):
             inner = [x.__func__, x.__self__]
         elif isinstance(x, types.FunctionType):
             inner = [] if is_library(x.__module__) else referred_to(x)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
+from rune_jit.bound import METHODS, method_of
 from rune_jit.capture import in_modules, shim
 from rune_jit.capture.callees import Callees
 from rune_jit.capture.class_tests import refuse_identity_in_methods
@@ -39,8 +40,6 @@ from rune_jit.capture.names import (
     is_assigned_beside,
     is_read_in_classes,
     names_in,
-    names_in_classes,
-    values_in,
 )
 from rune_jit.capture.objects import (
     has_own_arithmetic,
@@ -63,7 +62,7 @@ from rune_jit.errors import StateChangedError, UnsupportedOpError
 from rune_jit.rules.on_host import Vectorized
 from rune_jit.tracing.trace import Trace
 
-_REBOUND = (types.FunctionType, types.MethodType, functools.partial)
+_REBOUND = (types.FunctionType, *METHODS, functools.partial)
 
 
 class Rebinder:
@@ -132,7 +131,7 @@ class Rebinder:
 
     def __call__(self, function: Any) -> Any:
         """The function that runs in the trace in place of this one."""
-        if isinstance(function, types.MethodType):
+        if isinstance(function, METHODS):
             return types.MethodType(self(function.__func__), self.inside(function.__self__))
         if isinstance(function, functools.partial):
             args = map(self.inside, function.args)
@@ -210,9 +209,7 @@ class Rebinder:
                 if cell == types.CellType():  # (copying the contents may have filled the cell)
                     cell.cell_contents = inside
                     self._cells.append((real, cell, inside))
-        self._copy_of(function.__globals__).hand_out(values_in(function.__code__)[0])
-        for name in names_in_classes(function.__code__) & function.__globals__.keys():
-            copy.__globals__[name]  # (the bodies of classes do not call `Globals.__getitem__`)
+        self._copy_of(function.__globals__).learn(function.__code__)
         if function.__name__ == "__array__":
             self._copies[id(function)] = (function, of_numpy(copy))
         return self._copies[id(function)][1]
@@ -290,9 +287,13 @@ class Rebinder:
         if (key := ("item", id(names), name)) in self._state:
             self._assigned[key] = value
             return
-        if not self._watch.is_foreign(names.get("__name__")):
-            self._watch.guard("item", names, name, names.get(name, ABSENT))
+        self.guard_assigned(names, name)
         Slot("item", names, name).write(outside_of(value))
+
+    def guard_assigned(self, names: dict[str, Any], name: str) -> None:
+        """Notes what a global that the trace may assign holds now."""
+        if ("item", id(names), name) not in self._state:
+            self._watch.guard("item", names, name, names.get(name, ABSENT))
 
     def inside(self, value: Any) -> Any:
         """The stand-in for a value of a cell, a default argument or a container in the trace."""
@@ -340,8 +341,7 @@ class Rebinder:
 
     def _copy_of_holder(self, holder: Any) -> Any:
         """A copy of a container or object with traced arrays in it."""
-        known = self._copies.get(id(holder))
-        if known is not None:
+        if (known := self._copies.get(id(holder))) is not None:
             return known[1]
         if ("grown", id(holder), None) in self._state:
             copy: Any = Grown(holder, append)
@@ -407,8 +407,8 @@ class Rebinder:
 
     def outside(self, value: Any) -> Any:
         """The counterpart, outside of the trace, of a value in it."""
-        if isinstance(value, types.MethodType):
-            return types.MethodType(*map(self.outside, (value.__func__, value.__self__)))
+        if isinstance(value, METHODS):
+            return method_of(*map(self.outside, (value.__func__, value.__self__)))
         if isinstance(value, Outside):
             return self._trace.draws.source_of(value)
         for real, copy in self._copies.values():

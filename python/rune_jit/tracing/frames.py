@@ -112,7 +112,7 @@ def is_class_asked(frame: types.FrameType, by_isinstance: bool = True) -> bool:
     """Whether a frame of the user reads x.__class__, or may call isinstance or match a class. (In
     methods that are not copied, `numpy.ndarray` is NumPy's class and not a stand-in.)"""
     code = frame.f_code
-    if is_own(code.co_filename) or "-packages" in code.co_filename:
+    if is_own(code.co_filename):
         return False
     is_match = code.co_code[frame.f_lasti] == _MATCH_CLASS
     may_ask = is_match or (by_isinstance and "isinstance" in code.co_names)

@@ -309,7 +309,7 @@ class Loops:
             for body in self.open:
                 body.before_write(storage)
             storage.current(trace)
-            storage.array = None
+            storage.drop_array()
             storage.version += 1
 
     def after_known_write(self, storage: Storage) -> None:

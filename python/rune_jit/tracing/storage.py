@@ -228,8 +228,8 @@ class Storage(_core.StorageBase):
     of_counters: bool  # whether it is a comparison of loop counters
     flag_of: int | None  # the loop of which this flag tells how it has ended
     is_exposed: bool  # whether NumPy may write to `array`
-    # In segments, of some results of NumPy's functions: a function that returns arrays with the
-    # layouts of all its results, and the number of this one (layouts_now.by_numpy).
+    # Of some results (layouts_now.by_numpy) and of arrays whose elements were known: a function
+    # that returns arrays with the layouts of all results, and the number of this one.
     laid_out_by: tuple[Callable[[], list[Any]], int] | None
 
     if TYPE_CHECKING:
@@ -271,7 +271,7 @@ class Storage(_core.StorageBase):
         """Turns an array whose elements are known into a traced value."""
         if not self.is_exposed:
             self.current(trace)
-            self.array = None
+            self.drop_array()
 
     def touched(self) -> None:
         """Notes that `array` may have changed."""
@@ -305,13 +305,19 @@ class Storage(_core.StorageBase):
         if trace.is_segmented:
             trace.writes.note(self, old)
         self.value = _put(trace, old, steps, part) if steps else part
-        self.array = None
+        self.drop_array()
         self.version += 1
 
+    def drop_array(self) -> None:
+        """Forgets the known elements, not how they lie in memory."""
+        array, self.array = self.array, None
+        if isinstance(array, np.ndarray) and not array.flags.c_contiguous:
+            self.laid_out_by = (lambda: [array]), 0
+
     def is_c_ordered(self, steps: tuple[Step, ...]) -> bool:
-        """Whether NumPy surely gives C order to the result of an elementwise operation on the view
-        through `steps`."""
-        if self.leaf is not None or self.order_from or not self.order_known:
+        """Whether elementwise operations on the view through `steps` surely give C order."""
+        has_own = self.leaf is not None or self.laid_out_by is not None
+        if has_own or self.order_from or not self.order_known:
             return False
         for step in steps:
             if step.kind not in ("index", "element"):  # these keep the order of the remaining axes
@@ -343,9 +349,11 @@ class Storage(_core.StorageBase):
                 continue
             seen.add(id(storage))
             storage.layout_used = storage.leaf is not None
-            captured = storage.captured
-            is_c = captured is None or captured.flags.c_contiguous
+            is_c = storage.captured is None or storage.captured.flags.c_contiguous
             is_c &= storage.order_known
+            if storage.laid_out_by is not None:
+                results, number = storage.laid_out_by
+                is_c &= all(x.flags.c_contiguous for x in results()[number : number + 1])
             for tracer in storage.order_from:
                 base = tracer._storage
                 is_c &= is_in_c_order(base.shape, tracer.dtype, tracer._steps)

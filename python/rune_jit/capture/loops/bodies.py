@@ -157,7 +157,7 @@ class Attempt(Comparison):
                 body.before_write(storage)
         for storage in self._storages:
             now = storage.current(trace)
-            storage.array = None
+            storage.drop_array()
             storage.value = builder.carry(self.counter, len(self._initial), now)
             storage.version += 1
             self._initial.append(now)

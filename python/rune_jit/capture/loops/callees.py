@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from rune_jit.capture.foreign import shuffling
+from rune_jit.capture.foreign import method_in_c, shuffling
 from rune_jit.capture.loops.nodes import Transformer, at
 from rune_jit.capture.loops.structures import class_of
 from rune_jit.capture.names import all_codes
@@ -56,7 +56,7 @@ class _Callee:
         elif kind is types.MethodType:
             return shuffling(x) if x.__name__ == "shuffle" else x
         elif kind is types.BuiltinFunctionType and not isinstance(x.__self__, types.ModuleType):
-            return x  # (a method)
+            return method_in_c(x)
         trace = current_trace()
         if trace is None or trace.rebind is None:
             return x
@@ -260,6 +260,8 @@ def _calls_others(code: types.CodeType, function: types.FunctionType) -> bool:
     operations = {dis.opname[x] for x in code.co_code[::2]}
     if _NDARRAY in code.co_names or not operations.isdisjoint(_OF_OTHERS):
         return True
+    if not _methods(code) <= _of_arrays():
+        return True
     for name in code.co_names:
         value = dict.get(names, name, vars(builtins).get(name))
         if value is None and name not in _numpys():
@@ -287,7 +289,28 @@ _AS_THEY_ARE = (np.ufunc, np.ndarray, np.generic, *PLAIN)
 
 
 @functools.cache
+def _methods(code: types.CodeType) -> frozenset[str]:
+    """The names of the attributes that code reads, except those of globals and of their
+    attributes."""
+    found: set[str] = set()
+    is_of_global = False
+    for x in dis.get_instructions(code):
+        if x.opname in ("CACHE", "EXTENDED_ARG"):
+            continue
+        is_attribute = x.opname in ("LOAD_ATTR", "LOAD_METHOD")
+        if is_attribute and not is_of_global:
+            found.add(x.argval)
+        is_of_global = x.opname == "LOAD_GLOBAL" or (is_attribute and is_of_global)
+    return frozenset(found)
+
+
+@functools.cache
+def _of_arrays() -> frozenset[str]:
+    """The names of attributes of arrays and random generators."""
+    return frozenset(x for of in (np.ndarray, np.random) for x in dir(of)) - {"shuffle"}
+
+
+@functools.cache
 def _numpys() -> frozenset[str]:
     """The names of attributes of NumPy's modules, of arrays, and of `math`."""
-    held = (np, np.ndarray, np.linalg, np.random, math)
-    return frozenset(x for of in held for x in dir(of)) - {"shuffle"}
+    return _of_arrays().union(*map(dir, (np, np.linalg, math)))

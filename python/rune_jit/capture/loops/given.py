@@ -44,6 +44,8 @@ def _function(trace: SegmentedTrace, x: types.FunctionType) -> Any:
     function = trace.rebind.outside(x)
     if function is x:
         return trace.rebind.apart(x)
+    if type(function) is not types.FunctionType:  # (x stands in for a function in C)
+        return function
     return function if _cells(x) == _cells(function) else x
 
 

@@ -1,4 +1,4 @@
-"""Jitted methods, and jitted functions in pickles."""
+"""Jitted functions as methods of objects, and in pickles."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import inspect
 import sys
 import types
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+
+from rune_jit import _core
 
 if TYPE_CHECKING:
     from rune_jit.calls.lowered import Lowered
@@ -67,3 +69,13 @@ class BoundJit(Generic[P, R]):
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._jit, name)
+
+
+# Classes of functions that are bound to an object.
+METHODS = (types.MethodType, BoundJit)
+
+
+def method_of(function: Any, instance: Any) -> Any:
+    """A function as a method of an object."""
+    is_jitted = isinstance(function, _core.Dispatcher)
+    return BoundJit(function, instance) if is_jitted else types.MethodType(function, instance)
