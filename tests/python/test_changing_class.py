@@ -158,3 +158,18 @@ def test_objects_whose_class_changes_between_calls(use: Callable[..., Any]) -> N
         if kind is not Scaled or use is of_attribute:
             for function in jitted:
                 assert_matches(function(held), use(held))
+
+
+def test_a_class_gets_a_method_of_c() -> None:
+    class Names:
+        change = str.upper
+
+    def f(x: Any) -> Any:
+        Names.change = str.lower
+        return x * 2
+
+    jitted = rune_jit.jit(f)
+    for _ in range(4):
+        Names.change = str.upper
+        assert_matches(jitted(X), X * 2)
+        assert Names.change is str.lower

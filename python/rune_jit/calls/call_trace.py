@@ -105,7 +105,8 @@ def trace_call(
                 is_found = isinstance(error, ValuesNeeded) or getattr(error, "slots", None)
                 if is_found or (refused and not pays):
                     raise error
-                if trace.has_guessed and not hasattr(error, "conditions"):
+                is_final = trace.is_mostly_known or hasattr(error, "conditions")
+                if trace.has_guessed and not is_final:
                     # A guess may be the reason for the error.
                     given = False, decides, must_pay, room, has_float64
                     return trace_call(fn, name, call, run, *given)

@@ -39,6 +39,7 @@ class EarlyEnd:
         self._trace, self._rebinder = trace, rebinder
         self._has_copies = has_copies  # of containers
         self._next = 0.0  # the time of the thread from which on it may try again
+        self._pause = min(1, _PAUSE)  # between two attempts, in times of an attempt
         self.is_done = False
 
     def __call__(self) -> bool:
@@ -53,7 +54,8 @@ class EarlyEnd:
         self._replace_stored()
         if self._is_any_operand():
             now = time.thread_time()
-            self._next = now + _PAUSE * (now - start)
+            self._next = now + self._pause * (now - start)
+            self._pause = min(2 * self._pause, _PAUSE)
             return False
         for frame in () if trace.until is None else callers(trace.until):
             replace_locals(frame, rebinder.outside)
@@ -108,7 +110,7 @@ class EarlyEnd:
         return False
 
 
-_PAUSE = 20  # between two attempts, in times of an attempt
+_PAUSE = 16  # the longest pause between two attempts
 # Functions of these files call the user's functions, and do nothing else for the trace.
 _CALLING = tuple(os.path.join("calls", name) for name in ("function.py", "bound.py"))
 # The modules that look up callees.

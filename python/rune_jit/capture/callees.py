@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from rune_jit.capture.rebinder import Rebinder
 
 
-_CALLS = 500  # after so many calls of functions a trace asks again whether it pays
+# After so many calls of functions a trace asks again whether it pays: one in segments, and one of a
+# whole program.
+_CALLS, _MANY_CALLS = 500, 30_000
 
 
 class Callees:
@@ -36,11 +38,14 @@ class Callees:
 
     def end_early(self) -> bool:
         """Called when code looks for a callee. Ends a trace in segments that does not pay, also if
-        it computes nothing. Returns whether it has ended."""
+        it computes nothing. Returns whether it has ended. Raises UnsupportedOpError if the trace of
+        a whole program does not pay."""
         trace: Any = self._trace
-        if not trace.is_segmented:
-            return False
         self._calls += 1
+        if not trace.is_segmented:
+            if self._calls % _MANY_CALLS == 0:
+                trace.refuse_mostly_python(self._calls)
+            return False
         if self._calls % _CALLS == 0 and not trace.gave_up:
             trace.give_up_if_slow()
         return bool(trace.gave_up) and trace.end_early()

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from rune_jit import _core
+from rune_jit.capture.matching import Member
+from rune_jit.capture.stand_ins import StandIn
 from rune_jit.capture.state import Unbound
 from rune_jit.tracing.tracer import contains_tracer
 
@@ -22,7 +24,7 @@ def restore(kind: str, held: Any, name: Any, before: Any) -> None:
     """Gives an array or container the contents that a guard on its contents has noted."""
     if kind == "content":
         held[...] = before
-    elif isinstance(held, dict) and list(held) == list(before):
+    elif isinstance(held, dict) and [*map(id, held)] == [*map(id, before)]:
         for key, value in before.items():
             dict.__setitem__(held, key, value)
     else:
@@ -31,10 +33,23 @@ def restore(kind: str, held: Any, name: Any, before: Any) -> None:
         (held.extend if is_sequence else held.update)(before)
 
 
+def broken(guards: list[tuple[str, Any, Any, Any]]) -> list[tuple[str, Any, Any, Any]]:
+    """The guards that do not hold. In dicts and sets that have not changed, the original keys and
+    items take the place of stand-ins, to which they are equal."""
+    at = _core.broken_guards(guards)
+    for i, (kind, held, name, before) in enumerate(guards):
+        may_hold = i not in at and kind in ("items", "equal") and isinstance(held, (dict, set))
+        if may_hold and any(issubclass(type(x), StandIn) for x in held):
+            restore(kind, held, name, before)
+    return [guards[i] for i in at]
+
+
 def change(may_grow: bool, kind: str, holder: Any, name: Any, value: Any) -> str | None:
     """Names the thing that has changed if a guard does not hold. None if a container has only
     grown, may grow, and got no traced values."""
     if kind not in ("items", "equal"):
+        if isinstance(holder, Member):
+            name = holder.name
         name = holder.bound_slot if isinstance(holder, Unbound) else name
         return "a variable of an outer function" if kind == "cell" else name
     if not may_grow:

@@ -23,8 +23,8 @@ import numpy as np
 
 from rune_jit import _core, trees
 from rune_jit.bound import METHODS
-from rune_jit.capture import effects, libraries, stateful
-from rune_jit.capture.changes import Caches, Layouts, Members, change, is_broken, restore
+from rune_jit.capture import effects, libraries, matching, stateful
+from rune_jit.capture.changes import Caches, Layouts, Members, broken, change, is_broken, restore
 from rune_jit.capture.class_tests import refuse_class_test
 from rune_jit.capture.matching import (
     Met,
@@ -402,7 +402,7 @@ class Watch:
             self._guard_member(x if isinstance(x, type) else type(x), name, raw)
         elif inspect.getattr_static(x, name, _ABSENT) is raw:
             self.guard("attribute", x, name, raw)
-        self.look(getattr(raw, "__func__", raw))
+        self.look(matching.read_through(raw))
 
     # The end of the trace.
 
@@ -431,8 +431,7 @@ class Watch:
         """Raises UnsupportedOpError if the trace has changed state in a way that a call of the
         program would not: it has assigned a name or an item, written to an array, or drawn a random
         number."""
-        guards = list(self._guards.values())
-        changed = [guards[i] for i in _core.broken_guards(guards)]
+        changed = broken(list(self._guards.values()))
         names = [change(self._may_grow, *guard) for guard in changed]
         members = [name for _, name in self._members_before.new()]
         what = next(filter(None, (*names, *members)), None)

@@ -315,17 +315,22 @@ def members_of(klass: type) -> tuple[dict[str, Any], dict[str, Any]]:
     for name, raw in dict(vars(klass)).items():  # (a copy: reading may add attributes)
         if function_of(raw):
             functions[name] = raw
-        elif isinstance(raw, _READ) or is_data(raw) or is_own_descriptor(raw):
+        elif type(raw) is not types.GetSetDescriptorType:  # `__dict__` and `__weakref__`
             others[name] = raw
     return functions, others
-
-
-_READ = (types.MemberDescriptorType, staticmethod, classmethod)
 
 
 def is_data(raw: Any) -> bool:
     """Whether an entry of a class's __dict__ is itself what code reads by its name."""
     return not hasattr(type(raw), "__get__")
+
+
+def read_through(raw: Any) -> Any:
+    """What code reads through an entry of a class's __dict__; None if only code in C does."""
+    if isinstance(raw, (staticmethod, classmethod)):
+        return raw.__func__
+    is_own = isinstance(inspect.getattr_static(type(raw), "__get__", None), types.FunctionType)
+    return raw if is_own or is_data(raw) else None
 
 
 class Member(NamedTuple):
@@ -354,8 +359,3 @@ def guard_on_member(klass: type, name: str, raw: Any) -> tuple[str, Any, str, An
     if is_itself and getattr(klass, name, None) is raw:
         return "attribute", klass, name, raw
     return "attribute", Member(owner, name), "raw", raw
-
-
-def is_own_descriptor(raw: Any) -> bool:
-    """Whether an entry of a class's __dict__ is an object with a `__get__` of the user's."""
-    return isinstance(inspect.getattr_static(type(raw), "__get__", None), types.FunctionType)

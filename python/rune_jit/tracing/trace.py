@@ -25,6 +25,7 @@ _Value: Any = _core.Value
 
 # The most nodes of one program. Compiling more takes minutes.
 _MOST_NODES = 30_000
+_MANY_COMPUTED = 1000
 # Where arrays are in chunks, up to so many consecutive integers are a constant.
 _MOST_COUNTED = 1 << 12
 # How many sizes that depend on data one program may assume. To find each, the program so far runs.
@@ -102,6 +103,7 @@ class Trace:
         self._equal: list[tuple[Any, str]] = []  # (two numbers, error message)
         self.unless: dict[int, Unless] = {}  # by id of a storage
         self._may_raise = False  # whether a host function may raise
+        self._is_python = False  # whether most of the function is Python's work
         self._computed = 0  # number of operations that NumPy computed
         self._assumed: list[Any] = []  # pairs (number, assumed number)
         # By place in the code: how often it has asked for a number.
@@ -136,6 +138,22 @@ class Trace:
                 "on arrays that depend on no argument)\n"
                 "hint: compute such arrays outside; f.explain() names loops that are unrolled"
             )
+
+    def refuse_mostly_python(self, calls: int) -> None:
+        """Raises UnsupportedOpError if few of so many calls of functions have computed something.
+        (The trace of such a function takes much longer than its calls.)"""
+        if len(self.builder) + self._computed < calls // 10:
+            self._is_python = True
+            raise UnsupportedOpError(
+                f"{self.name}: cannot trace {calls:,} calls of functions that compute"
+                " little with arrays\nhint: jit the functions that compute with arrays"
+            )
+
+    @property
+    def is_mostly_known(self) -> bool:
+        """Whether NumPy has computed many operations, and more than the trace has recorded, or most
+        of the function is Python's work. Then another trace takes about as long as many calls."""
+        return self._is_python or self._computed > max(_MANY_COMPUTED, len(self.builder))
 
     def stand_in(self, array: Any) -> Tracer:
         """The traced array in place of a captured array, which is an input that each call reads
