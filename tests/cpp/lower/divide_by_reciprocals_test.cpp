@@ -8,19 +8,19 @@
 namespace rune::lower {
 namespace {
 
-constexpr int kLanes = 8;
+constexpr int kVectorLanes = 8;
 
 // out[i] = in[i] / c for so many vectors i.
 Kernel quotients(int64_t vectors) {
   const auto number = [](int64_t v) { return Scalar::of(DType::Int64, v); };
   Builder b;
   const Var c = b.define_global(DType::Float32, 0, 1, false);
-  const Var in = b.define_global(DType::Float32, 1, vectors * kLanes, false);
-  const Var out = b.define_global(DType::Float32, 2, vectors * kLanes, true);
-  const Var divisor = b.splat(b.load(c, b.constant(number(0))), kLanes);
+  const Var in = b.define_global(DType::Float32, 1, vectors * kVectorLanes, false);
+  const Var out = b.define_global(DType::Float32, 2, vectors * kVectorLanes, true);
+  const Var divisor = b.splat(b.load(c, b.constant(number(0))), kVectorLanes);
   const Var i = b.range(b.constant(number(vectors)));
-  const Var at = b.alu(AluOp::Mul, {i, b.constant(number(kLanes))});
-  b.store(out, at, b.alu(AluOp::Fdiv, {b.load(in, at, kLanes), divisor}));
+  const Var at = b.alu(AluOp::Mul, {i, b.constant(number(kVectorLanes))});
+  b.store(out, at, b.alu(AluOp::Fdiv, {b.load(in, at, kVectorLanes), divisor}));
   b.end_range();
   return b.take();
 }
