@@ -9,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include "alu/alu.h"
 #include "backends/cpu/cpu_device.h"
 #include "base/error.h"
 #include "runtime/caching_allocator.h"
@@ -32,6 +33,8 @@ constexpr int kLeastRounds = 3;
 constexpr double kLeastShareOfCore = 0.9;
 // Measured figures stay within this factor of the assumed ones.
 constexpr double kMostDeviation = 4;
+// The time of a square root over that of a division.
+constexpr double kRootPerDivision = 4.0 / 3;
 
 using Nanoseconds = std::chrono::duration<double, std::nano>;
 
@@ -356,6 +359,11 @@ void set_figures(Capabilities& caps, const CpuFigures& figures) {
     rate(caps, dtype) = is_float(dtype) ? rate(caps, wide ? DType::Float64 : DType::Float32)
                                         : rate(caps, wide ? DType::Int64 : DType::Int32);
     division_rate(caps, dtype) = division_rate(caps, wide ? DType::Float64 : DType::Float32);
+    if (!is_float(dtype)) continue;
+    const double division = rate(caps, dtype) / division_rate(caps, dtype);
+    set_cost(caps, AluOp::Fdiv, dtype, static_cast<int>(std::lround(std::max(1.0, division))));
+    set_cost(caps, AluOp::Sqrt, dtype,
+             static_cast<int>(std::lround(std::max(1.0, kRootPerDivision * division))));
   }
 }
 

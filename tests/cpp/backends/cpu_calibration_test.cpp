@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "alu/alu.h"
 #include "backends/cpu/cpu_capabilities.h"
 #include "base/error.h"
 
@@ -27,10 +28,13 @@ TEST(CpuCalibration, ReplacesFiguresThatAreNumbers) {
   figures["launch_ns"] = 123;
   set_figures(caps, figures);
   EXPECT_EQ(figures_of(caps)["launch_ns"], 123);
+  figures["float32_operations_per_ns"] = 15;
   figures["float32_divisions_per_ns"] = 2.5;
   set_figures(caps, figures);
   EXPECT_EQ(caps.divisions_per_ns[static_cast<size_t>(DType::Float32)], 2.5);
   EXPECT_EQ(caps.divisions_per_ns[static_cast<size_t>(DType::Float16)], 2.5);
+  EXPECT_EQ(cost_of(caps, AluOp::Fdiv, DType::Float32), 6);
+  EXPECT_EQ(cost_of(caps, AluOp::Sqrt, DType::Float32), 8);
   for (const double bad : {0.0, -1.0, std::numeric_limits<double>::infinity(),
                            std::numeric_limits<double>::quiet_NaN()}) {
     figures["l2_bytes_per_ns"] = bad;
