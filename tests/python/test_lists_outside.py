@@ -166,6 +166,22 @@ def aliases(x: Any, found: list[Any]) -> Any:
     return found
 
 
+def test_a_list_that_only_code_reads_which_does_not_run() -> None:
+    class Model:
+        def __init__(self) -> None:
+            self.w, self.losses = np.zeros(3), [9.0]
+
+    def fit(model: Any, x: Any, stops_early: bool) -> None:
+        for i in range(4):
+            model.w = model.w - x[i]
+            model.losses.append(model.w[0])
+            if stops_early and model.losses[-1] > model.losses[-2]:
+                break
+
+    check(fit, lambda: (Model(), X, False), way="", misses=9)
+    check(fit, lambda: (Model(), X, True), way="", misses=9)
+
+
 def test_global_lists_and_arguments() -> None:
     check(globals_and_arguments, lambda: (np.arange(3.0), [1.0], 30))
     check(of_an_argument, lambda: (np.arange(30.0), []))

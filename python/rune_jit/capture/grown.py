@@ -42,9 +42,9 @@ class Grown:
         is_complete = trace is None or trace.loops is None or not trace.loops.open
         if is_complete and type(at) is int and -len(self.new) <= at < 0:
             return self.new[at]
-        return self._refuse()
+        return self.refuse()
 
-    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Raises StateChangedError. The next trace takes the list's contents as an argument."""
         error = StateChangedError(
             "list: cannot trace a function that reads a list and appends to it\n"
@@ -56,11 +56,11 @@ class Grown:
 
 for _name in dir(list):
     if _name not in dir(object) and _name not in vars(Grown):
-        setattr(Grown, _name, Grown._refuse)
+        setattr(Grown, _name, Grown.refuse)
 for _name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__bool__", "__array__"):
-    setattr(Grown, _name, Grown._refuse)
+    setattr(Grown, _name, Grown.refuse)
 for _name in ("__repr__", "__str__", "__format__", "__reduce_ex__"):
-    setattr(Grown, _name, Grown._refuse)
+    setattr(Grown, _name, Grown.refuse)
 
 
 def changes_list(items: list[Any]) -> StateChangedError:

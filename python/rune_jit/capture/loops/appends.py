@@ -39,7 +39,8 @@ _CONSTANTS = (bool, int, float, complex, str, type(None), np.generic, np.dtype)
 
 def append(items: Any, value: Any) -> Any:
     """items.append(value)"""
-    items = items.new if type(items) is Grown else items
+    grown = items if type(items) is Grown else None
+    items = items.new if grown is not None else items
     trace = current_trace()
     loops = trace.loops if trace is not None else None
     if loops is None or not (loops.within or loops.growing):
@@ -57,6 +58,8 @@ def append(items: Any, value: Any) -> Any:
     if is_better_apart(trace, items, sys._getframe(1).f_locals):
         loops.plans.apart = "it appends to a list under a condition"
     if not loops.append(items, [value], False):
+        if grown is not None and loops.open:  # (the loop has code that reads the list)
+            grown.refuse()
         items.append(value)
     return None
 
