@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "alu/alu.h"
 #include "lower/builder.h"
 
 namespace rune::lower {
@@ -28,6 +29,8 @@ Kernel quotients(int64_t vectors) {
 // Whether the pass uses reciprocals on a device whose divisions take as long as so many additions.
 bool uses_reciprocals(double additions, int64_t vectors) {
   Capabilities caps;
+  caps.arithmetic.set();
+  set_elementary_native(caps);
   caps.vector_bits = 256;
   caps.operations_per_ns = rates_by_size(60);
   caps.divisions_per_ns = rates_by_size(60 / additions);
