@@ -57,6 +57,18 @@ def before_loop(x: Any) -> Any:
     return a, a.ravel("K")
 
 
+def of_a_known_operand(x: Any) -> Any:
+    a = np.zeros((3, 4), order="F") + x
+    return a.flags.f_contiguous, a.flags.c_contiguous, a.ravel("K")
+
+
+def of_a_known_operand_in_a_loop(x: Any) -> Any:
+    a = np.arange(12.0).reshape(4, 3).T
+    for i in range(40):
+        a = a + x[0] * i
+    return a.flags.f_contiguous, a.flags.c_contiguous, a.ravel("K")
+
+
 def by_function(x: Any) -> Any:
     a = np.zeros((3, 4), order="F")
     for i, f in enumerate((np.sin, np.cos)):
@@ -64,7 +76,10 @@ def by_function(x: Any) -> Any:
     return a
 
 
-FUNCTIONS = [written, asked, reshaped, of_transposed, in_loop, before_loop, by_function]
+FUNCTIONS = [
+    *(written, asked, reshaped, of_transposed, in_loop, before_loop, by_function),
+    *(of_a_known_operand, of_a_known_operand_in_a_loop),
+]
 
 
 @pytest.mark.parametrize("in_segments", [False, True], ids=["program", "segments"])

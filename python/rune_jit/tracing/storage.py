@@ -319,9 +319,11 @@ class Storage(_core.StorageBase):
         has_own = self.leaf is not None or self.laid_out_by is not None
         if has_own or self.order_from or not self.order_known:
             return False
-        for step in steps:
-            if step.kind not in ("index", "element"):  # these keep the order of the remaining axes
-                return False
+        keeps_order = all(step.kind in ("index", "element") for step in steps)
+        return keeps_order and self.is_known_in_c_order()
+
+    def is_known_in_c_order(self) -> bool:
+        """Whether NumPy's array of these elements is in C order, or there is none."""
         known = self.captured if self.array is None else self.array
         return known is None or (isinstance(known, np.ndarray) and known.flags.c_contiguous)
 
@@ -341,16 +343,14 @@ class Storage(_core.StorageBase):
 
     def can_require_c_order(self) -> bool:
         """Like `require_c_order`, but returns False if NumPy may give the array another layout."""
-        seen: set[int] = set()
-        open_ = [self]
+        seen, open_ = set[int](), [self]
         while open_:
             storage = open_.pop()
             if id(storage) in seen:
                 continue
             seen.add(id(storage))
             storage.layout_used = storage.leaf is not None
-            is_c = storage.captured is None or storage.captured.flags.c_contiguous
-            is_c &= storage.order_known
+            is_c = storage.order_known and storage.is_known_in_c_order()
             if storage.laid_out_by is not None:
                 results, number = storage.laid_out_by
                 is_c &= all(x.flags.c_contiguous for x in results()[number : number + 1])
