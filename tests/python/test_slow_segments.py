@@ -491,35 +491,3 @@ def test_time_that_other_threads_take_does_not_hide_slow_calls(monkeypatch):
     check(jitted(x(20), 3000), asks(x(20), 3000))
     *_, entry = jitted._runner.known.cache.entries()
     assert "less time than tracing" in entry.runs_on_numpy
-
-
-def test_a_trace_of_pythons_work_ends():
-    class Words:
-        def weight(self, word):
-            return 2 if word.startswith("a") else 1
-
-    words, table = [f"{'ab'[i % 2]}{i}" for i in range(31_000)], Words()
-
-    def f(x):
-        total = 0
-        for word in words:
-            total += table.weight(word)
-        return x + total
-
-    jitted = rune_jit.jit(f)
-    for _ in range(2):
-        assert_matches(jitted(x()), f(x()))
-    assert "cannot trace 30,000 calls of functions that compute little" in jitted.explain()
-
-
-def test_a_trace_that_numpy_mostly_computes_is_not_repeated(monkeypatch):
-    def f(x):
-        table = {i: np.arange(i, i + 3).sum() for i in [*range(2000)]}
-        return x + table[int(x[1])]  # (a trace guesses that this is an int64)
-
-    traces = []
-    traced = CallTrace.traced
-    monkeypatch.setattr(CallTrace, "traced", lambda self: (traces.append(self), traced(self))[1])
-    jitted = rune_jit.jit(f)
-    assert_matches(jitted(x()), f(x()))
-    assert len(traces) == 1

@@ -12,8 +12,9 @@ CpuFigures figures_of(Capabilities caps);
 // distort a figure, so none may differ from the one in `caps` by more than a factor of four.
 CpuFigures measure_cpu(const Capabilities& caps);
 
-// Replaces the figures in `caps`. If a figure is missing, not positive or not finite, throws
-// UserError(Value), which names it.
+// Replaces the figures in `caps`, and the costs of divisions and square roots of floats, which
+// follow from them. If a figure is missing, not positive or not finite, throws UserError(Value),
+// which names it.
 void set_figures(Capabilities& caps, const CpuFigures& figures);
 
 }  // namespace rune::runtime

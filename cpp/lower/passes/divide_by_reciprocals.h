@@ -11,8 +11,9 @@ namespace rune::lower {
 // quotient, as that of the division. Vectors with a lane for which that may not hold (x or c is
 // huge, tiny, infinite or NaN, or c is not positive) are divided.
 //
-// Changes nothing on a grid, for registers of fewer than 256 bits, and where the loop divides too
-// few vectors by c, which depends on the device's divisions_per_ns.
+// Changes nothing on a grid and for registers of fewer than 256 bits. Keeps the divisions of a loop
+// that divides so few vectors by c that computing the reciprocal takes longer than it saves. The
+// device's divisions_per_ns decides how many vectors are enough.
 Kernel divide_by_reciprocals(const Kernel& kernel, const Capabilities& caps);
 
 }  // namespace rune::lower

@@ -112,6 +112,6 @@ class EarlyEnd:
 
 _PAUSE = 16  # the longest pause between two attempts
 # Functions of these files call the user's functions, and do nothing else for the trace.
-_CALLING = tuple(os.path.join("calls", name) for name in ("function.py", "bound.py"))
+_CALLING = (os.path.join("calls", "function.py"), os.path.join("rune_jit", "bound.py"))
 # The modules that look up callees.
 _LOOKING = (__name__, Callees.__module__, "rune_jit.capture.loops.callees")

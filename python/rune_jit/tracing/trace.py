@@ -25,6 +25,7 @@ _Value: Any = _core.Value
 
 # The most nodes of one program. Compiling more takes minutes.
 _MOST_NODES = 30_000
+# If NumPy has computed more operations than this, repeating the trace takes long.
 _MANY_COMPUTED = 1000
 # Where arrays are in chunks, up to so many consecutive integers are a constant.
 _MOST_COUNTED = 1 << 12
