@@ -54,7 +54,10 @@ PySegment cut(const std::shared_ptr<PyGraph>& g, const std::vector<PyValue>& wan
               const py::dict& in_memory) {
   RUNE_CHECK(g->uses, "a graph whose live values are not counted");
   std::vector<graph::Value> values, live;
-  for (const PyValue& v : wanted) values.push_back(v.operand().value);
+  for (const PyValue& v : wanted) {
+    values.push_back(v.operand().value);
+    RUNE_CHECK(values.back().id < g->graph().size(), "a value of another graph");
+  }
   for (const auto& [id, count] : *g->uses) live.push_back({id});
   graph::ValueSet stored;
   for (const auto& item : in_memory) stored.insert(id_of(item.first));

@@ -47,25 +47,46 @@ bool same_and_release(PyObject* now, PyObject* expected) {
   return result;
 }
 
+// The items of a dict in order. Calls no methods of derived classes.
+struct DictItems {
+  explicit DictItems(PyObject* dict) : dict(dict) {
+    // (An OrderedDict has an order of its own.)
+    if (PyODict_Check(dict)) keys = py::reinterpret_steal<py::object>(PyODict_Type.tp_iter(dict));
+  }
+  // The next key and value, if there is one.
+  bool next(PyObject** key, PyObject** value) {
+    if (!keys) return PyDict_Next(dict, &at, key, value);
+    held = py::reinterpret_steal<py::object>(PyIter_Next(keys.ptr()));
+    if (!held) PyErr_Clear();
+    *key = held.ptr();
+    *value = held ? PyDict_GetItem(dict, *key) : nullptr;
+    return *value;
+  }
+
+  PyObject* dict;
+  py::object keys, held;
+  Py_ssize_t at = 0;
+};
+
 // Compares the elements of a list or another sequence, or the items of a dict in their order.
 bool same_items(PyObject* now, PyObject* expected) {
-  if (PyObject_Size(now) != PyObject_Size(expected)) return false;
   if (PyDict_Check(now)) {
+    if (PyDict_Size(now) != PyDict_Size(expected)) return false;
+    DictItems items(now);
     PyObject *key = nullptr, *value = nullptr, *old_key = nullptr, *old_value = nullptr;
-    for (Py_ssize_t at = 0, old_at = 0; PyDict_Next(expected, &old_at, &old_key, &old_value);)
-      if (!PyDict_Next(now, &at, &key, &value) || !same(key, old_key) || !same(value, old_value))
-        return false;
+    for (Py_ssize_t at = 0; PyDict_Next(expected, &at, &old_key, &old_value);)
+      if (!items.next(&key, &value) || !same(key, old_key) || !same(value, old_value)) return false;
     return true;
   }
-  const auto items = py::reinterpret_steal<py::object>(PySequence_Fast(now, "not a sequence"));
+  const auto items = py::reinterpret_steal<py::object>(
+      PyList_Check(now) ? Py_NewRef(now) : PySequence_Fast(now, "not a sequence"));
   if (!items) {  // another thread has changed it meanwhile
     PyErr_Clear();
     return false;
   }
+  if (PySequence_Fast_GET_SIZE(items.ptr()) != PyList_GET_SIZE(expected)) return false;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(expected); ++i)
-    if (i >= PySequence_Fast_GET_SIZE(items.ptr()) ||
-        !same(PySequence_Fast_GET_ITEM(items.ptr(), i), PyList_GET_ITEM(expected, i)))
-      return false;
+    if (!same(PySequence_Fast_GET_ITEM(items.ptr(), i), PyList_GET_ITEM(expected, i))) return false;
   return true;
 }
 

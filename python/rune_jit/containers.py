@@ -15,6 +15,10 @@ PLAIN: frozenset[Any] = frozenset({int, float, complex, bool, str, bytes, type(N
 # The classes of dicts whose values may be traced arrays.
 DICTS = (dict, collections.OrderedDict, collections.defaultdict)
 _CONTAINERS = frozenset({list, tuple, collections.deque, *DICTS})
+# Python's classes of containers, derived classes before their bases.
+_BASES: tuple[Any, ...] = (
+    *(collections.OrderedDict, dict, list, tuple, collections.deque, set, frozenset, bytearray),
+)
 # The most objects of a tree that are in other places of it, too.
 _MOST_REPEATED = 2**22
 
@@ -24,6 +28,21 @@ def items_in(x: Any) -> Any:
     if type(x) in _CONTAINERS or (isinstance(x, tuple) and hasattr(x, "_fields")):
         return x.values() if isinstance(x, dict) else x
     return None
+
+
+def contents(x: Any) -> Any:
+    """The items of a container, or the values of a dict, by the class of Python's. (The methods of
+    a derived class may act, or return something else.)"""
+    kind = next(kind for kind in _BASES if isinstance(x, kind))
+    return kind.values(x) if issubclass(kind, dict) else [*kind.__iter__(x)]
+
+
+def copy_of(x: Any) -> Any:
+    """The contents of a container, as a dict, a set or a list, by the class of Python's."""
+    if isinstance(x, dict):
+        kind = collections.OrderedDict if isinstance(x, collections.OrderedDict) else dict
+        return dict(kind.items(x))  # (`dict.copy` would call `x.keys`)
+    return (set if isinstance(x, (set, frozenset)) else list)(contents(x))
 
 
 def items_of_tuple(x: Any) -> Any:

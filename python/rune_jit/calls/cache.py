@@ -19,6 +19,7 @@ class _Making:
 
     def __init__(self) -> None:
         self.finished = threading.Event()
+        self.thread = threading.get_ident()
         self.runs_user_code = True
 
 
@@ -40,7 +41,7 @@ class Cache:
 
         make(traced) makes an entry or returns None. It calls `traced` after it has run the user's
         code. Other threads that need the entry wait. If that could be a deadlock, they make their
-        own."""
+        own. If `make` itself needs the entry, it gets None."""
         while True:
             with self._lock:
                 entry = self._entries.get(key)
@@ -50,6 +51,8 @@ class Cache:
                 if making is None:
                     mine = self._making[key] = _Making()
                     break
+            if making.thread == threading.get_ident():
+                return None, False
             if not making.finished.wait(_LONGEST_WAIT) and making.runs_user_code:
                 mine = _Making()
                 break

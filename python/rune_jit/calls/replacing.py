@@ -8,8 +8,10 @@ import contextvars
 import functools
 import gc
 import itertools
+import operator
 import sys
 import types
+import warnings
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -22,6 +24,7 @@ from rune_jit.capture.grown import Grown
 from rune_jit.capture.matching import reachable
 from rune_jit.capture.objects import is_library
 from rune_jit.capture.shim import original, stand_ins
+from rune_jit.containers import contents
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.rules.indexing.write import Flat
 from rune_jit.tracing.frames import replace_locals
@@ -41,27 +44,30 @@ def replaced(x: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> Any
     kind: Any
     if isinstance(x, (list, deque)):
         kind = list if isinstance(x, list) else deque
-        for i, item in enumerate(() if are_atomic(x) else x):
+        items = contents(x)
+        for i, item in enumerate(() if are_atomic(items) else items):
             new = replaced(item, replace, seen)
             if new is not item:
                 kind.__setitem__(x, i, new)
     elif isinstance(x, dict):
         kind = OrderedDict if isinstance(x, OrderedDict) else dict  # (not methods of the user's)
-        keys = [key if type(key) in ATOMIC else replaced(key, replace, seen) for key in x]
-        if any(new is not key for new, key in zip(keys, x, strict=True)):
-            values = list(x.values())
+        keys = [
+            key if type(key) in ATOMIC else replaced(key, replace, seen) for key in kind.keys(x)
+        ]
+        if any(new is not key for new, key in zip(keys, kind.keys(x), strict=True)):
+            values = list(kind.values(x))
             kind.clear(x)
             for key, item in zip(keys, values, strict=True):
                 kind.__setitem__(x, key, item)
-        for key, item in [] if are_atomic(x.values()) else list(x.items()):
+        for key, item in [] if are_atomic(kind.values(x)) else list(kind.items(x)):
             new = replaced(item, replace, seen)
             if new is not item:
                 kind.__setitem__(x, key, new)
-    elif isinstance(x, (set, frozenset, tuple)) and are_atomic(x):
+    elif isinstance(x, (set, frozenset, tuple)) and are_atomic(contents(x)):
         return x
     elif isinstance(x, (set, frozenset)):
-        items = [replaced(item, replace, seen) for item in x]
-        if any(new is not item for new, item in zip(items, x, strict=True)):
+        items = [replaced(item, replace, seen) for item in contents(x)]
+        if any(new is not item for new, item in zip(items, contents(x), strict=True)):
             if isinstance(x, frozenset):
                 seen[id(x)] = type(x)(items)
             else:
@@ -69,8 +75,8 @@ def replaced(x: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> Any
                 set.update(x, items)
         return seen[id(x)]
     elif isinstance(x, tuple):
-        items = [replaced(item, replace, seen) for item in x]
-        if any(new is not item for new, item in zip(items, x, strict=True)):
+        items = [replaced(item, replace, seen) for item in contents(x)]
+        if any(new is not item for new, item in zip(items, contents(x), strict=True)):
             seen[id(x)] = tuple.__new__(type(x), items)
             if held := attribute(x, "__dict__"):
                 vars(seen[id(x)]).update(replaced(held, replace, seen))
@@ -83,6 +89,9 @@ def replaced(x: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> Any
     elif isinstance(x, types.GeneratorType):
         if x.gi_frame is not None:
             replace_locals(x.gi_frame, lambda item: replaced(item, replace, seen))
+    elif type(x) in _ITERATORS or type(x).__module__ == "itertools":
+        seen[id(x)] = _iterator_with(x, replace, seen)
+        return seen[id(x)]
     elif isinstance(x, np.ndarray):
         for index in np.ndindex(x.shape if x.dtype == object else 0):
             item = x[index]
@@ -101,6 +110,31 @@ def replaced(x: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> Any
 
 
 _WITHOUT_ATTRIBUTES = ATOMIC | {list, deque, dict, np.ndarray, types.GeneratorType}
+
+
+# Python's iterators that hold their items. (They cannot be changed.)
+_ITERATORS = {
+    *(zip, map, filter, enumerate, reversed),
+    *map(type, (iter(()), iter([]), reversed([]))),
+}
+
+
+def _iterator_with(x: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> Any:
+    """The iterator x with everything in it replaced: x, or a new iterator at the same place."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # (for itertools, in Python 3.12 and 3.13)
+            make, args, *state = x.__reduce__()
+    except TypeError:  # (those of itertools since Python 3.14)
+        return x
+    old = [*args, *(state or ())]
+    new = [replaced(item, replace, seen) for item in old]
+    if all(map(operator.is_, new, old)):
+        return x
+    made = make(*new[: len(args)])
+    for at in new[len(args) :]:
+        made.__setstate__(at)
+    return made
 
 
 def has_attributes(x: Any) -> bool:

@@ -12,6 +12,7 @@ from rune_jit import _core
 from rune_jit.capture.matching import Member
 from rune_jit.capture.stand_ins import StandIn
 from rune_jit.capture.state import Unbound
+from rune_jit.containers import contents, copy_of
 from rune_jit.tracing.tracer import contains_tracer
 
 
@@ -24,7 +25,7 @@ def restore(kind: str, held: Any, name: Any, before: Any) -> None:
     """Gives an array or container the contents that a guard on its contents has noted."""
     if kind == "content":
         held[...] = before
-    elif isinstance(held, dict) and [*map(id, held)] == [*map(id, before)]:
+    elif isinstance(held, dict) and [*map(id, copy_of(held))] == [*map(id, before)]:
         for key, value in before.items():
             dict.__setitem__(held, key, value)
     else:
@@ -39,7 +40,7 @@ def broken(guards: list[tuple[str, Any, Any, Any]]) -> list[tuple[str, Any, Any,
     at = _core.broken_guards(guards)
     for i, (kind, held, name, before) in enumerate(guards):
         may_hold = i not in at and kind in ("items", "equal") and isinstance(held, (dict, set))
-        if may_hold and any(issubclass(type(x), StandIn) for x in held):
+        if may_hold and any(issubclass(type(x), StandIn) for x in copy_of(held)):
             restore(kind, held, name, before)
     return [guards[i] for i in at]
 
@@ -57,13 +58,13 @@ def change(may_grow: bool, kind: str, holder: Any, name: Any, value: Any) -> str
     if kind == "equal":
         return None
     if isinstance(value, dict):
-        kept: Any = {key: holder[key] for key in value if key in holder}
+        now = copy_of(holder)
+        kept: Any = {key: now[key] for key in value if key in now}
     else:
-        kept = list(holder)[: len(value)]
+        kept = [*contents(holder)][: len(value)]
     if is_broken(kind, kept, name, value):
         return f"elements of a {type(holder).__name__}"
-    new = holder.values() if isinstance(holder, dict) else holder
-    return f"a {type(holder).__name__}" if contains_tracer([*new]) else None
+    return f"a {type(holder).__name__}" if contains_tracer([*contents(holder)]) else None
 
 
 class Layouts:

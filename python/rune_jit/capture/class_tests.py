@@ -15,6 +15,7 @@ from rune_jit.capture.loops.callees import refuse_identity
 from rune_jit.capture.loops.code_objects import ONLY_FOR_CALLS
 from rune_jit.capture.loops.members import NOT_CALLED
 from rune_jit.capture.objects import is_library, methods_of, referred_to
+from rune_jit.containers import contents
 from rune_jit.errors import NumPyOnlyError
 
 
@@ -77,7 +78,7 @@ def class_test(x: Any) -> str | None:
     """The reason why the methods of x must not get traced arrays; None if there is none. x is a
     class, an object, or a container of these."""
     if isinstance(x, (dict, list, tuple)):
-        items = list(x.values() if isinstance(x, dict) else x)[:_MOST]
+        items = [*contents(x)][:_MOST]
         return next((why for item in items if (why := _of_kind(_kind_of(item)))), None)
     return _of_kind(_kind_of(x))
 

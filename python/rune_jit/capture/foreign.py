@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import inspect
 import operator
 import sys
 import types
@@ -16,7 +17,7 @@ import numpy as np
 
 from rune_jit import _core
 from rune_jit.capture.objects import is_library, may_act_unseen
-from rune_jit.capture.stand_ins import StandIn
+from rune_jit.capture.stand_ins import StandIn, parameters_of
 from rune_jit.containers import leaves_in, replaced
 from rune_jit.errors import ResultsChangedError, UnsupportedOpError
 from rune_jit.rules import host
@@ -24,9 +25,11 @@ from rune_jit.rules.indexing.selection import Selection
 from rune_jit.rules.known import run_known
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.segments import SegmentedTrace
-from rune_jit.tracing.tracer import Tracer, contains_traced
+from rune_jit.tracing.tracer import Tracer, contains_traced, tracers_in
 from rune_jit.trees import OF_GENERATORS, PLAIN, attribute, package_of
 
+# Parameters with which SciPy's functions crash if all elements are zero.
+_CRASHING = ("footprint", "structure")
 _PACKAGES = ("scipy.fft", "scipy.linalg", "scipy.ndimage", "scipy.signal", "scipy.spatial.distance")
 
 
@@ -49,21 +52,41 @@ class OnHost(StandIn):
     def __init__(self, real: Any, name: str) -> None:
         super().__init__(real)
         self._name = name
-        self._pure = functools.partial(_pure, real, name)
+        self._function = functools.partial(_apart, real)
+        self._pure = functools.partial(_pure, self._function, name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not contains_traced(args) and not contains_traced(kwargs):
-            return run_known(self._real, args, kwargs)
-        function, trace = self._pure, require_trace()
-        if isinstance(trace, SegmentedTrace):
+        both: Any = (args, kwargs)
+        function, trace = self._pure, current_trace()
+        if any(type(x) is Selection for x in leaves_in(both)):
+            if not isinstance(trace, SegmentedTrace):
+                raise UnsupportedOpError(f"{self._name}: cannot trace an argument such as x[mask]")
+            both = replaced(both, lambda x: x.settled() if type(x) is Selection else x)
+            args, kwargs = both
+        if isinstance(trace, SegmentedTrace) and tracers_in(both):
             try:
                 return host.run_now(trace, function, args, kwargs)
             except ResultsChangedError:  # (then it gets the arrays themselves)
-                both: Any = (args, kwargs)
                 for leaf in leaves_in(both):
                     if isinstance(leaf, Tracer) and not leaf._storage.scalar:
                         trace.expose(leaf)
-                return host.run_now(trace, self._real, args, kwargs)
+                return host.run_now(trace, self._function, args, kwargs)
+        if not contains_traced(args) and not contains_traced(kwargs):
+            if not tracers_in(both):
+                return run_known(self._function, args, kwargs)
+            try:
+                return run_known(function, args, kwargs)
+            except ResultsChangedError as error:
+                raise UnsupportedOpError(str(error)) from None
+        for name, x in {
+            **dict(zip(parameters_of(self._real), args, strict=False)),
+            **kwargs,
+        }.items():
+            if name in _CRASHING and contains_traced(x):
+                raise UnsupportedOpError(
+                    f"{self._name}: cannot trace its argument {name} (SciPy may crash with made-up"
+                    " values)"
+                )
         others = (host.ones, host.eye, host.various)
         results = host.call_on_host(function, args, kwargs, name=self._name, others=others)
         if any(0 in np.shape(x) for x in leaves_in(results)):
@@ -74,7 +97,11 @@ class OnHost(StandIn):
 
 
 def is_compiled(x: Any) -> bool:
-    """Whether x is a function of an extension module that is neither Python's nor NumPy's."""
+    """Whether x is a function of an extension module that is neither Python's nor NumPy's, or one
+    of numpy.testing's that compare arrays, which NumPy's arrays are by their class."""
+    if isinstance(x, types.FunctionType):
+        of_testing = str(x.__module__).startswith("numpy.testing.")
+        return of_testing and not x.__code__.co_flags & inspect.CO_VARARGS  # (not assert_raises)
     if type(x).__name__ == _OF_F2PY:
         return True
     if type(x).__name__ == "GUFunc":  # (numba's; dynamic if it has no declared types)
@@ -130,8 +157,22 @@ _FUNCTIONS = (
 _DATA = (np.ndarray, np.generic, Tracer, *PLAIN)
 
 
+_OWN = ("_real", "__module__", "__doc__")  # attributes of the stand-in itself
+
+
 class Compiled(StandIn):
     """The stand-in for a function that is called at once, with NumPy's arrays."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        trace = current_trace()
+        if name in _OWN and name not in vars(self):
+            object.__setattr__(self, name, value)
+        elif trace is None or isinstance(trace, SegmentedTrace):
+            setattr(self._real, name, value if trace is None else in_memory(trace, value))
+        else:
+            raise UnsupportedOpError(
+                f"{type(self._real).__name__}: cannot trace an assignment to its attribute {name!r}"
+            )
 
     def __getitem__(self, types: Any) -> Compiled:  # (of Cython's fused functions)
         return Compiled(self._real[types])
@@ -146,7 +187,8 @@ class Compiled(StandIn):
         may_act = may_act_unseen(module_of(self._real))
         if (is_traced or may_act) and not isinstance(trace, SegmentedTrace):
             name = getattr(self._real, "__name__", type(self._real).__name__)
-            raise UnsupportedOpError(f"{name}: cannot trace compiled code\nhint: call it outside")
+            what = "a test" if isinstance(self._real, types.FunctionType) else "compiled code"
+            raise UnsupportedOpError(f"{name}: cannot trace {what}\nhint: call it outside")
         if not isinstance(trace, SegmentedTrace):
             return self._real(*args, **kwargs)
         if is_traced:
@@ -197,7 +239,21 @@ def in_memory(trace: SegmentedTrace, x: Any) -> Any:
     return x
 
 
-def _pure(function: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
+def _apart(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """Calls a function as if there was no trace, since it may call jitted functions. (But functions
+    among the arguments may use traced arrays.)"""
+    leaves = leaves_in((args, kwargs))
+    has_functions = any(callable(x) and not isinstance(x, type) for x in leaves)
+    if has_functions or current_trace() is None:
+        return function(*args, **kwargs)
+    _core.suspend_traces()
+    try:
+        return function(*args, **kwargs)
+    finally:
+        _core.resume_traces()
+
+
+def _pure(function: Callable[..., Any], name: str, /, *args: Any, **kwargs: Any) -> Any:
     """Calls a function with copies of the arrays. Raises ResultsChangedError if the function writes
     to one or returns one."""
     both: Any = (args, kwargs)

@@ -41,6 +41,7 @@ from rune_jit.capture.objects import INSTALLED, is_foreign_array, is_library
 from rune_jit.capture.state import Slot, Unbound, bound_members, refuse_other_order, watched_place
 from rune_jit.capture.told_apart import ToldApart
 from rune_jit.chunked.recognition import is_dask_array
+from rune_jit.containers import contents, copy_of
 from rune_jit.errors import StateChangedError, UnsupportedOpError
 from rune_jit.tracing.context import is_library_file
 
@@ -83,7 +84,7 @@ class Watch:
         self._names = Names()  # the names in the code of all functions met so far
         self._seen: dict[int, Any] = {}  # objects by id (this keeps them alive)
         self._most = sys.maxsize  # the most objects in _seen
-        self._members: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}  # by id of a class
+        self._members: dict[int, tuple[dict[str, Any], dict[str, Any], bool]] = {}  # by class's id
         self._classes: set[tuple[int, int, bool, frozenset[str]]] = set()
         self._kinds: set[int] = set()  # ids of the classes of the objects in _seen
         self._knows_identity = False  # whether code may use the identity of objects unnoticed
@@ -137,10 +138,8 @@ class Watch:
 
     def guard_content(self, x: Any) -> None:
         """Notes that the trace may read all contents of a container."""
-        copy: Any
-        kind, copy = "items", dict(x) if isinstance(x, dict) else list(x)
-        if isinstance(x, (set, bytearray)):
-            kind, copy = "equal", x.copy()
+        kind = "equal" if isinstance(x, (set, bytearray)) else "items"
+        copy = x.copy() if type(x) is bytearray else copy_of(x)
         self.guard(kind, x, None, copy)
         self._kept.append((kind, x, None, copy))
 
@@ -274,7 +273,7 @@ class Watch:
             if isinstance(x, (dict, list, deque, set, bytearray)):
                 self.guard_content(x)
             if isinstance(x, (dict, list, deque, tuple)):
-                for item in x.values() if isinstance(x, dict) else x:
+                for item in contents(x):
                     if type(item) not in trees.PLAIN:
                         self.look(item)
             self.told_apart.note([x])
@@ -350,7 +349,9 @@ class Watch:
             if id(base) not in self._members:
                 self._members_before.note(base)
                 self._members[id(base)] = members_of(base)
-            functions, others = self._members[id(base)]
+            functions, others, is_open = self._members[id(base)]
+            for value in trees.attribute(x, "__dict__", {}).values() if is_open else ():
+                self.look(value)
             names = frozenset(functions).difference(own)
             key = (id(klass), id(base), is_copied, names)
             if key not in self._classes:  # (all instances have the same functions)
@@ -420,7 +421,7 @@ class Watch:
         """The guards that a later call must check, with the present contents of containers."""
         for (kind, at, name), (_, holder, _, value) in list(self._guards.items()):
             if kind in ("items", "equal") and is_broken(kind, holder, name, value):
-                held = holder.copy() if kind == "equal" else type(value)(holder)
+                held = holder.copy() if type(holder) is bytearray else copy_of(holder)
                 self._guards[kind, at, name] = (kind, holder, name, held)
                 if kind == "items":
                     for item in held.values() if isinstance(held, dict) else held:

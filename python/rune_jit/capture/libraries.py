@@ -15,6 +15,7 @@ from rune_jit.capture import effects
 from rune_jit.capture.changes import is_broken, restore
 from rune_jit.capture.names import names_in
 from rune_jit.capture.objects import is_library
+from rune_jit.containers import copy_of
 from rune_jit.errors import UnsupportedOpError
 
 _SETTINGS = ("prec", "rounding", "Emin", "Emax", "capitals", "clamp")
@@ -109,9 +110,8 @@ class PackageState:
 
     def _note_content(self, x: Any) -> None:
         if isinstance(x, _CONTAINERS) and id(x) not in self._kept:
-            before: Any = dict(x) if isinstance(x, dict) else list(x)
             kind = "equal" if isinstance(x, set) else "items"
-            self._kept[id(x)] = kind, x, None, set(x) if kind == "equal" else before
+            self._kept[id(x)] = kind, x, None, copy_of(x)
 
     def _is_module(self, x: Any) -> bool:
         return isinstance(x, types.ModuleType) and self._is_package(x.__name__)

@@ -20,6 +20,7 @@ from rune_jit.bound import METHODS
 from rune_jit.capture.grown import Grown
 from rune_jit.capture.objects import is_library, is_replaceable
 from rune_jit.capture.state import Unbound, bound_members
+from rune_jit.containers import contents, copy_of
 from rune_jit.tracing.tracer import Tracer
 
 # Types of values without parts, which programs compare by value and not by identity.
@@ -90,7 +91,8 @@ class Match:
             is_plain = now is holder or not now.dtype.hasobject
             return is_plain and not _core.broken_guards([self.guards[-1]])
         else:
-            value = now.copy() if kind == "equal" else type(expected)(now)
+            value = now.copy() if type(now) is bytearray else copy_of(now)
+            value = tuple(value) if kind == "keys" else value
             self._unwatched.discard(id(holder))
             self.guards.append((kind, now, None, value))
             return self._pair_items(expected, value)
@@ -284,7 +286,7 @@ def reachable(x: Any) -> Iterator[Any]:
         elif isinstance(x, functools.partial):
             open_ += (x.func, x.args, x.keywords)
         elif isinstance(x, (dict, list, tuple, set, frozenset, deque)):
-            items = (*x, *x.values()) if isinstance(x, dict) else x
+            items = (*copy_of(x), *contents(x)) if isinstance(x, dict) else contents(x)
             open_ += [item for item in items if type(item) not in trees.PLAIN]
         with contextlib.suppress(AttributeError):  # (not by `getattr`, which may run code)
             open_ += object.__getattribute__(x, "__dict__").values()
@@ -309,15 +311,23 @@ def owner_of(x: Any, name: str) -> Any:
     return x if base is None or hasattr(type(vars(base)[name]), "__set__") else base
 
 
-def members_of(klass: type) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The functions of a class itself, and its other members that code can read."""
+def members_of(klass: type) -> tuple[dict[str, Any], dict[str, Any], bool]:
+    """The functions of a class itself, and its other members that code can read; and whether one
+    of these is a descriptor, such as a cached property of a library, which may read and change all
+    attributes of an object."""
     functions, others = {}, {}
     for name, raw in dict(vars(klass)).items():  # (a copy: reading may add attributes)
         if function_of(raw):
             functions[name] = raw
         elif type(raw) is not types.GetSetDescriptorType:  # `__dict__` and `__weakref__`
             others[name] = raw
-    return functions, others
+    return functions, others, any(map(_is_open, vars(klass).values()))
+
+
+def _is_open(raw: Any) -> bool:
+    kind: Any = type(raw)
+    is_known = isinstance(raw, (type, types.FunctionType)) or is_library(kind.__module__)
+    return not is_known and hasattr(kind, "__get__") and trees.package_of(kind) != "rune_jit"
 
 
 def is_data(raw: Any) -> bool:

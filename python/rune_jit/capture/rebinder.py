@@ -265,7 +265,7 @@ class Rebinder:
             copied.cell_contents = self.outside(copied.cell_contents)
         copies = self._copies.values()
         functions = [(weakref.ref(x), real) for real, x in copies if type(x) is types.FunctionType]
-        stand_ins = [x for _, x in copies if issubclass(type(x), StandIn)]
+        stand_ins = [x for _, x in copies if issubclass(type(x), (StandIn, ModuleView))]
         self._copies.clear()
         self._trace.callees.clear()
         self._cells.clear()

@@ -30,14 +30,29 @@ from rune_jit.rules.on_host import Vectorized
 from rune_jit.tracing.context import current_trace, is_own_file
 
 
-class _Shim(types.ModuleType):
+class _Module(types.ModuleType):
+    """The base of stand-ins for modules. A stand-in is equal to its module."""
+
+    _module: types.ModuleType
+
+    def __eq__(self, other: Any) -> bool:
+        return self._module is (other._module if isinstance(other, _Module) else other)
+
+    def __hash__(self) -> int:
+        return hash(self._module)
+
+
+class _Shim(_Module):
     """The stand-in for the numpy module."""
+
+    _module = np
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(np, name)
         stand_in = _stand_in_of(value)
         rebind = getattr(current_trace(), "rebind", None)
-        if value is not _NUMPYS.get(name):  # (the user has replaced it)
+        is_module = stand_in is value and isinstance(value, types.ModuleType)
+        if is_module or value is not _NUMPYS.get(name):  # (the user has replaced it)
             return stand_in if rebind is None else rebind.inside(value)
         if stand_in is not value and value is not np.ndarray:  # (segments see ndarray itself)
             self.__dict__[name] = stand_in  # (later reads need not call __getattr__)
@@ -241,13 +256,13 @@ def _impure() -> Iterator[tuple[Any, Any]]:
         yield function, _refusing(of_caller, name, has_result=False)
 
 
-# The modules with such functions.
+# The modules with such functions, and with others that have stand-ins.
 IMPURE = frozenset({"random", "os", "threading", "time", "warnings", "logging", "sys", "uuid"})
 IMPURE |= {"numpy.random", "weakref", "atexit", "secrets", "posixpath", "ntpath", "genericpath"}
-IMPURE |= {"importlib"}
+IMPURE |= {"importlib", "numpy.testing"}
 
 
-class ModuleView(types.ModuleType):
+class ModuleView(_Module):
     """The stand-in for a module. Its attributes are the trace's stand-ins for those of the
     module."""
 
@@ -357,5 +372,7 @@ def original(x: Any) -> Any:
     """The object for which x is a stand-in, or x itself if it is none."""
     if isinstance(x, Vectorized):
         return x.real
+    if type(x) is ModuleView:
+        return x._module
     known = STANDING_FOR.get(id(x), x)
     return x._real if isinstance(x, StandIn) else _originals().get(id(x), known)

@@ -107,7 +107,7 @@ class Function(StandIn):
         if self._real is np.block:  # (its argument is a nested list)
             return self._real(*args, **kwargs)
         convert = self._each if self._real.__name__ in _OF_SEQUENCES else self._as_array
-        names = _parameters(self._real)
+        names = parameters_of(self._real)
         first = 1 if self._real.__name__ in _REFUSING_LISTS else 0
         args = tuple(
             x if i < first or (i < len(names) and names[i] in _NO_ARRAYS) else convert(x)
@@ -129,7 +129,7 @@ class Function(StandIn):
 
 
 @functools.cache
-def _parameters(function: Any) -> tuple[str, ...]:
+def parameters_of(function: Any) -> tuple[str, ...]:
     """The names of the parameters that a function takes by position."""
     try:
         parameters = inspect.signature(function).parameters.values()

@@ -14,6 +14,7 @@ from typing import Any
 from rune_jit import trees
 from rune_jit.capture.names import values_in
 from rune_jit.capture.state import places
+from rune_jit.containers import contents, copy_of
 from rune_jit.errors import UnsupportedOpError
 
 # The functions that traces have both copied and found in containers.
@@ -60,7 +61,7 @@ class ToldApart:
         copied."""
         for x in containers:
             if isinstance(x, _CONTAINERS):
-                items = [*x, *x.values()] if isinstance(x, dict) else x
+                items = [*copy_of(x), *contents(x)] if isinstance(x, dict) else contents(x)
                 self._held.update((id(f), f) for f in items if type(f) is types.FunctionType)
             self._keys.update((id(key), key) for key in _keys_of(x))
 
@@ -106,13 +107,13 @@ def _keys_within(x: Any) -> Iterator[Any]:
         yield from _keys_of(x)
         if isinstance(x, (list, tuple, dict)) and id(x) not in seen:
             seen.add(id(x))
-            items = x.values() if isinstance(x, dict) else x
+            items = contents(x)
             open_ += () if trees.PLAIN.issuperset(map(type, items)) else items
 
 
 def _keys_of(x: Any) -> Iterator[Any]:
     if isinstance(x, (dict, set, frozenset)):
-        for key in x:
+        for key in copy_of(x):
             if type(key) not in trees.PLAIN:
                 yield from _parts(key)
 

@@ -435,12 +435,15 @@ class SegmentedTrace(Trace):
         """The leaves of a result, with arrays and numbers in place of traced ones."""
         self.flush()
         traced = [x for x in leaves if isinstance(x, Tracer)]
+        for x in traced:
+            if x._trace is not self and x._storage.array is None:
+                x._check_trace(self)
         scalars = [x for x in traced if x._storage.scalar and x._storage.array is None]
         storages = {id(x._storage): x._storage for x in traced if not x._storage.scalar}
         storages = {i: x for i, x in storages.items() if x.array is None and self._owned(x) is None}
+        tracers = {id(x._storage): x for x in traced}  # (the segment may change the storages)
         values = [x._value_in(self) for x in scalars]
         found = self.values([*values, *(x.current(self) for x in storages.values())])
-        tracers = {id(x._storage): x for x in traced}
         taken: set[int] = {*self._foreign, *map(id, self._memory.values())}
         for storage, array in zip(storages.values(), found[len(scalars) :], strict=True):
             is_shared = id(array) in taken or not isinstance(array, np.ndarray)

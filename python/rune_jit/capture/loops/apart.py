@@ -72,6 +72,13 @@ _MOST_FAILURES = 10
 _LEAST_ROWS = 256  # the least estimate of a growing list's rows
 
 
+def _is_super(x: ast.AST) -> bool:
+    """Whether x is `super()`, which works only in the method itself."""
+    if not isinstance(x, ast.Call) or x.args:
+        return False
+    return isinstance(x.func, ast.Name) and x.func.id == "super"
+
+
 class _Given(NamedTuple):
     """What a loop gets from the frame that it is in."""
 
@@ -91,7 +98,11 @@ class LoopApart:
         self._misses: dict[int, int] = {}  # by function: how often it has been traced
         self._calls = self._looks = self._failures = 0
         loop = loop._replace(results=results_of(loop))
-        self.is_refused = loop.original is None or any(x[:1] == "." for x in loop.results)
+        self.is_refused = (
+            loop.original is None
+            or any(x[:1] == "." for x in loop.results)
+            or any(_is_super(x) for x in ast.walk(loop.original))
+        )
         self._prints = None if loop.original is None else Prints.of(loop.original)
         if self._prints is not None:
             made = self._prints.loop
