@@ -7,6 +7,7 @@ import concurrent.futures
 import contextlib
 import functools
 import os
+import pathlib
 import threading
 from typing import Any
 
@@ -86,6 +87,12 @@ def test_the_first_call_of_a_process_from_many_threads() -> None:
     )
     for _ in range(3):
         assert output_of(code) == "True\n"
+
+
+def test_threads_replace_programs_that_others_look_up(tmp_path: pathlib.Path) -> None:
+    """The end of a program may run Python code, and with it another thread."""
+    program = "import threads_program"
+    assert output_of(program, RUNE_JIT_CACHE_DIR=str(tmp_path)) == "done\n"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
