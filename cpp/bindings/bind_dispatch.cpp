@@ -157,7 +157,8 @@ py::object dispatch(PyObject* self, std::span<PyObject* const> args, PyObject* c
   }
   if (is_tracing()) return slow();
   KeyedCall call;
-  Ways ways;
+  Entries held;
+  const Programs* ways = nullptr;  // of an entry in `held`
   if (dispatcher.unseen > 0 && !runtime::is_profiling()) {
     const size_t count = args.size() + (names ? PyTuple_GET_SIZE(names) : 0);
     PyObject* const* const first = values - args.size();
@@ -175,8 +176,9 @@ py::object dispatch(PyObject* self, std::span<PyObject* const> args, PyObject* c
   if (!dispatcher.parameters.may_have_key(args, values, names)) return slow();
   try {
     Remembered* found = nullptr;
-    if (dispatcher.parameters.key_of(args, values, names, call)) found = dispatcher.find(call);
-    if (found) ways = found->ways;
+    if (dispatcher.parameters.key_of(args, values, names, call))
+      found = dispatcher.find(call, held);
+    if (found) ways = found->ways.get();
     if (found && found->on_numpy && !runtime::is_profiling() && --found->on_numpy->left >= 0) {
       const OnNumpy& on_numpy = *found->on_numpy;
       on_numpy.use->tick = CompiledCall::tick();
@@ -206,7 +208,7 @@ py::object dispatch(PyObject* self, std::span<PyObject* const> args, PyObject* c
       dispatcher.note_look(false);
       return result;
     case CompiledCall::Status::Unsuitable: return eager(kUnsuitable);
-    case CompiledCall::Status::Stale: dispatcher.erase(call); return slow();
+    case CompiledCall::Status::Stale: dispatcher.replace(call, nullptr); return slow();
   }
   RUNE_UNREACHABLE();
 }
@@ -321,8 +323,7 @@ bool remember(py::handle self, const py::tuple& args, const py::dict& kwargs,
         {size.attr("leaf").cast<int64_t>(), size.attr("axis").cast<int64_t>(),
          size.attr("name").cast<std::string>(), size.attr("least").cast<int64_t>(),
          size.attr("high").cast<int64_t>()});
-  dispatcher.erase(call);
-  dispatcher.calls[call.key.text].push_back(std::move(remembered));
+  dispatcher.replace(call, std::make_shared<Remembered>(std::move(remembered)));
   return true;
 }
 
@@ -406,7 +407,7 @@ py::object make_dispatcher() {
       "Notes whether a call whose key was made runs on NumPy. After many such calls in a row, the "
       "function itself runs some calls without making their keys.");
   define(
-      "_forget", [](py::handle self) { as_dispatcher(self.ptr()).dispatcher->calls.clear(); },
+      "_forget", [](py::handle self) { as_dispatcher(self.ptr()).dispatcher->forget(); },
       "Forgets every registered call.");
   return type;
 }

@@ -5,10 +5,12 @@
 #include <bit>
 #include <chrono>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "bindings/bindings.h"
@@ -65,6 +67,8 @@ struct Remembered {
   std::vector<AxisRange> ranges;  // of the sizes that the key leaves out
   std::vector<Constant> constants;
 
+  bool is_for(const KeyedCall& call) const { return key == call.key && takes(call.leaves); }
+
   bool takes(const std::vector<py::handle>& leaves) const {
     for (const Constant& constant : constants)
       if (!constant.is(leaves[constant.leaf])) return false;
@@ -81,6 +85,10 @@ struct Remembered {
   }
 };
 
+// The entries of keys with one text. A list is never changed, because another thread may be reading
+// it, and neither are an entry's ways.
+using Entries = std::shared_ptr<const std::vector<std::shared_ptr<Remembered>>>;
+
 // If NumPy has run more than kManyLooks calls in a row whose keys were made, it runs the next calls
 // without making their keys: first as many again, then twice as many each time, up to kMostUnseen.
 constexpr int kManyLooks = 16, kMostUnseen = 256;
@@ -89,7 +97,7 @@ constexpr std::chrono::milliseconds kLongCall{1};
 
 struct Dispatcher {
   Parameters parameters;
-  std::unordered_map<std::string, std::vector<Remembered>> calls;
+  std::unordered_map<std::string, Entries> calls;  // by the texts of keys
   int looks_in_a_row = 0, unseen = 0;
   py::object code;  // of the function when NumPy last ran it; null if it has none
 
@@ -99,26 +107,42 @@ struct Dispatcher {
     unseen = more > 0 ? std::min(1 << std::min(more + 3, 30), kMostUnseen) : 0;
   }
 
-  Remembered* find(const KeyedCall& call) {
+  // The entry for a call, or null. `held` keeps it alive: comparisons may run Python code, in which
+  // other threads replace entries.
+  Remembered* find(const KeyedCall& call, Entries& held) const {
     const auto found = calls.find(call.key.text);
     if (found == calls.end()) return nullptr;
-    for (Remembered& remembered : found->second)
-      if (remembered.key == call.key && remembered.takes(call.leaves)) return &remembered;
+    held = found->second;
+    for (const std::shared_ptr<Remembered>& entry : *held)
+      if (entry->is_for(call)) return entry.get();
     return nullptr;
+  }
+  // Puts an entry in the place of those for a call. Null puts none.
+  void replace(const KeyedCall& call, std::shared_ptr<Remembered> entry) {
+    auto made = std::make_shared<std::vector<std::shared_ptr<Remembered>>>();
+    Entries before;
+    if (const auto found = calls.find(call.key.text); found != calls.end()) {
+      before = found->second;
+      std::copy_if(before->begin(), before->end(), std::back_inserter(*made),
+                   [&](const auto& other) { return !other->is_for(call); });
+    }
+    if (entry) made->push_back(std::move(entry));
+    // The old entries end when this returns. That may run Python code.
+    const Entries old = std::exchange(calls[call.key.text], std::move(made));
   }
   // Notes that the call has taken this way.
   void put_first(const KeyedCall& call, const std::shared_ptr<CompiledCall>& way) {
-    Remembered* const found = find(call);
+    Entries held;
+    const Remembered* const found = find(call, held);
     if (!found || !found->ways) return;
     Programs ways = *found->ways;
     const auto at = std::find(ways.begin(), ways.end(), way);
     if (at != ways.end()) std::rotate(ways.begin(), at, at + 1);
-    found->ways = std::make_shared<const Programs>(std::move(ways));
+    auto changed = std::make_shared<Remembered>(*found);
+    changed->ways = std::make_shared<const Programs>(std::move(ways));
+    replace(call, std::move(changed));
   }
-  void erase(const KeyedCall& call) {
-    std::erase_if(calls[call.key.text],
-                  [&](const Remembered& r) { return r.key == call.key && r.takes(call.leaves); });
-  }
+  void forget() { const auto old = std::exchange(calls, {}); }
 };
 
 }  // namespace rune::bindings

@@ -47,6 +47,7 @@ class BoundJit(Generic[P, R]):
     # The method's own documentation; a docstring here would hide it.
     __doc__ = property(lambda self: self._jit.__doc__)
     __func__ = property(lambda self: self._jit)
+    __class__ = property(lambda self: types.MethodType)  # for isinstance and inspect.ismethod
     __signature__ = property(lambda self: signature_of(types.MethodType(self._jit, self.__self__)))
 
     def __init__(self, function: Any, instance: Any) -> None:

@@ -3,6 +3,7 @@ arguments."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -128,3 +129,15 @@ def test_a_result() -> None:
         assert method.__self__ is layer
         assert_same(method(X), X * 2 + 1)
         assert method.lower(X) is not None
+
+
+def test_it_is_a_method_for_inspect() -> None:
+    class Made:
+        @classmethod
+        @rune_jit.jit
+        def of(cls, x: Any) -> Any:
+            return x * 2
+
+    for method in (JittedLayer().of_scale, Made.of):
+        assert inspect.ismethod(method)
+        assert [*inspect.signature(method).parameters] == ["x"]

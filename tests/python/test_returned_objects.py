@@ -81,6 +81,9 @@ HOLDERS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], list[Any]]]] = {
     "inherited slots": (Further, lambda r: [r.a[0], r.b[0], r.c.a]),
     "exception": (ValueError, lambda r: [r.args[0]]),
     "attributes": (Held, lambda r: [r.a]),
+    "slice": (lambda y: slice(y, [y], (y,)), lambda r: [r.start, r.stop[0], r.step[0]]),
+    "slice in a tuple": (lambda y: (slice(None), slice(y, None, 2)), lambda r: [r[1].start]),
+    "method in C": (lambda y: [y].append, lambda r: r.__self__),
 }
 
 

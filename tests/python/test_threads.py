@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import _thread
 import concurrent.futures
+import contextlib
 import functools
 import os
+import pathlib
 import threading
 from typing import Any
 
@@ -16,6 +18,9 @@ from threads import in_threads
 
 import rune_jit
 from rune_jit import TracerLeakError, UnsupportedOpError
+from rune_jit.calls.running import Runner
+
+X = np.arange(4.0)
 
 
 @pytest.fixture(params=["cpu", "interpreter"])
@@ -82,6 +87,12 @@ def test_the_first_call_of_a_process_from_many_threads() -> None:
     )
     for _ in range(3):
         assert output_of(code) == "True\n"
+
+
+def test_threads_replace_programs_that_others_look_up(tmp_path: pathlib.Path) -> None:
+    """The end of a program may run Python code, and with it another thread."""
+    program = "import threads_program"
+    assert output_of(program, RUNE_JIT_CACHE_DIR=str(tmp_path)) == "done\n"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -160,3 +171,31 @@ def test_lists_that_other_threads_fill() -> None:
         got = jitted(np.arange(3.0))
         assert [type(x) for x in got] == [np.ndarray] * 2
         np.testing.assert_array_equal(got, f(np.arange(3.0)))
+
+
+def test_two_threads_end_one_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both run the last of NumPy's calls at the same time."""
+    barrier = threading.Barrier(2, timeout=5)
+    on_numpy = Runner.eager_call
+
+    def together(runner: Any, *args: Any) -> Any:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            barrier.wait()
+        return on_numpy(runner, *args)
+
+    @rune_jit.jit
+    def f(x: Any, held: dict[str, Any]) -> Any:
+        held["x"] = x * 2
+        return x + 1
+
+    f(X, {"x": X})
+    f(X, {"x": X})
+    monkeypatch.setattr(Runner, "eager_call", together)
+    held = [{"x": X}, {"x": X}]
+
+    def work(i: int) -> None:
+        for k in range(8):
+            np.testing.assert_array_equal(f(X + k, held[i]), X + k + 1)
+            np.testing.assert_array_equal(held[i]["x"], 2 * (X + k))
+
+    in_threads(work, range(2))

@@ -13,9 +13,9 @@ from rune_jit.calls.trial import Trial
 def test_a_trial_ends_early_where_the_difference_is_clear(monkeypatch):
     monkeypatch.undo()
     trial = Trial()
-    for seconds in (1.0, 0.1):
+    for seconds, of_numpy in ((1.0, False), (0.1, True)):
         assert not trial.is_over
-        trial.note(seconds)
+        trial.note(seconds, of_numpy)
     assert trial.is_over
     assert trial.verdict() == "it takes 100 ms there, 1e+03 ms compiled"
     trial.note(0.01)  # of a call that another thread has made meanwhile
@@ -27,7 +27,7 @@ def test_a_trial_takes_turns_where_it_is_not():
     trial, turns = Trial(), []
     while not trial.is_over:
         turns.append(trial.is_numpys_turn)
-        trial.note(0.010 if trial.is_numpys_turn else 0.012)
+        trial.note(0.010 if turns[-1] else 0.012, of_numpy=turns[-1])
     assert turns == [False, True, False, True]
 
 

@@ -132,9 +132,11 @@ class CoreMapper {
   // core's instruction window.
   int64_t unroll_factor(const Stage& stage) const {
     const PointCost cost = point_cost(s_.graph, s_.kernel, stage, s_.caps, vector_axis_.lanes());
-    if (stage.kind == StageKind::Reduce)
-      return cost.operations <= 8 ? 8 : cost.operations <= 12 ? 4 : 2;
-    return interleaved_copies(cost, s_.caps);
+    const int64_t copies = stage.kind != StageKind::Reduce ? interleaved_copies(cost, s_.caps)
+                           : cost.operations <= 8          ? 8
+                           : cost.operations <= 12         ? 4
+                                                           : 2;
+    return std::min(copies, vector_axis_.most_copies());
   }
 
   void unroll_for_cores(const Ints& vec) {

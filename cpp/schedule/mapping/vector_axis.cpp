@@ -16,8 +16,9 @@ namespace {
 // vector that is loaded element by element.
 constexpr double kStrideCost = 0.4, kGatherCost = 6;
 
-// The most lanes that are loaded one by one. More take too long to compile.
-constexpr int64_t kMostLoadedLanes = 16;
+// The most lanes that are loaded one by one, and the most such loads in all copies of an iteration.
+// More take too long to compile.
+constexpr int64_t kMostLoadedLanes = 16, kMostLoads = 64;
 
 // Whether a stage has inner axes that can carry the lanes.
 bool may_vectorize(const Stage& stage) {
@@ -256,12 +257,14 @@ Ints VectorAxis::choose() const {
   return best;
 }
 
-// Whether lanes along an axis are loaded one by one, because their stride is too long for loads of
-// whole vectors or because some of them are not loaded.
+// Whether lanes along an axis are loaded one by one, because they are not equally far apart,
+// because their stride is too long for loads of whole vectors, or because some of them are not
+// loaded.
 bool VectorAxis::loads_lanes(const MemoryAccess& access, int64_t axis) const {
   if (access.is_store) return false;
   const auto along = access.stride(axis);
-  if (!along || std::abs(*along) <= 1) return false;
+  if (!along) return true;
+  if (std::abs(*along) <= 1) return false;
   return is_for_some(access, axis) ||
          !(filling_axis(access, axis) || loads_whole_vectors(*along, lanes_));
 }
@@ -272,12 +275,14 @@ void VectorAxis::fit_lanes(const Ints& axes) {
   if (!axes.empty())
     lanes_ = std::min(lanes_, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(longest))));
   // In the code, each lane of a narrow dtype is a separate load.
-  const bool narrow = std::any_of(accesses_.begin(), accesses_.end(), [&](const MemoryAccess& a) {
-    return size_of(graph_[a.value].dtype()) < 4 &&
+  const auto loads = std::count_if(accesses_.begin(), accesses_.end(), [&](const auto& access) {
+    return size_of(graph_[access.value].dtype()) < 4 &&
            std::any_of(
-               axes.begin(), axes.end(), [&](int64_t axis) { return loads_lanes(a, axis); });
+               axes.begin(), axes.end(), [&](int64_t axis) { return loads_lanes(access, axis); });
   });
-  if (narrow) lanes_ = std::min(lanes_, kMostLoadedLanes);
+  if (loads == 0) return;
+  lanes_ = std::min(lanes_, kMostLoadedLanes);
+  most_copies_ = std::max<int64_t>(1, kMostLoads / (lanes_ * loads));
 }
 
 }  // namespace rune::schedule

@@ -1,6 +1,7 @@
 // Chooses the axes that carry the lanes of a kernel's vectors, by the kernel's memory accesses.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -25,6 +26,8 @@ class VectorAxis {
              const Kernel* around);
 
   int64_t lanes() const { return lanes_; }
+  // How many copies of an iteration are worth compiling at most. (After `fit_lanes`.)
+  int64_t most_copies() const { return most_copies_; }
   const std::vector<MemoryAccess>& accesses() const { return accesses_; }
 
   // The axes that carry the lanes: one outer axis, or one inner axis of each stage that has inner
@@ -64,6 +67,7 @@ class VectorAxis {
   const Ints outer_;
   const bool contracts_, sequential_;
   int64_t lanes_;
+  int64_t most_copies_ = std::numeric_limits<int64_t>::max();
 };
 
 }  // namespace rune::schedule

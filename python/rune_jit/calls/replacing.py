@@ -81,6 +81,12 @@ def replaced(x: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> Any
             if held := attribute(x, "__dict__"):
                 vars(seen[id(x)]).update(replaced(held, replace, seen))
         return seen[id(x)]
+    elif isinstance(x, slice):
+        old = (x.start, x.stop, x.step)
+        parts = [replaced(part, replace, seen) for part in old]
+        if any(new is not part for new, part in zip(parts, old, strict=True)):
+            seen[id(x)] = slice(*parts)
+        return seen[id(x)]
     elif isinstance(x, functools.partial):
         args = replaced(x.args, replace, seen)
         keywords = replaced(x.keywords, replace, seen)

@@ -161,8 +161,8 @@ class Signatures:
     def end_trial(self, key: Any) -> None:
         """Makes NumPy the entry of a key if it was faster."""
         self._judged.add(key)
-        reason = self._trials.pop(key).verdict()
-        if reason:
+        trial = self._trials.pop(key, None)  # (another thread may have ended it)
+        if trial and (reason := trial.verdict()):
             self.cache.replace(key, Fallback(reason))
 
     def compile_now(self, call: Call, entry: Postponed) -> None:

@@ -38,11 +38,10 @@ class Trial:
         fast, slow = sorted((min(self._ours), min(self._numpys)))
         return len(self._numpys) == _TIMED or (slow > _LONG and slow > _CLEARLY * fast)
 
-    def note(self, seconds: float) -> None:
-        """Notes the time of a call of the one whose turn it was."""
-        if self.is_over:
-            return
-        (self._numpys if self.is_numpys_turn else self._ours).append(seconds)
+    def note(self, seconds: float, of_numpy: bool = False) -> None:
+        """Notes the time of a call. (Calls of several threads may end in any order.)"""
+        if not self.is_over:
+            (self._numpys if of_numpy else self._ours).append(seconds)
 
     @contextmanager
     def numpys_turn(self) -> Iterator[None]:
@@ -59,7 +58,7 @@ class Trial:
         try:
             yield
         finally:
-            self.note(time.perf_counter() - start)
+            self.note(time.perf_counter() - start, of_numpy=True)
             if is_first:
                 _core.numpy_ended()
 

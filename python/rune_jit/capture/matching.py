@@ -261,7 +261,7 @@ _MOST_HELD = 1000
 
 def reachable(x: Any) -> Iterator[Any]:
     """The contents of a function's variables, of a container or of an object's attributes and
-    slots."""
+    slots, and the objects of methods."""
     seen: set[int] = set()
     open_ = [x]
     while open_ and len(seen) < _MOST_HELD:
@@ -285,6 +285,10 @@ def reachable(x: Any) -> Iterator[Any]:
             open_ += (x.__func__, x.__self__)
         elif isinstance(x, functools.partial):
             open_ += (x.func, x.args, x.keywords)
+        elif isinstance(x, slice):
+            open_ += (x.start, x.stop, x.step)
+        elif isinstance(x, types.BuiltinMethodType):
+            open_.append(x.__self__)
         elif isinstance(x, (dict, list, tuple, set, frozenset, deque)):
             items = (*copy_of(x), *contents(x)) if isinstance(x, dict) else contents(x)
             open_ += [item for item in items if type(item) not in trees.PLAIN]
