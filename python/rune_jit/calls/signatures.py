@@ -219,13 +219,14 @@ class Signatures:
         return entry
 
     def _entry_of_others(self, call: Call) -> Any:
+        for key in self._sharing.keys_of_programs(call):
+            known = self.cache.peek(key)
+            if isinstance(known, Fallback) and not known.until_it_returns:  # NumPy was faster
+                return known
         if slots := self._sharing.slots(call):
             self._states.add(call, slots)
         programs, may_fall_back = [], self._reports.may_fall_back
         for shared, traced in self._sharing.find(call):
-            known = self.cache.peek(shared.call.key)
-            if isinstance(known, Fallback) and not known.until_it_returns:  # NumPy was faster
-                return known
             trial = self._trials.get(shared.call.key)
             if trial is None and may_fall_back and shared.call.key not in self._judged:
                 trial = Trial(traced.has_loops)  # because finding it takes time, too
