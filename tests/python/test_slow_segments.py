@@ -13,7 +13,7 @@ from segment_checks import check, never_numpy, outcome, segmented, x
 
 import rune_jit
 from rune_jit.calls import entries
-from rune_jit.calls import function
+from rune_jit.calls import function as jit_function
 from rune_jit.calls.call_trace import CallTrace
 from rune_jit.calls.trial import Trial
 from rune_jit.capture import rebinder
@@ -26,7 +26,7 @@ __all__ = ["never_numpy"]  # a fixture of all tests here
 @pytest.fixture(autouse=True)
 def no_loops_apart():
     """All iterations run in segments, also in tests that undo what others set."""
-    function._runner_class()  # (the first in a process sets the compiler)
+    jit_function._runner_class()  # (the first in a process sets the compiler)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(apart, "compiler", None)
         yield
