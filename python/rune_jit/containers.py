@@ -50,10 +50,10 @@ def items_of_tuple(x: Any) -> Any:
     return x if isinstance(x, tuple) else None
 
 
-def refuse_endless(x: Any, items: Callable[[Any], Any] = items_in) -> None:
-    """Raises UnsupportedOpError if x has no end as a tree: a container holds itself, or containers
-    are in too many places, as after many times `x = [x, x]`. `items` returns the items of a
-    container, and None for other objects."""
+def refuse_endless(x: Any, items: Callable[[Any], Any] = items_in) -> int:
+    """The number of leaves and containers in the tree x. Raises UnsupportedOpError if it has no
+    end: a container holds itself, or containers are in too many places, as after many times
+    `x = [x, x]`. `items` returns the items of a container, and None for other objects."""
     sizes: dict[int, int] = {}  # of the trees of containers, by id. 0: the walk is inside
     held: list[Any] = []  # keeps the ids
     repeated = 0
@@ -76,10 +76,11 @@ def refuse_endless(x: Any, items: Callable[[Any], Any] = items_in) -> None:
             if size == 0 or repeated > _MOST_REPEATED:
                 raise endless()
         else:
-            key, _, size = open_.pop()
-            sizes[key] = size
+            key, _, count = open_.pop()
+            sizes[key] = count
             if open_:
-                open_[-1][2] += size
+                open_[-1][2] += count
+    return sizes[0]
 
 
 def endless() -> UnsupportedOpError:

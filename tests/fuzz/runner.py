@@ -27,7 +27,7 @@ import rune_jit
 from rune_jit import _core
 from rune_jit.calls.segmented import Segmented
 from rune_jit.calls.traced import Raised
-from rune_jit.tracing import programs, segments
+from rune_jit.tracing import programs, segments, timed
 
 # RUNE_TEST_DEVICE: as in tests/python/devices.py.
 _ALONE = os.environ.get("RUNE_TEST_DEVICE")
@@ -106,9 +106,9 @@ def _in_segments(program: Program) -> Any:
     def run(*arguments: Any) -> Any:
         with (
             mock.patch.object(segments.SegmentedTrace, "after_operation", cut),
-            mock.patch.object(segments, "_SLOW", np.inf),
+            mock.patch.object(timed, "_SLOW", np.inf),
             mock.patch.object(programs, "_SLOW_COMPILATION", np.inf),
-            mock.patch.object(segments, "_MOST_COMPILED", np.inf),
+            mock.patch.object(timed, "_MOST_COMPILED", np.inf),
         ):
             return segmented.call(arguments, {})
 

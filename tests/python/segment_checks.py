@@ -10,7 +10,7 @@ import pytest
 import rune_jit
 from rune_jit.calls.segmented import Segmented
 from rune_jit.calls.trial import Trial
-from rune_jit.tracing import conditions, programs, segments
+from rune_jit.tracing import conditions, programs, timed
 
 
 @pytest.fixture(autouse=True)
@@ -18,7 +18,7 @@ def never_numpy(monkeypatch):
     """Segments run compiled even where NumPy or the interpreter would do, and for conditions
     outside of loops."""
     monkeypatch.setattr(conditions, "MOST", 0)
-    monkeypatch.setattr(segments, "_SLOW", math.inf)
+    monkeypatch.setattr(timed, "_SLOW", math.inf)
     monkeypatch.setattr(programs, "_SLOW_COMPILATION", math.inf)
     monkeypatch.setattr(programs, "_INTERPRETED", math.inf)
     monkeypatch.setattr(Trial, "verdict", lambda self: None)

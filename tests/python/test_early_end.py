@@ -14,7 +14,7 @@ import rune_jit
 from rune_jit.calls import early_end, segmented
 from rune_jit.calls.early_end import EarlyEnd
 from rune_jit.calls.trial import Trial
-from rune_jit.tracing import segments
+from rune_jit.tracing import timed
 from rune_jit.tracing.context import current_trace
 from rune_jit.tracing.segments import SegmentedTrace
 
@@ -32,7 +32,7 @@ def ends(monkeypatch):
         return found[-1]
 
     # (Not already when sources have been read, since NumPy would run the whole call.)
-    is_slow = lambda self, seconds: seconds == segments._SLOW  # noqa: E731
+    is_slow = lambda self, seconds: seconds == timed._SLOW  # noqa: E731
     monkeypatch.setattr(SegmentedTrace, "_takes_longer_than", is_slow)
     monkeypatch.setattr(EarlyEnd, "__call__", noted)
     monkeypatch.setattr(early_end, "_LOOKING", (__name__, *early_end._LOOKING))

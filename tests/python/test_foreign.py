@@ -13,7 +13,7 @@ import pytest
 from compare import assert_matches, check
 
 import rune_jit
-from rune_jit.capture import guards, objects
+from rune_jit.capture import libraries, objects
 from rune_jit.rules import host
 
 special = pytest.importorskip("scipy.special")
@@ -334,7 +334,7 @@ def test_state_of_installed_packages(tmp_path: Any, monkeypatch: Any) -> None:
         "    return x * cache['half']\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(guards, "INSTALLED", (str(tmp_path),))
+    monkeypatch.setattr(libraries, "INSTALLED", (str(tmp_path),))
     import keeping  # type: ignore[import-not-found]
 
     def of_canvas(x: Any) -> Any:
@@ -423,7 +423,7 @@ def test_numbers_of_packages_that_do_not_know_traced_arrays(
         "        return self.value\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    for module in (guards, objects):
+    for module in (libraries, objects):
         monkeypatch.setattr(module, "INSTALLED", (str(tmp_path),))
     from exact import Exact  # type: ignore[import-not-found]
 

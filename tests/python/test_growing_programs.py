@@ -12,7 +12,7 @@ import rune_jit
 from rune_jit.calls.segmented import Segmented
 from rune_jit.calls.trial import Trial
 from rune_jit.rules import known
-from rune_jit.tracing import programs, segments
+from rune_jit.tracing import programs, timed
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -30,7 +30,7 @@ def test_compilations(name, least, interprets, monkeypatch):
     of them do so much that they are compiled."""
     if not interprets:
         monkeypatch.setattr(programs, "_INTERPRETED", math.inf)
-    monkeypatch.setattr(segments, "_SLOW", math.inf)
+    monkeypatch.setattr(timed, "_SLOW", math.inf)
     monkeypatch.setattr(programs, "_SLOW_COMPILATION", math.inf)
     monkeypatch.setattr(Trial, "verdict", lambda self: None)
     monkeypatch.setattr(known, "WORTH_TRACING", least)

@@ -14,7 +14,7 @@ from compare import assert_same
 import rune_jit
 from rune_jit.calls.trial import Trial
 from rune_jit.capture.loops.apart import LoopApart
-from rune_jit.tracing import segments
+from rune_jit.tracing import timed
 
 X = np.random.default_rng(0).normal(size=300)
 WORDS = np.random.default_rng(1).integers(0, 4, (2, 60))
@@ -421,7 +421,7 @@ def test_a_call_whose_short_loops_numpy_runs_goes_on_with_numpy(monkeypatch):
     runs, run = [], LoopApart._call
     monkeypatch.setattr(LoopApart, "_call", lambda *args: runs.append(1) or run(*args))
     monkeypatch.setattr(Trial, "verdict", lambda self: "it is faster")
-    monkeypatch.setattr(segments, "_SLOW", 0.0)
+    monkeypatch.setattr(timed, "_SLOW", 0.0)
     assert rune_jit.jit(f)(np.ones(3)) == f(np.ones(3))
     assert 100 <= len(runs) < 200, len(runs)
 

@@ -13,7 +13,7 @@ import pytest
 from compare import assert_same
 
 import rune_jit
-from rune_jit.capture import guards
+from rune_jit.capture import libraries
 
 X = np.arange(4.0)
 SOURCE = """
@@ -78,7 +78,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     folder.mkdir()
     (folder / "of_signals.py").write_text(SOURCE)
     monkeypatch.syspath_prepend(folder)
-    monkeypatch.setattr(guards, "INSTALLED", (str(folder),))
+    monkeypatch.setattr(libraries, "INSTALLED", (str(folder),))
     yield importlib.import_module("of_signals")
     del sys.modules["of_signals"]
 

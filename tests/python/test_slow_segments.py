@@ -13,11 +13,12 @@ from segment_checks import check, never_numpy, outcome, segmented, x
 
 import rune_jit
 from rune_jit.calls import entries
+from rune_jit.calls import function as jit_function
 from rune_jit.calls.call_trace import CallTrace
 from rune_jit.calls.trial import Trial
 from rune_jit.capture import rebinder
 from rune_jit.capture.loops import apart
-from rune_jit.tracing import programs, segments
+from rune_jit.tracing import programs, timed
 
 __all__ = ["never_numpy"]  # a fixture of all tests here
 
@@ -25,6 +26,7 @@ __all__ = ["never_numpy"]  # a fixture of all tests here
 @pytest.fixture(autouse=True)
 def no_loops_apart():
     """All iterations run in segments, also in tests that undo what others set."""
+    jit_function._runner_class()  # (the first in a process sets the compiler)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(apart, "compiler", None)
         yield
@@ -48,7 +50,7 @@ def test_many_programs_end_in_numpy():
 
 
 def test_writes_to_elements_after_numpy_took_over(monkeypatch):
-    monkeypatch.setattr(segments, "_MOST_COMPILED", 0)
+    monkeypatch.setattr(timed, "_MOST_COMPILED", 0)
 
     def f(x, at):
         if x[0] < 0:
@@ -67,7 +69,7 @@ def test_writes_to_elements_after_numpy_took_over(monkeypatch):
 
 @pytest.mark.parametrize("dtype", [int, float, complex])
 def test_arrays_that_are_no_elements_after_numpy_took_over(dtype, monkeypatch):
-    monkeypatch.setattr(segments, "_MOST_COMPILED", 0)
+    monkeypatch.setattr(timed, "_MOST_COMPILED", 0)
 
     def f(x):
         held = [x * 2]
@@ -140,7 +142,7 @@ def asks(x, n):
 def test_little_work_is_interpreted(monkeypatch):
     """Until interpreting it has taken as long as compiling it."""
     monkeypatch.undo()
-    monkeypatch.setattr(segments, "_SLOW", math.inf)
+    monkeypatch.setattr(timed, "_SLOW", math.inf)
     monkeypatch.setattr(Trial, "is_over", False)
     jitted = rune_jit.jit(asks)
     for n, most in ((5, 0), (5, 0), (3000, 3)):
@@ -233,7 +235,7 @@ def test_too_many_small_operations_stay_with_numpy(monkeypatch):
 
 def test_small_operations_in_segments_end_in_numpy(monkeypatch):
     monkeypatch.undo()
-    monkeypatch.setattr(segments, "_SLOW", math.inf)
+    monkeypatch.setattr(timed, "_SLOW", math.inf)
     monkeypatch.setattr(programs, "_INTERPRETED", math.inf)
 
     def f(x):
@@ -465,7 +467,7 @@ def test_small_arrays_do_not_pay_for_reading_many_functions(size, monkeypatch):
 
     with_loops_apart = rebinder.with_loops_apart
     monkeypatch.setattr(rebinder, "with_loops_apart", noted)
-    monkeypatch.setattr(segments, "_SLOW_READING", 0.0)
+    monkeypatch.setattr(timed, "_SLOW_READING", 0.0)
 
     def f(x):
         y = scaled(x)
@@ -485,7 +487,7 @@ def test_time_that_other_threads_take_does_not_hide_slow_calls(monkeypatch):
     ticks = itertools.count(0, 1000)
     clock = types.SimpleNamespace(thread_time=time.thread_time, perf_counter=lambda: next(ticks))
     monkeypatch.setattr(programs, "time", clock)
-    monkeypatch.setattr(segments, "_SLOW", 0.01)
+    monkeypatch.setattr(timed, "_SLOW", 0.01)
 
     jitted = rune_jit.jit(asks)
     check(jitted(x(20), 3000), asks(x(20), 3000))

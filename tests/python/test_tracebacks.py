@@ -3,12 +3,14 @@ devices; slow compilations."""
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
 import textwrap
 import threading
 import warnings
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -199,3 +201,24 @@ def test_waiting_for_other_compilations_is_not_slow(
     f(np.ones(3))
     holder.join()
     assert not recwarn.list
+
+
+def test_a_handled_refusal_keeps_no_frames_alive():
+    class Held:
+        pass
+
+    def f(x):
+        return [i * x[0] for i in range(int(x.sum()))]
+
+    jitted = rune_jit.jit(f)
+
+    def caller():
+        held = Held()
+        jitted(np.ones(3))
+        return weakref.ref(held)
+
+    gc.disable()
+    try:
+        assert caller()() is None
+    finally:
+        gc.enable()

@@ -26,7 +26,7 @@ def test_a_trace_of_pythons_work_ends():
     jitted = rune_jit.jit(f)
     for _ in range(2):
         assert_matches(jitted(x()), f(x()))
-    assert "cannot trace 30,000 calls of functions that compute little" in jitted.explain()
+    assert "cannot trace more than 10,000 steps of Python that compute little" in jitted.explain()
 
 
 def test_a_trace_that_numpy_mostly_computes_is_not_repeated(monkeypatch):

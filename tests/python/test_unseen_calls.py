@@ -15,7 +15,7 @@ import pytest
 from compare import assert_matches
 
 import rune_jit
-from rune_jit.capture import guards
+from rune_jit.capture import libraries
 
 X = np.random.default_rng(0).random((6, 6))
 
@@ -39,7 +39,7 @@ def test_methods_of_packages_run_at_each_call(
 ) -> None:
     (tmp_path / "of_consoles.py").write_text(_CONSOLE)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(guards, "INSTALLED", (str(tmp_path),))
+    monkeypatch.setattr(libraries, "INSTALLED", (str(tmp_path),))
     package = importlib.import_module("of_consoles")
 
     def method(x: Any) -> Any:

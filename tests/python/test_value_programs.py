@@ -20,7 +20,7 @@ from value_programs import PROGRAMS
 
 import rune_jit
 from rune_jit.calls.segmented import Segmented
-from rune_jit.tracing import programs, segments
+from rune_jit.tracing import programs, segments, timed
 
 
 def outcome(function, args):
@@ -85,7 +85,7 @@ def test_program(name):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_in_segments(name, monkeypatch):
-    monkeypatch.setattr(segments, "_SLOW", math.inf)
+    monkeypatch.setattr(timed, "_SLOW", math.inf)
     monkeypatch.setattr(programs, "_SLOW_COMPILATION", math.inf)
     monkeypatch.setattr(Segmented, "_choose", lambda self: None)
     for entry in compare(name):
@@ -136,8 +136,8 @@ def test_the_rest_of_a_call_is_as_fast_as_numpy(monkeypatch):
         view += 1
         return y, total
 
-    monkeypatch.setattr(segments, "_SLOW", 0.0)
-    monkeypatch.setattr(segments, "_SLOWER", 0.0)
+    monkeypatch.setattr(timed, "_SLOW", 0.0)
+    monkeypatch.setattr(timed, "_SLOWER", 0.0)
     x, n = np.arange(5.0), 3
     before = x.copy()
     y, total = rune_jit.jit(variables)(x, n)
@@ -172,8 +172,8 @@ def test_numbers_of_objects_are_numpys_when_it_has_taken_over(monkeypatch):
 
     of_segments = segments.SegmentedTrace.values
     monkeypatch.setattr(segments.SegmentedTrace, "values", values)
-    monkeypatch.setattr(segments, "_SLOW", 0.0)
-    monkeypatch.setattr(segments, "_SLOWER", 0.0)
+    monkeypatch.setattr(timed, "_SLOW", 0.0)
+    monkeypatch.setattr(timed, "_SLOWER", 0.0)
     x = np.arange(1.0, 4.0)
     result = rune_jit.jit(move)(x, 300)
     assert 0 < len(after) < 100, "segments go on"

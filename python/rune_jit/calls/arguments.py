@@ -133,7 +133,8 @@ def take_apart(
     sizes = dynamic.of(arguments, leaves, receiver) if dynamic else ()
     static_leaves = _core.static_leaves(leaves)
     for position in static_leaves:
-        _check_leaf(name, leaves[position], position, arguments, receiver)
+        if type(leaves[position]) not in trees.PLAIN:
+            _check_leaf(name, leaves[position], position, arguments, receiver)
     try:
         signature_key = make_key(args, kwargs)
     except TypeError:

@@ -12,7 +12,8 @@ import numpy as np
 
 from rune_jit import trees
 from rune_jit.arrays.array import Array
-from rune_jit.calls.arguments import STATE, Call, is_defined_often, may_repeat, order_of
+from rune_jit.calls.arguments import STATE, Call, is_defined_often, may_repeat
+from rune_jit.calls.inputs import input_tracer, inverse
 from rune_jit.calls.outputs import plan_output
 from rune_jit.calls.repeated import are_apart, flattened
 from rune_jit.calls.traced import Assigned, Raised, Traced
@@ -34,8 +35,9 @@ from rune_jit.tracing.loop_plans import LoopPlans, LoopRefused
 from rune_jit.tracing.loops import Loops
 from rune_jit.tracing.rows import origin_of, pack, storage_viewed
 from rune_jit.tracing.sizes import Size
+from rune_jit.tracing.steps import Steps
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracebacks import clearing_frames
+from rune_jit.tracing.tracebacks import clearing_frames, forget_frames
 from rune_jit.tracing.tracer import Tracer
 
 # If a program has more operations, a loop that could be a program of its own in segments should be
@@ -53,6 +55,7 @@ def trace_call(
     must_pay: bool = False,
     room: int = 0,
     has_float64: bool = True,
+    steps: Steps | None = None,
 ) -> Traced:
     """Traces `fn` for the arguments of one call. If this fails, all outside changes are undone.
 
@@ -63,13 +66,15 @@ def trace_call(
 
     Raises ValuesNeeded if `fn` uses the values of numbers among the arguments; UnsupportedOpError
     or ConcretizationError if a program cannot do what `fn` does; Raised if `fn` raises."""
+    steps = steps or Steps()
     # First, captured arrays are inputs. If that fails, calls compare their contents.
     for captured_are_traced in (True, False):
         plans = LoopPlans()
         while True:
             trace = Trace(name, captured_are_traced, call.sizes, guesses, Loops(plans))
             watch = Watch(fn, not decides, call.slots)
-            trace.decides, trace.builder.must_pay = decides, must_pay
+            trace.decides, trace.builder.must_pay, trace.steps = decides, must_pay, steps
+            watch.note_steps = trace.note_steps
             trace.decides_numbers = call.decides
             trace.in_chunks = call.in_chunks
             trace.rebind = Rebinder(trace, watch)
@@ -90,14 +95,17 @@ def trace_call(
                 held.restore()
                 begins_again = trace.loops is not None and trace.loops.begin_again(error)
                 watch.restore()
+                steps.end(trace)
                 if begins_again or watch.told_apart.are_met():
+                    forget_frames(error)
                     continue
-                pays = trace.builder.pays
-                if plans.with_loops is not None and not pays:  # too large to unroll the loops
+                pays = trace.pays
+                if plans.with_loops is not None and not trace.builder.pays:  # too large to unroll
                     error, pays = plans.with_loops, True
                 error.loops = plans.lines()  # type: ignore[attr-defined]
                 # (A loop that is a program of its own in segments need not pay.)
-                error.pays = pays or bool(plans.apart)  # type: ignore[attr-defined]
+                is_apart = bool(plans.apart) and not trace.steps.are_too_many
+                error.pays = pays or is_apart  # type: ignore[attr-defined]
                 stood_in = captured_are_traced and bool(trace.stand_ins) and not call.slots
                 refused = isinstance(error, (UnsupportedOpError, ConcretizationError))
                 if refused and (seeds := trace.draws.seeds):
@@ -108,7 +116,7 @@ def trace_call(
                 is_final = trace.is_mostly_known or hasattr(error, "conditions")
                 if trace.has_guessed and not is_final:
                     # A guess may be the reason for the error.
-                    given = False, decides, must_pay, room, has_float64
+                    given = False, decides, must_pay, room, has_float64, steps
                     return trace_call(fn, name, call, run, *given)
                 if not stood_in and (refused or isinstance(error, (RuneJitError, LoopRefused))):
                     raise error
@@ -163,7 +171,7 @@ class CallTrace:
         changes = self._changes(contents, arguments)
         assigned = trace.rebind.assigned()
         made = (result, assigned, [(change.assigned, change.appended) for change in changes])
-        refuse_endless(made)
+        trace.note_steps(refuse_endless(made))
         if trace.loops is not None:
             trace.loops.check_identities(made, lambda x: id(x) in given or trace.rebind.is_copy(x))
         self._watch.told_apart.refuse_keys(trace, arguments, made)
@@ -195,7 +203,7 @@ class CallTrace:
                 trace.numbers[len(self._inputs)] = position
             self._inputs.append(position)
             shape = trace.sizes.shape_of(leaf, position)
-            self._leaves.append(_input_tracer(trace, leaf, position, shape))
+            self._leaves.append(input_tracer(trace, leaf, position, shape))
         trace.may_repeat = may_repeat(call)
         trace.takes_arrays = any(isinstance(leaf, Array) for leaf in call.leaves)
         # The contents of slots come first, because slots may be attributes of objects among the
@@ -412,7 +420,7 @@ class CallTrace:
             outputs.append(plan_output(trace, leaf, computed, planned))
             is_array = len(computed) > number and isinstance(leaf, Tracer) and leaf.ndim > 1
             if is_array and takes_numpys and (axes := axes_of(leaf)) is not None:
-                transposed.append((number, _inverse(axes)))
+                transposed.append((number, inverse(axes)))
                 computed[number] = trace.builder.transpose(computed[number], axes)
         writes = []
         contiguous = []
@@ -477,24 +485,3 @@ def _refuse_views(trace: Trace, assigned: Any) -> None:
                 f"{trace.name}: cannot trace the assignment of a view to a place outside (writes to"
                 " one must reach the other)\nhint: assign a copy: x.copy()"
             )
-
-
-def _input_tracer(trace: Trace, leaf: Any, position: int, shape: tuple[Any, ...]) -> Tracer:
-    weak = type(leaf).__name__ if type(leaf) in (int, float, complex) else None
-    dtype = np.result_type(type(leaf)) if weak else leaf.dtype
-    is_array = isinstance(leaf, (np.ndarray, Array))
-    if (order := order_of(leaf)) is None:
-        value = trace.builder.input(dtype, list(shape), weak)
-    else:
-        trace.orders[position], axes = order, order[0]
-        value = trace.builder.input(dtype, [shape[axis] for axis in axes], weak)
-        value = trace.builder.transpose(value, _inverse(axes))
-    tracer = Tracer(trace, value, scalar=not is_array)
-    if is_array:
-        trace.leaves.append(tracer._storage)
-    tracer._storage.leaf = position
-    return tracer
-
-
-def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(map(axes.index, range(len(axes))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import itertools
 import reprlib
 import types
 from typing import Any
@@ -20,6 +21,7 @@ from rune_jit.tracing.context import user_site
 # With how many signatures a new one is compared, and how many differences are reported.
 _MOST_KNOWN = 64
 _MOST_TOLD = 3
+_MOST_DESCRIBED = 256  # leaves of a call
 _LONGEST = 60  # characters of a value
 
 
@@ -74,19 +76,20 @@ class Causes:
         nearest = min(reversed(others), key=lambda other: _distance(other, described))
         differences = _differences(nearest, described)
         if not differences:
-            return "arguments of another structure"
+            is_long = len(call.leaves) > _MOST_DESCRIBED
+            return f"arguments of another {'structure or value' if is_long else 'structure'}"
         more = len(differences) - _MOST_TOLD
         return ", ".join(differences[:_MOST_TOLD]) + (f" and {more} more" if more > 0 else "")
 
 
 def _describe(call: Call) -> dict[str, str]:
-    """For each argument, by name, the properties on which a trace depends."""
+    """For each argument, by name, the properties on which a trace depends. Only the first leaves of
+    a call are described, because it may have many, and few traces are reported."""
     described = {name: f"value {_short(value)}" for name, value in call.statics.items()}
     static = set(call.static_leaves)
     dynamic = {(size.leaf, size.axis): size for size in call.sizes}
-    for position, (path, leaf) in enumerate(
-        zip(optree.treespec_paths(call.treedef), call.leaves, strict=True)
-    ):
+    paths = zip(optree.treespec_paths(call.treedef), call.leaves, strict=True)
+    for position, (path, leaf) in enumerate(itertools.islice(paths, _MOST_DESCRIBED)):
         owner, *inner = path
         name = call.names[owner] + "".join(f"[{part!r}]" for part in inner)
         if position in static:

@@ -22,6 +22,7 @@ from rune_jit.capture.loops.streams import FIRST_WORDS, MOST_WORDS
 from rune_jit.device import has_dtype, has_host_memory, is_dtype
 from rune_jit.errors import DataDependentShapeError
 from rune_jit.tracing.programs import Programs
+from rune_jit.tracing.steps import Steps
 
 # How often a signature may be traced again because a size that depends on data has changed.
 _MOST_REFUTED = 8
@@ -38,6 +39,7 @@ class Compiler:
         self.name = name
         self._fn, self._device = fn, device
         self._room = 0
+        self.steps = Steps()  # in the traces of a call
         # Programs of segments, by signature. All values of the signature's constants share them.
         self._programs: weakref.WeakValueDictionary[Any, Programs] = weakref.WeakValueDictionary()
 
@@ -72,7 +74,7 @@ class Compiler:
         devices = {self._device} if self._device else devices or {_core.default_device()}
         has_float64 = all(has_dtype(device, np.dtype(np.float64)) for device in devices)
         given = self._fn, self.name, call, run, guesses, decides, must_pay, self._room
-        return trace_call(*given, has_float64)
+        return trace_call(*given, has_float64, self.steps)
 
     def lower(self, call: Call, traced: Traced) -> Any:
         """Lowers the graph of a trace for the device. `compile()` of the result is the

@@ -17,8 +17,12 @@ _FEW = 2
 # The limit of a function that assigns outside places, since a counter has another value at each
 # call.
 _MOST_OF_STATE = 4
-# How often a trace may ask for further numbers. (A list may hold many.)
-_MOST_STEPS = 12
+# How often a trace may ask for further numbers. (A list may hold many.) From the third time on, all
+# numbers of the lists, dicts and tuples that hold these become constants.
+_MOST_STEPS, _MANY_STEPS = 12, 3
+
+
+_NUMBERS = (int, float, complex)
 
 
 class _Signature:
@@ -62,8 +66,8 @@ class Constants:
         """Makes these numbers constants of all calls with this signature. Returns the call with
         them."""
         known = self._known[call.signature]
-        known.leaves |= leaves
         known.steps += 1
+        known.leaves |= leaves if known.steps < _MANY_STEPS else leaves | _beside(call, leaves)
         return self.of(call.without_constants)
 
     def are_refused(self, call: Call) -> bool:
@@ -111,6 +115,18 @@ class Constants:
             if (is_varied or known.traced > 2 * most) and not call.slots:
                 known.refused, known.leaves = reason, frozenset()
             raise UnsupportedOpError(reason)
+
+
+def _beside(call: Call, leaves: frozenset[int]) -> frozenset[int]:
+    """All numbers of the arguments to which these leaves belong."""
+    found: set[int] = set()
+    first = 0
+    for argument in call.treedef.children():
+        positions = range(first, first + argument.num_leaves)
+        if not leaves.isdisjoint(positions):
+            found.update(i for i in positions if type(call.leaves[i]) in _NUMBERS)
+        first = positions.stop
+    return frozenset(found)
 
 
 def _owners(call: Call) -> str:

@@ -12,8 +12,7 @@ from typing import Any
 
 from rune_jit import _core
 from rune_jit.calls.replacing import (
-    holders_of,
-    made_over,
+    holders_and_made,
     plain_by_id,
     replace_functions,
     replace_in,
@@ -22,6 +21,7 @@ from rune_jit.capture.callees import Callees
 from rune_jit.capture.rebinder import Rebinder
 from rune_jit.tracing.context import current_trace, is_own
 from rune_jit.tracing.frames import callers, replace_locals
+from rune_jit.tracing.references import held_elsewhere
 from rune_jit.tracing.segments import SegmentedTrace
 
 
@@ -38,8 +38,10 @@ class EarlyEnd:
     ) -> None:
         self._trace, self._rebinder = trace, rebinder
         self._has_copies = has_copies  # of containers
-        self._next = 0.0  # the time of the thread from which on it may try again
-        self._pause = min(1, _PAUSE)  # between two attempts, in times of an attempt
+        # The times of the thread from which on it may try again: at another place, and at any.
+        self._next = self._next_anywhere = 0.0
+        self._pause = min(1, _PAUSE)  # between two attempts anywhere, in times of an attempt
+        self._failed: set[Any] = set()  # places in the code where an attempt has failed
         self.is_done = False
 
     def __call__(self) -> bool:
@@ -48,13 +50,19 @@ class EarlyEnd:
             return self.is_done
         trace.callees.clear()  # (so that another callee is looked up, which tries again)
         start = time.thread_time()
-        if start < self._next or current_trace() is not trace or self._is_in_operation():
+        if start < self._next or current_trace() is not trace:
+            return False
+        frame = next(self._frames())
+        place = frame.f_code, frame.f_lasti
+        if (start < self._next_anywhere and place in self._failed) or self._is_in_operation():
             return False
         trace.stand_ins.clear()
         self._replace_stored()
         if self._is_any_operand():
             now = time.thread_time()
-            self._next = now + self._pause * (now - start)
+            self._failed.add(place)  # (it probably is within an expression with traced operands)
+            self._next = now + min(1, _PAUSE) * (now - start)
+            self._next_anywhere = now + self._pause * (now - start)
             self._pause = min(2 * self._pause, _PAUSE)
             return False
         for frame in () if trace.until is None else callers(trace.until):
@@ -86,9 +94,11 @@ class EarlyEnd:
     def _replace_stored(self) -> None:
         """Replaces the traced arrays in variables, containers and objects."""
         traced: list[Any] = self._trace.traced_arrays()
-        self._trace.replace(traced)
-        traced += made_over(traced)
-        replace_in(holders_of(traced), plain_by_id(self._trace, traced))
+        self._trace.replace_in_frames(traced)
+        traced = held_elsewhere(traced)
+        holders, made = holders_and_made(traced)
+        traced += made
+        replace_in(holders, plain_by_id(self._trace, traced))
 
     def _is_any_operand(self) -> bool:
         """Whether the function may still get a traced array, for example as an operand of an

@@ -236,15 +236,25 @@ def _are_stored(made: list[Any]) -> bool:
     return now != _references and any(map(int.__gt__, now, _references or itertools.repeat(0)))
 
 
-def made_over(traced: list[Any]) -> list[Any]:
-    """The selections from these traced arrays, and the iterators over them."""
-    found = referrers(traced)
-    found += referrers([x for x in found if type(x) is dict])
-    return list({id(x): x for x in found if type(x) in (Selection, Flat)}.values())
+def holders_and_made(traced: list[Any]) -> tuple[list[Any], list[Any]]:
+    """The holders of these traced arrays (`holders_of`); and the selections from them and iterators
+    over them, whose holders are among the others. (A search for referrers takes milliseconds.)"""
+    found = [x for x in referrers(traced) if x is not traced and type(x) is not types.FrameType]
+    made = [x for x in found if type(x) in _MADE]
+    dicts = [x for x in found if type(x) is dict]
+    made += [x for x in referrers(dicts) if type(x) in _MADE]
+    del dicts
+    made = list({id(x): x for x in made}.values())
+    held = [*(x for x in found if isinstance(x, (tuple, frozenset))), *made]
+    others = [x for x in holders_of(held) if x is not found and x is not made]
+    return found + others, made
+
+
+_MADE = (Selection, Flat)
 
 
 def plain_by_id(trace: SegmentedTrace, traced: list[Any]) -> dict[int, Any]:
-    """NumPy's objects in place of traced arrays and of what `made_over` finds, by the ids of
+    """NumPy's objects in place of traced arrays and of what `holders_and_made` finds, by the ids of
     these."""
     arrays = trace.finish([_array_behind(x) for x in traced])
     return {

@@ -167,6 +167,7 @@ class Runner:
     def _call(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         known = self.known
         known.fast_hits = self._dispatcher._fast_hits
+        self.compiler.steps.begin()
         for _ in range(2):  # once more if the entry is stale
             start = time.perf_counter()
             evictions = known.cache.evictions

@@ -23,8 +23,7 @@ from rune_jit.arrays.conversion import call_numpy
 from rune_jit.calls.early_end import EarlyEnd
 from rune_jit.calls.replacing import (
     has_attributes,
-    holders_of,
-    made_over,
+    holders_and_made,
     objects_with,
     plain_by_id,
     replace_functions,
@@ -376,8 +375,8 @@ def _replace_kept(trace: SegmentedTrace, interrupted: bool) -> None:
     that cannot be replaced, for example in a frame, keep their elements, unless the call was
     `interrupted`."""
     kept: list[Any] = trace.traced_arrays()
-    kept += made_over(kept)
-    holders = holders_of(kept)
+    holders, made = holders_and_made(kept)
+    kept += made
     if interrupted:
         held = set(map(id, gc.get_referents(*holders)))
         kept = [x for x in kept if id(x) in held]

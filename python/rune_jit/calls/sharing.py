@@ -21,6 +21,9 @@ _MOST_PROGRAMS, _MOST_KINDS = 8, 64
 # When calls with so many objects could not be one program, calls with similar objects are not
 # traced.
 _ENOUGH = 2
+# After so many searches without success, a kind is searched again when it has another program. (A
+# search compares all objects that a trace has read.)
+_MOST_FAILURES = 8
 # Kinds of slots that are lists and dicts whose contents no guard compares.
 _LISTS = ("content", "grown")
 
@@ -42,6 +45,8 @@ class _Kind:
         self.refused: list[Any] = []  # entries of calls without a program
         self.slots: list[Shared] = []  # programs of such calls that assign state
         self.constants: frozenset[int] = frozenset()  # leaves whose values programs need
+        # How many searches in a row have found no program or slots, since the last was added.
+        self.failures = self.failures_of_slots = 0
 
 
 class Sharing:
@@ -74,10 +79,14 @@ class Sharing:
         held = reachable([example, traced.functions, traced.assigned])
         traced = traced._replace(graph=None)
         shared = Shared(_objects(call), traced, executable, frozenset(map(id, held)))
-        _add(self._kind(call).programs, shared)
+        kind = self._kind(call)
+        kind.failures = 0
+        _add(kind.programs, shared)
         self._note_constants(call)
         if call.plain is not None:
-            _add(self._kind(call.plain.without_constants).slots, shared)
+            kind = self._kind(call.plain.without_constants)
+            kind.failures_of_slots = 0
+            _add(kind.slots, shared)
 
     def refuse(self, call: Call, entry: Any) -> None:
         """Notes the entry of a call without a program."""
@@ -99,10 +108,16 @@ class Sharing:
     def refused(self, call: Call) -> Any:
         """An entry without a program for calls like this one, if enough such calls could not be a
         program and none could."""
-        kind = None if call.sizes else self._kinds.get(alike(call))
+        kind = None if call.sizes or not self._kinds else self._kinds.get(alike(call))
         if kind is None or kind.programs or kind.slots or len(kind.refused) < _ENOUGH:
             return None
         return kind.refused[-1]
+
+    def keys_of_programs(self, call: Call) -> Iterator[Any]:
+        """The keys of the programs of calls like this one, which may not be able to run it."""
+        if not call.sizes and self._kinds and (kind := self._kinds.get(alike(call))):
+            for shared in (*kind.programs, *kind.slots):
+                yield shared.call.key
 
     def find(self, call: Call) -> Iterator[tuple[Shared, Traced]]:
         """The programs that can run a call, with traces whose objects are replaced by the call's.
@@ -114,12 +129,16 @@ class Sharing:
             raise ValuesNeeded(frozenset(missing))
         kind = self._kinds.get(alike(call))
         known, self._matched = self._matched, None
-        for shared in reversed(kind.programs if kind else []):
+        if kind is None or kind.failures >= _MOST_FAILURES:
+            return
+        kind.failures += 1  # (unless there is a program)
+        for shared in reversed(kind.programs):
             is_known = known and known[0] is (call.plain or call).leaves and known[1] is shared
             match = known[2] if known and is_known else _match(shared, call)
             if match is None or not _are_same(_slots(shared, match), call.slots):
                 continue
             if (traced := _traced_for(shared, match, call)) is not None:
+                kind.failures = 0
                 yield shared, traced
 
     def slots(self, call: Call) -> list[Slot] | None:
@@ -127,11 +146,15 @@ class Sharing:
         if call.sizes or call.slots or not self._kinds:
             return None
         kind = self._kinds.get(alike(call.without_constants))
-        for shared in reversed(kind.slots if kind else []):
+        if kind is None or kind.failures_of_slots >= _MOST_FAILURES:
+            return None
+        for shared in reversed(kind.slots):
             match = _match(shared, call)
             self._matched = call.leaves, shared, match
             if match is not None and (slots := _slots(shared, match)) is not None:
+                kind.failures_of_slots = 0
                 return slots
+        kind.failures_of_slots += bool(kind.slots)
         return None
 
     def _kind(self, call: Call) -> _Kind:
@@ -164,7 +187,9 @@ def alike(call: Call) -> Any:
     count = _count(call)
     parts: list[Any] = []
     for i, leaf in enumerate(call.leaves):
-        if isinstance(leaf, (np.ndarray, Array)):
+        if type(leaf) is str:  # (a call may have many)
+            parts.append((str, leaf))
+        elif isinstance(leaf, (np.ndarray, Array)):
             device = leaf.device if isinstance(leaf, Array) else None
             parts.append((type(leaf), leaf.dtype, leaf.shape, order_of(leaf), device))
         elif i in constants or (i in static and i >= count):

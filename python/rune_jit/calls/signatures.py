@@ -33,6 +33,7 @@ from rune_jit.errors import (
     UnsupportedOpError,
 )
 from rune_jit.tracing.context import ValuesNeeded, is_own, user_site
+from rune_jit.tracing.tracebacks import forget_frames
 from rune_jit.tracing.tracer import are_atomic
 
 # A program of more nodes is compared with NumPy. (Its loops have been unrolled.)
@@ -128,6 +129,7 @@ class Signatures:
                     entry, fresh = self.cache.get(call.key, make)
             except ValuesNeeded as needed:
                 call = self._constants.add(call, needed.leaves)
+                forget_frames(needed)
                 continue
             except StateFound:
                 call = self.with_state(call.plain or call)
@@ -219,13 +221,14 @@ class Signatures:
         return entry
 
     def _entry_of_others(self, call: Call) -> Any:
+        for key in self._sharing.keys_of_programs(call):
+            known = self.cache.peek(key)
+            if isinstance(known, Fallback) and not known.until_it_returns:  # NumPy was faster
+                return known
         if slots := self._sharing.slots(call):
             self._states.add(call, slots)
         programs, may_fall_back = [], self._reports.may_fall_back
         for shared, traced in self._sharing.find(call):
-            known = self.cache.peek(shared.call.key)
-            if isinstance(known, Fallback) and not known.until_it_returns:  # NumPy was faster
-                return known
             trial = self._trials.get(shared.call.key)
             if trial is None and may_fall_back and shared.call.key not in self._judged:
                 trial = Trial(traced.has_loops)  # because finding it takes time, too
@@ -291,7 +294,9 @@ class Signatures:
             self.misses -= 1
             raise
         except (UnsupportedOpError, ConcretizationError) as error:
-            return self._without_program(call, error, watch)
+            entry = self._without_program(call, error, watch)
+            forget_frames(error)
+            return entry
         self.causes.note(self._name, call, watch, "program", len(traced.graph or ()))
         self._sharing.add(call, traced, executable)
         return self._program(call, traced, executable)

@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from rune_jit.capture.rebinder import Rebinder
 
 
-# After so many calls of functions a trace asks again whether it pays: one in segments, and one of a
-# whole program.
-_CALLS, _MANY_CALLS = 500, 30_000
-
-
 class Callees:
     """Finds the objects to call, whether the callees come from names, lists or attributes. Only the
     call sees a copy, so code that compares functions sees the functions themselves."""
@@ -34,20 +29,13 @@ class Callees:
         self._known: dict[int, tuple[Any, Any]] = trace.callees
         self._plain_kinds: set[Any] = set()  # classes whose objects are called themselves
         self._objects: dict[int, Any] = {}  # by id of an object with methods: its stand-in
-        self._calls = 0  # how many callees have been looked up
 
     def end_early(self) -> bool:
         """Called when code looks for a callee. Ends a trace in segments that does not pay, also if
         it computes nothing. Returns whether it has ended. Raises UnsupportedOpError if the trace of
         a whole program does not pay."""
         trace: Any = self._trace
-        self._calls += 1
-        if not trace.is_segmented:
-            if self._calls % _MANY_CALLS == 0:
-                trace.refuse_mostly_python(self._calls)
-            return False
-        if self._calls % _CALLS == 0 and not trace.gave_up:
-            trace.give_up_if_slow()
+        trace.note_steps()
         return bool(trace.gave_up) and trace.end_early()
 
     def __call__(self, x: Any) -> Any:

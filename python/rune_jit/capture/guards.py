@@ -12,7 +12,6 @@ import builtins
 import functools
 import gc
 import inspect
-import re
 import sys
 import types
 from collections import deque
@@ -37,13 +36,14 @@ from rune_jit.capture.matching import (
     owner_of,
 )
 from rune_jit.capture.names import ASKING, BY_TEXT, Names, guards_on_absence, names_in
-from rune_jit.capture.objects import INSTALLED, is_foreign_array, is_library
+from rune_jit.capture.objects import is_foreign_array, is_library
 from rune_jit.capture.state import Slot, Unbound, bound_members, refuse_other_order, watched_place
 from rune_jit.capture.told_apart import ToldApart
 from rune_jit.chunked.recognition import is_dask_array
 from rune_jit.containers import contents, copy_of
 from rune_jit.errors import StateChangedError, UnsupportedOpError
 from rune_jit.tracing.context import is_library_file
+from rune_jit.tracing.steps import steps_of
 
 # (kind, holder, name, value), see cpp/bindings/guards.h.
 Guard = tuple[str, Any, Any, Any]
@@ -67,6 +67,9 @@ class Watch:
         self._may_grow = may_grow
         self._function = getattr(function, "__name__", type(function).__name__)
         self._package = (getattr(function, "__module__", None) or "").split(".")[0]
+        self.is_foreign = libraries.Foreign(self._package)
+        self._read: dict[tuple[int, str], Any] = {}  # from modules of libraries
+        self.note_steps: Callable[[int], None] = lambda steps: None  # Trace.note_steps
         self._guards: dict[tuple[str, int, Any], Guard] = {}
         # Arrays, containers and objects that the trace may change, as guards on their contents. For
         # the attributes of an object, the guard's `name` is "attributes".
@@ -92,21 +95,10 @@ class Watch:
         self.packages = libraries.PackageState(self._function, self.is_foreign)
         self.is_strict = False  # whether code of other packages may read attributes unnoticed
 
-    def is_foreign(self, module: str | None) -> bool:
-        """Whether the state of a module is assumed to be fixed."""
-        if is_library(module):
-            return True
-        top = (module or "").split(".")[0]
-        path = getattr(sys.modules.get(top), "__file__", None) or ""
-        return top != self._package and path.startswith(INSTALLED)
-
     def is_of_library(self, error: BaseException) -> bool:
         """Whether an installed package or code in C raised an error, perhaps because it does not
         accept traced arrays."""
-        module = libraries.module_of(error)
-        of_package = not is_library(module) and self.is_foreign(module)
-        of_tracer = r"(not|got|type|from) ['\"]?numpy\.ndarray(?! doesn't define)"
-        return of_package or bool(re.search(of_tracer, str(error)))
+        return libraries.is_of_library(error, self.is_foreign)
 
     def guard(self, kind: str, holder: Any, name: Any, value: Any) -> None:
         """Notes that the trace has read a part of a holder. Raises UnsupportedOpError for a slot:
@@ -130,6 +122,10 @@ class Watch:
     def guard_of_library(self, holder: dict[str, Any], name: str, value: Any) -> None:
         """Notes that the trace has read a name of a module whose state is assumed to be fixed. (But
         tests replace functions of libraries.)"""
+        self.note_steps(1)
+        if self._read.get((id(holder), name), _ABSENT) is value:
+            return
+        self._read[id(holder), name] = value
         stateful.refuse_stateful(value, self._may_grow)
         if not effects.replaces(holder, name):
             self.guard_item(holder, name, value)
@@ -230,6 +226,7 @@ class Watch:
         if id(x) in self._seen or x is vars(builtins):  # (in the globals of functions)
             return
         self._seen[id(x)] = x
+        self.note_steps(steps_of(x))
         if is_atom:
             return self._look_at_attributes(x)
         if len(self._seen) > self._most:
@@ -274,7 +271,7 @@ class Watch:
                 self.guard_content(x)
             if isinstance(x, (dict, list, deque, tuple)):
                 for item in contents(x):
-                    if type(item) not in trees.PLAIN:
+                    if type(item) not in trees.PLAIN and id(item) not in self._seen:
                         self.look(item)
             self.told_apart.note([x])
             self._look_at_instance(x)

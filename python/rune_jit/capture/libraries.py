@@ -4,6 +4,7 @@ asks about classes and errors."""
 
 from __future__ import annotations
 
+import re
 import sys
 import types
 from collections import deque
@@ -14,9 +15,27 @@ from rune_jit import trees
 from rune_jit.capture import effects
 from rune_jit.capture.changes import is_broken, restore
 from rune_jit.capture.names import names_in
-from rune_jit.capture.objects import is_library
+from rune_jit.capture.objects import INSTALLED, is_library
 from rune_jit.containers import copy_of
 from rune_jit.errors import UnsupportedOpError
+
+
+class Foreign:
+    """Tells whether the state of a module is assumed to be fixed: that of a library or an installed
+    package other than `package`."""
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+        self._known: dict[str | None, bool] = {}  # by name of a module
+
+    def __call__(self, module: str | None) -> bool:
+        if (known := self._known.get(module)) is None:
+            top = (module or "").split(".")[0]
+            path = getattr(sys.modules.get(top), "__file__", None) or ""
+            is_other = top != self._package and path.startswith(INSTALLED)
+            known = self._known[module] = is_library(module) or is_other
+        return known
+
 
 _SETTINGS = ("prec", "rounding", "Emin", "Emax", "capitals", "clamp")
 
@@ -155,3 +174,12 @@ def module_of(error: BaseException) -> Any:
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
     return traceback.tb_frame.f_globals.get("__name__") if traceback else None
+
+
+def is_of_library(error: BaseException, is_foreign: Callable[[str | None], bool]) -> bool:
+    """Whether an installed package or code in C raised an error, perhaps because it does not accept
+    traced arrays."""
+    module = module_of(error)
+    of_package = not is_library(module) and is_foreign(module)
+    of_tracer = r"(not|got|type|from) ['\"]?numpy\.ndarray(?! doesn't define)"
+    return of_package or bool(re.search(of_tracer, str(error)))

@@ -241,6 +241,8 @@ def knows_identity(kind: Any) -> bool:
 
 def likeness(x: Any) -> Any:
     """The properties that an object shares with all objects for which a trace may be right."""
+    if type(x) in trees.PLAIN:
+        return trees.static_key(x)
     if isinstance(x, types.FunctionType):
         return types.FunctionType, x.__code__, id(x.__globals__)
     if isinstance(x, METHODS):

@@ -61,6 +61,7 @@ from rune_jit.capture.state import ABSENT, FunctionAttributes, Slot
 from rune_jit.errors import StateChangedError, UnsupportedOpError
 from rune_jit.rules.on_host import Vectorized
 from rune_jit.tracing.trace import Trace
+from rune_jit.trees import PLAIN
 
 _REBOUND = (types.FunctionType, *METHODS, functools.partial)
 
@@ -266,10 +267,8 @@ class Rebinder:
         copies = self._copies.values()
         functions = [(weakref.ref(x), real) for real, x in copies if type(x) is types.FunctionType]
         stand_ins = [x for _, x in copies if issubclass(type(x), (StandIn, ModuleView))]
-        self._copies.clear()
-        self._trace.callees.clear()
-        self._cells.clear()
-        self.cell_copies.clear()
+        for held in (self._copies, self._trace.callees, self._cells, self.cell_copies):
+            held.clear()
         return functions, stand_ins
 
     def read(self, names: dict[str, Any], name: str, value: Any, is_tested: bool = False) -> Any:
@@ -297,8 +296,9 @@ class Rebinder:
 
     def inside(self, value: Any) -> Any:
         """The stand-in for a value of a cell, a default argument or a container in the trace."""
-        stand_in = value if is_bar(value) else self.stand_in(value)
-        if stand_in is value and not is_bar(value):
+        if type(value) in PLAIN or is_bar(value):
+            return value
+        if (stand_in := self.stand_in(value)) is value:
             self._watch.look(value)
         return stand_in
 

@@ -176,7 +176,8 @@ def containers(x: Any, path: Path = (), opaque: Collection[int] = ()) -> Iterato
         yield path, x
     if type(x) is dict or isinstance(x, (list, tuple)) or is_container:
         for key, item in content(x).items():
-            yield from containers(item, (*path, key), opaque)
+            if type(item) not in trees.PLAIN:
+                yield from containers(item, (*path, key), opaque)
 
 
 def content(x: Any) -> dict[Any, Any]:

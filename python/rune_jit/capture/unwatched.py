@@ -7,6 +7,7 @@ from typing import Any
 
 from rune_jit.capture.class_tests import class_test
 from rune_jit.capture.guards import Watch
+from rune_jit.capture.libraries import Foreign
 from rune_jit.capture.told_apart import ToldApart
 
 
@@ -16,6 +17,7 @@ class Unwatched(Watch):
 
     def __init__(self, function: Any, trace: Any) -> None:
         self._package = (getattr(function, "__module__", None) or "").split(".")[0]
+        self.is_foreign = Foreign(self._package)
         self._trace = trace
         self.told_apart = ToldApart()
 

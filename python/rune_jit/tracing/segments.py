@@ -7,7 +7,6 @@ from __future__ import annotations
 import functools
 import gc
 import sys
-import time
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -20,32 +19,30 @@ from rune_jit.tracing.context import user_site
 from rune_jit.tracing.frames import callers, is_handler_active, replace_locals, user_frame
 from rune_jit.tracing.layouts_now import laid_out_as_numpys
 from rune_jit.tracing.programs import Programs
+from rune_jit.tracing.references import held_elsewhere
 from rune_jit.tracing.storage import Step, Storage, as_number, is_empty_mask
-from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.timed import FEW_CUTS, SHORTEST_LOOP, TimedTrace
 from rune_jit.tracing.tracer import Tracer
 from rune_jit.tracing.undoing import Writes, do_checks_hold, first_wrong
 
 
-class SegmentedTrace(Trace):
+class SegmentedTrace(TimedTrace):
     """A trace of one call, in which Python may ask for any value."""
 
     is_segmented = True
 
     def __init__(self, name: str, programs: Programs) -> None:
-        super().__init__(name)
+        super().__init__(name, programs)
         self.builder = _core.GraphBuilder(counts_uses=True)
-        self.programs, self.writes = programs, Writes(self.builder)
+        self.writes = Writes(self.builder)
         self.until: types.CodeType | None = None  # of rune_jit's frame that called the function
         self.error: BaseException | None = None  # the last one that NumPy would raise, too
-        self._began = time.thread_time()
-        self._before = programs.compiled, programs.compile_thread_time, programs.numpy_time
         self._cuts = 0  # how many segments have run
         self._replace_at = 0  # the value of _cuts at which traced numbers are replaced again
         self._cut_at = 0  # number of nodes at the end of the last segment
         self._first_site: Any = None  # where this segment's first node was made
         # Values of integers in indices in this segment, by (integer, size of the axis).
         self._positions: dict[tuple[int, int], Any] = {}
-        self._memory: dict[int, Any] = {}  # arrays and scalars, by id of the value
         self._foreign: dict[int, np.ndarray] = {}  # arrays in _memory from outside
         self._owners: list[tuple[Storage, Any]] = []  # outside arrays, which get writes
         # Finds the arrays that the function may reach through objects. NumPy may read them.
@@ -58,24 +55,6 @@ class SegmentedTrace(Trace):
         self._exposed: list[tuple[Any, np.ndarray]] = []  # Arrays, and their memory
         self.functions_inside: list[tuple[Any, Any]] = []  # weak references: copies, originals
         self.stand_ins_inside: list[Any] = []
-
-    def note_computed(self) -> None:
-        self._computed += 1
-        if self._computed % _SHORTEST_LOOP == 0:
-            self.give_up_if_slow()
-
-    def note_read(self) -> None:
-        """Notes that the source of a function has been read, which takes milliseconds."""
-        if self.gave_up or not self._takes_longer_than(_SLOW_READING):
-            return
-        if 0 < max(map(np.size, self._memory.values()), default=0) < _SMALL_ARRAY:
-            self.give_up("its arrays are small, and reading its functions' sources takes long")
-
-    def _takes_longer_than(self, seconds: float) -> bool:
-        """Whether this call has taken longer than NumPy would, by at least so many seconds."""
-        programs, (_, compile_time, numpy_time) = self.programs, self._before
-        elapsed = time.thread_time() - self._began - (programs.compile_thread_time - compile_time)
-        return elapsed > seconds + _SLOWER * (programs.numpy_time - numpy_time)
 
     # Values in memory.
 
@@ -256,7 +235,7 @@ class SegmentedTrace(Trace):
                 self.flush()  # (the operations before have run)
                 raise
         self._cuts += 1
-        is_due = self._cuts % _FEW_CUTS == 0 or self.programs.compiled != self._before[0]
+        is_due = self._cuts % FEW_CUTS == 0 or self.programs.compiled != self._before[0]
         if self.gave_up is not None:
             if self._cuts >= self._replace_at:
                 self.replace(self.traced_arrays())
@@ -276,7 +255,7 @@ class SegmentedTrace(Trace):
                 self.values([])
             has_checks = self.has_checks
         pending = len(self.builder) - self._cut_at
-        if pending > _SHORTEST_LOOP or self._first_site is None:
+        if pending > SHORTEST_LOOP or self._first_site is None:
             frame = user_frame()
             site = frame and (frame.f_code, frame.f_lasti)
             if self._first_site is None:
@@ -285,17 +264,7 @@ class SegmentedTrace(Trace):
                 self.values([])
                 has_checks = self.has_checks
         is_quiet = self._first_site is not None and not has_checks
-        self.builder.quiet_until = self._cut_at + _SHORTEST_LOOP if is_quiet else 0
-
-    def give_up_if_slow(self) -> None:
-        """Lets NumPy compute the rest of the call if segments do not pay."""
-        programs, compiled = self.programs, self._before[0]
-        if programs.compiled - compiled > _MOST_COMPILED:
-            self.give_up(f"it made more than {_MOST_COMPILED} programs in one call")
-        elif programs.compiled > compiled and not programs.pay:
-            self.give_up("its programs take longer to compile than they save in many calls")
-        elif self._takes_longer_than(_SLOW):
-            self.give_up("its operations take less time than tracing them")
+        self.builder.quiet_until = self._cut_at + SHORTEST_LOOP if is_quiet else 0
 
     def give_up(self, why: str) -> None:
         """Lets NumPy compute the rest of the call."""
@@ -317,15 +286,18 @@ class SegmentedTrace(Trace):
         objects. Operations on traced arrays elsewhere give NumPy's arrays. Those on traced numbers
         give traced numbers, which are slow. So this is called again from time to time."""
         self._replace_at = sys.maxsize
+        by_id = self.replace_in_frames(traced)
+        if held := [x for x in held_elsewhere(traced) if x._storage.scalar]:
+            self.replace_held(held, by_id)
+        self._replace_at = 2 * self._cuts
+
+    def replace_in_frames(self, traced: list[Tracer]) -> dict[int, Any]:
+        """Puts NumPy's arrays and numbers into the variables of running functions. Returns them by
+        id of the traced ones."""
         by_id = dict(zip(map(id, traced), self.finish(traced), strict=True))
         for frame in () if self.until is None else callers(self.until):
             replace_locals(frame, lambda x: by_id.get(id(x), x) if type(x) is Tracer else x)
-        self.replace_held([x for x in traced if x._storage.scalar], by_id)
-        self._replace_at = 2 * self._cuts
-
-    def note_apart(self, seconds: float) -> None:
-        """Notes the time of a loop that is a program of its own. It is not this trace's time."""
-        self._began += seconds
+        return by_id
 
     def take_back(self, storage: Storage) -> None:
         """Undoes `expose`: segments read the storage's array again."""
@@ -481,15 +453,8 @@ class SegmentedTrace(Trace):
         return array
 
 
-# A call goes on with NumPy after so many compilations, or if it has taken _SLOWER times NumPy's
-# estimated time and so many seconds more (_SLOW_READING after reading sources).
-_MOST_COMPILED = 24
-_SLOW, _SLOW_READING, _SLOWER = 0.2, 0.5, 2.0
-_SMALL_ARRAY = 10_000  # elements; larger arrays may take NumPy long
-# A call reads the clock once in so many segments, because that may take as long as an operation.
-_FEW_CUTS = 8
-# The fewest nodes of a segment that ends in a loop without reads, and the most of any segment.
-_SHORTEST_LOOP, _LONGEST_SEGMENT = 100, 1000
+# The most nodes of a segment.
+_LONGEST_SEGMENT = 1000
 _ABSENT = object()
 _SMALL_PART = 64  # elements; larger parts are not copied
 

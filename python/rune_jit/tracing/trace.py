@@ -17,6 +17,7 @@ from rune_jit.tracing import progressions
 from rune_jit.tracing.context import ValuesNeeded, active
 from rune_jit.tracing.loops import HostCall, Loops
 from rune_jit.tracing.sizes import AxisSize, Size, TracedSizes
+from rune_jit.tracing.steps import Steps
 from rune_jit.tracing.storage import Step, Storage
 from rune_jit.tracing.tracer import Tracer, contains_tracer
 
@@ -104,7 +105,7 @@ class Trace:
         self._equal: list[tuple[Any, str]] = []  # (two numbers, error message)
         self.unless: dict[int, Unless] = {}  # by id of a storage
         self._may_raise = False  # whether a host function may raise
-        self._is_python = False  # whether most of the function is Python's work
+        self.steps = Steps()  # of Python
         self._computed = 0  # number of operations that NumPy computed
         self._assumed: list[Any] = []  # pairs (number, assumed number)
         # By place in the code: how often it has asked for a number.
@@ -140,21 +141,26 @@ class Trace:
                 "hint: compute such arrays outside; f.explain() names loops that are unrolled"
             )
 
-    def refuse_mostly_python(self, calls: int) -> None:
-        """Raises UnsupportedOpError if few of so many calls of functions have computed something.
-        (The trace of such a function takes much longer than its calls.)"""
-        if len(self.builder) + self._computed < calls // 10:
-            self._is_python = True
-            raise UnsupportedOpError(
-                f"{self.name}: cannot trace {calls:,} calls of functions that compute"
-                " little with arrays\nhint: jit the functions that compute with arrays"
-            )
+    @property
+    def pays(self) -> bool:
+        """Whether the trace did not end because a program would take longer to make than it saves
+        in many calls."""
+        return self.builder.pays and not (self.steps.are_too_many and self.builder.must_pay)
+
+    def note_steps(self, count: int = 1) -> None:
+        """Counts steps of Python. Raises UnsupportedOpError if they are too many."""
+        self.steps.note(self, count)
+
+    @property
+    def operations(self) -> int:
+        """How many operations the trace has recorded or NumPy has computed."""
+        return len(self.builder) + self._computed
 
     @property
     def is_mostly_known(self) -> bool:
         """Whether NumPy has computed many operations, and more than the trace has recorded, or most
         of the function is Python's work. Then another trace takes about as long as many calls."""
-        return self._is_python or self._computed > max(_MANY_COMPUTED, len(self.builder))
+        return self.steps.are_too_many or self._computed > max(_MANY_COMPUTED, len(self.builder))
 
     def stand_in(self, array: Any) -> Tracer:
         """The traced array in place of a captured array, which is an input that each call reads

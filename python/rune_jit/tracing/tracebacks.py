@@ -41,6 +41,14 @@ def clearing_frames(clears: bool) -> Iterator[None]:
         raise
 
 
+def forget_frames(error: BaseException) -> None:
+    """Frees the frames in the tracebacks of an error of rune_jit that has been handled. A frame may
+    refer to the error itself, and would keep what the frames that called it hold."""
+    for at in _with_causes(error):
+        if _is_internal(at):
+            at.__traceback__ = None
+
+
 def _with_causes(error: BaseException) -> Iterator[BaseException]:
     """An exception and all that led to it. The causes of one may change before the next."""
     seen: set[int] = set()

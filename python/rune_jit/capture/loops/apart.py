@@ -469,6 +469,7 @@ def run_apart(number: int) -> tuple[Any, ...] | None:
     trace = current_trace()
     if not isinstance(trace, SegmentedTrace):
         return None
+    trace.note_steps()
     known = trace.programs.apart
     if number not in known:
         known[number] = LoopApart(LOOPS[number], trace.programs.device)

@@ -41,6 +41,8 @@ def branch(number: int, test: Any) -> Any:
     """An iterable over the sides of an `if` that run. `number` is that of the `if`, `test` is its
     condition."""
     trace, loops, of, test = current_trace(), loops_now(), BRANCHES[number], condition_of(test)
+    if trace is not None:
+        trace.note_steps()
     if trace is not None and trace.loops is not None and of.is_of_flag and is_traced(test):
         if number in trace.loops.plans.decided and not trace.loops.within:
             is_set = decide(trace, test._value_in(trace), sys._getframe(1), is_flag=True)

@@ -1,0 +1,131 @@
+"""Traces of functions that are mostly Python's work end, and NumPy runs the calls."""
+
+import itertools
+import math
+
+import numpy as np
+from compare import assert_matches
+
+import rune_jit
+from rune_jit.calls import entries
+from rune_jit.calls.call_trace import CallTrace
+from rune_jit.calls.constants import Constants
+
+
+def _x():
+    return np.arange(1.0, 5.0)
+
+
+def _traces(monkeypatch):
+    traces = []
+    traced = CallTrace.traced
+    monkeypatch.setattr(CallTrace, "traced", lambda self: (traces.append(self), traced(self))[1])
+    return traces
+
+
+def test_ifs_and_reads_of_modules_are_steps(monkeypatch):
+    def f(x):
+        near = set()
+        for i in range(100):
+            for j in range(60):
+                if math.hypot(i, j) < 50:
+                    near.add((i, j))
+        return x + len(near)
+
+    traces = _traces(monkeypatch)
+    jitted = rune_jit.jit(f)
+    assert_matches(jitted(_x()), f(_x()))
+    assert "10,000 steps of Python" in jitted.explain()
+    count = len(traces)
+    assert_matches(jitted(_x()), f(_x()))
+    assert len(traces) == count  # NumPy runs the call
+
+
+def test_a_program_is_made_when_numpy_has_taken_long(monkeypatch):
+    def f(x):
+        near = set()
+        for i in range(100):
+            for j in range(60):
+                if math.hypot(i, j) < 50:
+                    near.add((i, j))
+        return x + len(near)
+
+    monkeypatch.setattr(entries, "_PATIENCE", 0.0)
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        assert_matches(jitted(_x()), f(_x()))
+    assert "as one program" in jitted.explain()
+    assert "as one program" in _explained(rune_jit.jit(f, fallback="error"))
+
+
+def _explained(jitted):
+    jitted(_x())
+    return jitted.explain()
+
+
+def test_operations_allow_further_steps():
+    def f(x):
+        for i in range(1200):
+            if math.hypot(i, i) < 50:
+                x = x + i
+            x = x - 1
+            x = x * 1.0
+        return x
+
+    jitted = rune_jit.jit(f)
+    assert_matches(jitted(_x()), f(_x()))
+    assert "steps of Python" not in jitted.explain()
+
+
+def test_objects_that_are_searched_are_steps():
+    class Cell:
+        def __init__(self, weight):
+            self.weight = weight
+            self.neighbours = []
+
+    class Net:
+        def __init__(self):
+            self.cells = {i: Cell(i) for i in range(4000)}
+
+        def weighted(self, x, i):
+            self.cells[i].neighbours.append(i)
+            return x * self.cells[i].weight
+
+    net, other = Net(), Net()
+    jitted = rune_jit.jit(Net.weighted)
+    for i in (3, 4, 3):
+        assert_matches(jitted(net, _x(), i), other.weighted(_x(), i))
+    assert [c.neighbours for c in net.cells.values()] == [
+        c.neighbours for c in other.cells.values()
+    ]
+    assert "steps of Python" in jitted.explain()
+
+
+def test_a_list_whose_numbers_are_needed_one_by_one_is_constant(monkeypatch):
+    def f(x, bounds):
+        for low, high in itertools.pairwise(bounds):
+            x = x + np.zeros(int(high - low)).size
+        return x
+
+    counts = []
+    add = Constants.add
+    monkeypatch.setattr(Constants, "add", lambda *args: (counts.append(args), add(*args))[1])
+    bounds = [float(i) for i in range(9)]
+    jitted = rune_jit.jit(f)
+    assert_matches(jitted(_x(), bounds), f(_x(), bounds))
+    assert len(counts) <= 5
+    assert "as one program" in jitted.explain()
+
+
+def test_modules_names_that_a_trace_assigns_are_read_again():
+    def f(x):
+        before = math.tau
+        a = x * math.tau
+        math.tau = 2.0
+        b = x * math.tau
+        math.tau = before
+        return a + b + x * math.tau
+
+    jitted = rune_jit.jit(f)
+    for _ in range(2):
+        assert_matches(jitted(_x()), f(_x()))
