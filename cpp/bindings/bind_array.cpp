@@ -105,8 +105,17 @@ void free_block(PyObject* self) {
   Py_DECREF(type);
 }
 
+// NumPy lets an array become writable again if its base gives a writable buffer.
+int get_block_buffer(PyObject* self, Py_buffer* view, int flags) {
+  const auto* block = reinterpret_cast<BlockObject*>(self);
+  return PyBuffer_FillInfo(view, self, block->memory, static_cast<Py_ssize_t>(block->bytes),
+                           /*readonly=*/0, flags);
+}
+
 PyTypeObject* make_block_type() {
-  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&free_block)}, {0, nullptr}};
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&free_block)},
+                         {Py_bf_getbuffer, reinterpret_cast<void*>(&get_block_buffer)},
+                         {0, nullptr}};
   PyType_Spec spec = {"rune_jit._core.Memory", sizeof(BlockObject), 0,
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   auto* type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));

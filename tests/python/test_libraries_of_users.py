@@ -296,3 +296,64 @@ def test_a_host_function_gets_the_elements_of_a_selection():
 
     for _ in range(3):
         np.testing.assert_array_equal(f(x), signal.medfilt(x[x > 3], 3) * 2)
+
+
+def test_the_dict_of_a_module():
+    TOOLS.by, TOOLS.scale = 3.0, lambda x: x * TOOLS.by
+
+    @rune_jit.jit
+    def f(x):
+        if x[0] > 10:
+            return 0
+        return TOOLS.__dict__["scale"](x), vars(TOOLS)["by"], np.linalg.__dict__["norm"](x)
+
+    for by in (3.0, 4.0, 3.0):
+        TOOLS.by = by
+        scaled, found, norm = f(np.array([3.0, 4.0]))
+        np.testing.assert_array_equal(scaled, [3 * by, 4 * by])
+        assert (found, norm) == (by, 5.0)
+
+
+def test_a_module_with_compiled_code_in_its_dict():
+    sparse = pytest.importorskip("scipy.sparse")
+    linalg = pytest.importorskip("scipy.sparse.linalg")
+
+    @rune_jit.jit
+    def f(x):
+        matrix = sparse.csr_array(np.diag(x + 1))
+        return linalg.eigsh(matrix, k=2, which="SM", v0=np.ones(len(x)))[0]
+
+    for _ in range(2):
+        np.testing.assert_allclose(np.sort(f(np.arange(6.0))), [1.0, 2.0])
+
+
+def test_methods_that_cython_has_compiled_get_arrays():
+    tree = pytest.importorskip("sklearn.tree")
+    x = np.linspace(0, 1, 20, dtype=np.float32)[:, None]
+    fitted = tree.DecisionTreeRegressor(max_depth=2).fit(x, x[:, 0]).tree_
+
+    @rune_jit.jit
+    def f(x):
+        return fitted.predict(x * 1)
+
+    for _ in range(3):
+        np.testing.assert_array_equal(f(x), fitted.predict(x))
+
+
+def test_integers_with_thousands_of_digits():
+    f = rune_jit.jit(lambda n: n + 1)
+    for i in range(5):
+        assert f(10 ** (5000 + i)) == 10 ** (5000 + i) + 1
+
+
+def test_results_can_be_made_writable_again():
+    f = rune_jit.jit(lambda x: x * 2)
+    for size in (3, 100, 100_000):
+        result = f(np.arange(float(size)))
+        result.flags.writeable = False
+        with pytest.raises(ValueError, match="read-only"):
+            result[0] = 5.0
+        result.flags.writeable = True
+        result[0] = 5.0
+        other, _ = np.broadcast_arrays(result, np.ones((2, size)))
+        other.flags.writeable = True

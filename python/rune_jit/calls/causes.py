@@ -161,6 +161,9 @@ def _changed(kind: str, holder: Any, name: Any, expected: Any) -> str:
 class _Texts(reprlib.Repr):
     """Texts of values. Does not call `__repr__` of users' classes, which may have effects."""
 
+    def repr_int(self, x: int, level: int) -> str:
+        return super().repr_int(x, level) if abs(x) < 10**_LONGEST else "a large int"
+
     def repr_instance(self, x: Any, level: int) -> str:
         if isinstance(x, enum.Enum):
             return f"{type(x).__name__}.{x._name_}"

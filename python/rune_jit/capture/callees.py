@@ -72,8 +72,9 @@ class Callees:
     def _method(self, function: Any) -> Any:
         """The object to call for the function of a method. Functions of other packages are called
         themselves: there are many, and reading their sources would take seconds."""
-        if type(function) is not types.FunctionType:
-            return function
+        kind: Any = type(function)
+        if kind is not types.FunctionType:  # (Cython's methods have stand-ins)
+            return self._function(function) if has_stand_in(kind) else function
         known = self._known.get(id(function))
         if known is None and self._watch.is_foreign(function.__module__):
             self._refuse_effects(function, function.__module__)

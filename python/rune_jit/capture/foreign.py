@@ -207,7 +207,8 @@ def method_in_c(method: Any) -> Any:
     """The object to call for a method in C. Those of extension modules get NumPy's arrays."""
     if type(method.__self__) in _PYTHONS or current_trace() is None:
         return method
-    return Compiled(method) if is_compiled(method) else method
+    function = method.__func__ if type(method) is types.MethodType else method  # (Cython's)
+    return Compiled(method) if is_compiled(function) else method
 
 
 def shuffling(method: Any) -> Any:

@@ -262,6 +262,9 @@ IMPURE |= {"numpy.random", "weakref", "atexit", "secrets", "posixpath", "ntpath"
 IMPURE |= {"importlib", "numpy.testing"}
 
 
+_DICT_OF_MODULE: Any = vars(types.ModuleType)["__dict__"]
+
+
 class ModuleView(_Module):
     """The stand-in for a module. Its attributes are the trace's stand-ins for those of the
     module."""
@@ -283,6 +286,12 @@ class ModuleView(_Module):
 
     def __getattr__(self, name: str) -> Any:
         return self._read(name)
+
+    @property
+    def __dict__(self) -> Any:  # type: ignore[override]
+        # That of the module, if the trace does not assign its names apart.
+        is_live = self._names is vars(self._module)
+        return self._names if is_live else _DICT_OF_MODULE.__get__(self)
 
     def __setattr__(self, name: str, value: Any) -> None:
         self._assign(name, value)

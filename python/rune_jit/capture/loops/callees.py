@@ -54,7 +54,7 @@ class _Callee:
                     trace.rebind.callee.end_early()
                 return x
         elif kind is types.MethodType:
-            return shuffling(x) if x.__name__ == "shuffle" else x
+            return shuffling(x) if x.__name__ == "shuffle" else method_in_c(x)
         elif kind is types.BuiltinFunctionType and not isinstance(x.__self__, types.ModuleType):
             return method_in_c(x)
         trace = current_trace()
