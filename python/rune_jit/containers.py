@@ -33,16 +33,19 @@ def items_in(x: Any) -> Any:
 def contents(x: Any) -> Any:
     """The items of a container, or the values of a dict, by the class of Python's. (The methods of
     a derived class may act, or return something else.)"""
-    kind = next(kind for kind in _BASES if isinstance(x, kind))
+    kind = next((kind for kind in _BASES if issubclass(type(x), kind)), None)
+    if kind is None:
+        return [*x]
     return kind.values(x) if issubclass(kind, dict) else [*kind.__iter__(x)]
 
 
 def copy_of(x: Any) -> Any:
     """The contents of a container, as a dict, a set or a list, by the class of Python's."""
-    if isinstance(x, dict):
-        kind = collections.OrderedDict if isinstance(x, collections.OrderedDict) else dict
-        return dict(kind.items(x))  # (`dict.copy` would call `x.keys`)
-    return (set if isinstance(x, (set, frozenset)) else list)(contents(x))
+    kind: Any = type(x)
+    if issubclass(kind, dict):
+        base = collections.OrderedDict if issubclass(kind, collections.OrderedDict) else dict
+        return dict(base.items(x))  # (`dict.copy` would call `x.keys`)
+    return (set if issubclass(kind, (set, frozenset)) else list)(contents(x))
 
 
 def items_of_tuple(x: Any) -> Any:

@@ -31,7 +31,7 @@ def _trace(function: Any, *args: Any) -> Any:
         (lambda x: int(x.sum()), "static_argnums"),
         (lambda x: [1, 2, 3][x.argmax()], "x.shape"),
         (lambda x: np.random.default_rng(0).bytes(x.sum()), "astype(np.int64)"),
-        (lambda x: np.testing.assert_array_equal([x[0, 0]], 1), "np.stack"),
+        (lambda x: np.polynomial.Polynomial([x[0, 0]]), "np.stack"),
         (lambda x: x.sum().item(), "item()"),
         (lambda x: x.tolist(), "tolist()"),
         (lambda x: {x: 1}, "static"),

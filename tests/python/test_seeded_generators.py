@@ -13,6 +13,7 @@ import pytest
 from compare import assert_same
 
 import rune_jit
+from rune_jit import UnsupportedOpError
 
 
 def in_place(x: Any) -> Any:
@@ -313,3 +314,12 @@ def test_seeds_that_decide_more() -> None:
         (actual, made), (expected, noisy) = giving(x, seed), given(x, seed)
         assert_same((actual, made(x), made.count), (expected, noisy(x), noisy.count))
         assert type(made.rng) is np.random.Generator
+
+
+def test_a_computed_seed_in_a_list_is_refused() -> None:
+    @rune_jit.jit(fallback="error")
+    def f(x: np.ndarray) -> np.ndarray:
+        return np.random.default_rng([x[0] + 1]).random(2)
+
+    with pytest.raises(UnsupportedOpError, match="cannot trace a seed that the function computes"):
+        f(np.arange(3))

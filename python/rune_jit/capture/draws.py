@@ -35,7 +35,7 @@ from rune_jit.capture.loops.kinds import GivenUp
 from rune_jit.capture.loops.source import LOOPS
 from rune_jit.capture.loops.streams import MOST_WORDS, sampler_of, source_of_words
 from rune_jit.capture.random_methods import Outside, is_of_python
-from rune_jit.errors import ConcretizationError
+from rune_jit.errors import ConcretizationError, UnsupportedOpError
 from rune_jit.tracing.loop_plans import BetterApart, LoopRefused
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.trace import Trace
@@ -133,8 +133,14 @@ class Draws:
         return MadeByRuns(self._made_seeds[-1])
 
     def _recipe(self, make: Callable[..., Any], args: Any, kwargs: Any) -> Recipe:
-        given = tuple([self._argument(x) for x in args])
-        return Recipe(make, given, {key: self._argument(x) for key, x in kwargs.items()})
+        try:
+            given = tuple([self._argument(x) for x in args])
+            return Recipe(make, given, {key: self._argument(x) for key, x in kwargs.items()})
+        except _Unknown:
+            raise UnsupportedOpError(
+                f"{make.__name__}: cannot trace a seed that the function computes\n"
+                "hint: pass the seed as an argument"
+            ) from None
 
     def _drawn_from(self, recipe: Recipe) -> Any:
         """The stand-in for a generator that each run makes."""
