@@ -165,3 +165,21 @@ def test_windows() -> None:
         return np.stack(found), np.concatenate(found, axis=1)
 
     rolled(f, x())
+
+
+def test_a_variable_that_may_be_the_last_item() -> None:
+    def f(x):
+        v, w, q, found = x[0] + 1, x[2] * 1, x[1] * 2, []
+        for i in range(5):
+            if x[i, 0] > 0.5:
+                q = w
+            v, w = w, v + w
+            found.append(w)
+        v += 1
+        return v, w, q, found
+
+    for n in range(9, 19):  # (data decide whether v and q are one array)
+        given = x(n)
+        got, expected = rune_jit.jit(f)(given), f(given)
+        for a, b in zip(got[:3], expected[:3], strict=True):
+            np.testing.assert_array_equal(a, b)

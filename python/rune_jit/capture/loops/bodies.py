@@ -280,6 +280,7 @@ class Attempt(Comparison):
                 self._loops.share(
                     *(values[x]._storage for x in (name, other)), loop=self._loop.number
                 )
+        made = {name: x for name, x in values.items() if is_traced_array(x)}
         if self._body.appended:
             self._appends.extend(results, values)
         for name in self._carried:
@@ -291,6 +292,9 @@ class Attempt(Comparison):
         identities = self._loops.identities
         if self._body.appended:
             self._appends.take_over(values, after)
+        for name, x in made.items():  # what shares memory with x does so with a list's item, too
+            if values[name] is not x and (others := self._loops.sharing(x._storage)):
+                self._loops.share(values[name]._storage, *others, loop=self._loop.number)
         same = self._structures.may_be_same(values, after, identities, self._runs)
         if same:
             identities.note(self._loop.number, same)
