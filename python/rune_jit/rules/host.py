@@ -4,6 +4,7 @@ at once. on_host.py has the functions."""
 from __future__ import annotations
 
 import math
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -69,6 +70,8 @@ _PROBES = (zeros, ones, eye, various)
 
 # So many calls that have been asked are kept, for loops that are unrolled.
 _MOST_ASKED = 8
+# A function is slow if it takes so many seconds.
+_LONG = 0.1
 
 # The most bytes of arrays in chunks that one host call gets as a whole.
 _MOST_AT_ONCE = 1 << 28
@@ -439,10 +442,14 @@ def _answers(
     others: Sequence[Callable[[Any], np.ndarray]],
 ) -> tuple[list[Any], list[Exception]]:
     """The function's results for `probe` and `others`, if it accepts them, or for another probe if
-    it accepts none of these. Also the exceptions that it raised."""
+    it accepts none of these. Also the exceptions that it raised. A slow function is not asked again
+    once it has returned. (Each run of the program checks the types of the results.)"""
     answers: list[Any] = []
     errors: list[Exception] = []
+    start = time.perf_counter()
     for candidate in (probe, *others, *(p for p in _PROBES if p not in (probe, *others))):
+        if answers and time.perf_counter() - start > _LONG:
+            break
         if candidate in (probe, *others) or not answers:
             try:
                 answers.append(ask(candidate))
