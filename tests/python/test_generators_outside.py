@@ -395,3 +395,16 @@ def test_a_generator_ends_once_at_each_call():
         assert jitted(x) == f(x)
         gc.collect()
         assert len(ended) == 2 * (call + 1)
+
+
+@pytest.mark.parametrize("sizes", [((5, 3), (1, 3)), ((5, 3), (5, 1)), (10, 1), ((1, 3), (5, 3))])
+def test_sizes_of_draws_are_arguments(sizes: tuple[Any, Any]) -> None:
+    def draw(rng: Any, size: Any, dtype: Any) -> Any:
+        return rng.integers(9, size=size, dtype=dtype)
+
+    f = rune_jit.jit(draw)
+    for size in sizes * 3:
+        rng, other = np.random.default_rng(5), np.random.default_rng(5)
+        found, expected = f(rng, size, np.int32), draw(other, size, np.int32)
+        np.testing.assert_array_equal(found, expected, strict=True)
+        assert rng.random() == other.random()

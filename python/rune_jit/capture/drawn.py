@@ -25,7 +25,7 @@ import numpy as np
 from rune_jit import _core
 from rune_jit.capture.loops.streams import source_of_words
 from rune_jit.capture.random_methods import NUM_PARAMETERS, is_of_python
-from rune_jit.errors import UnsupportedOpError
+from rune_jit.errors import ResultsChangedError, UnsupportedOpError
 
 
 class Leaf(NamedTuple):
@@ -167,7 +167,7 @@ class Numbers:
             return
         drawn = self._method(item)(*resolved(item.args, leaves), **resolved(item.kwargs, leaves))
         if item.numbers is not None:
-            item.numbers[at] = drawn
+            _store(item.numbers, at, drawn)
 
     def _method(self, site: Site) -> Any:
         of = site.source
@@ -184,8 +184,16 @@ class Numbers:
         drawn = _at_once(self._method(site), list(args), dict(kwargs), counts, is_array)
         if drawn is None:
             return False
-        site.numbers[at] = drawn
+        _store(site.numbers, at, drawn)
         return True
+
+
+def _store(numbers: np.ndarray, at: tuple[int, ...], drawn: Any) -> None:
+    """Raises ResultsChangedError if the drawn numbers have another shape than in the trace. (Sizes
+    may be arguments. NumPy would repeat a single number.)"""
+    if np.shape(drawn) != numbers.shape[len(at) :]:
+        raise ResultsChangedError("a random generator has drawn another number of numbers")
+    numbers[at] = drawn
 
 
 def with_counts(loop: Repeated) -> Iterator[tuple[list[int], Site]]:

@@ -293,8 +293,8 @@ class Attempt(Comparison):
         if self._body.appended:
             self._appends.take_over(values, after)
         for name, x in made.items():  # what shares memory with x does so with a list's item, too
-            if values[name] is not x and (others := self._loops.sharing(x._storage)):
-                self._loops.share(values[name]._storage, *others, loop=self._loop.number)
+            if values[name] is not x and (beside := self._loops.sharing(x._storage)):
+                self._loops.share(values[name]._storage, *beside, loop=self._loop.number)
         same = self._structures.may_be_same(values, after, identities, self._runs)
         if same:
             identities.note(self._loop.number, same)
