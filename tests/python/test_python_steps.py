@@ -16,6 +16,15 @@ def _x():
     return np.arange(1.0, 5.0)
 
 
+def _mostly_python(x):
+    near = set()
+    for i in range(100):
+        for j in range(60):
+            if math.hypot(i, j) < 50:
+                near.add((i, j))
+    return x + len(near)
+
+
 def _traces(monkeypatch):
     traces = []
     traced = CallTrace.traced
@@ -24,38 +33,22 @@ def _traces(monkeypatch):
 
 
 def test_ifs_and_reads_of_modules_are_steps(monkeypatch):
-    def f(x):
-        near = set()
-        for i in range(100):
-            for j in range(60):
-                if math.hypot(i, j) < 50:
-                    near.add((i, j))
-        return x + len(near)
-
     traces = _traces(monkeypatch)
-    jitted = rune_jit.jit(f)
-    assert_matches(jitted(_x()), f(_x()))
+    jitted = rune_jit.jit(_mostly_python)
+    assert_matches(jitted(_x()), _mostly_python(_x()))
     assert "10,000 steps of Python" in jitted.explain()
     count = len(traces)
-    assert_matches(jitted(_x()), f(_x()))
+    assert_matches(jitted(_x()), _mostly_python(_x()))
     assert len(traces) == count  # NumPy runs the call
 
 
 def test_a_program_is_made_when_numpy_has_taken_long(monkeypatch):
-    def f(x):
-        near = set()
-        for i in range(100):
-            for j in range(60):
-                if math.hypot(i, j) < 50:
-                    near.add((i, j))
-        return x + len(near)
-
     monkeypatch.setattr(entries, "_PATIENCE", 0.0)
-    jitted = rune_jit.jit(f)
+    jitted = rune_jit.jit(_mostly_python)
     for _ in range(3):
-        assert_matches(jitted(_x()), f(_x()))
+        assert_matches(jitted(_x()), _mostly_python(_x()))
     assert "as one program" in jitted.explain()
-    assert "as one program" in _explained(rune_jit.jit(f, fallback="error"))
+    assert "as one program" in _explained(rune_jit.jit(_mostly_python, fallback="error"))
 
 
 def _explained(jitted):

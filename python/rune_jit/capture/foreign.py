@@ -78,10 +78,8 @@ class OnHost(StandIn):
                 return run_known(function, args, kwargs)
             except ResultsChangedError as error:
                 raise UnsupportedOpError(str(error)) from None
-        for name, x in {
-            **dict(zip(parameters_of(self._real), args, strict=False)),
-            **kwargs,
-        }.items():
+        by_name = dict(zip(parameters_of(self._real), args, strict=False)) | kwargs
+        for name, x in by_name.items():
             if name in _CRASHING and contains_traced(x):
                 raise UnsupportedOpError(
                     f"{self._name}: cannot trace its argument {name} (SciPy may crash with made-up"
@@ -97,8 +95,8 @@ class OnHost(StandIn):
 
 
 def is_compiled(x: Any) -> bool:
-    """Whether x is a function of an extension module that is neither Python's nor NumPy's, or one
-    of numpy.testing's that compare arrays, which NumPy's arrays are by their class."""
+    """Whether x is a function of an extension module that is neither Python's nor NumPy's, or a
+    function of numpy.testing that compares arrays. (It knows arrays by their class.)"""
     if isinstance(x, types.FunctionType):
         of_testing = str(x.__module__).startswith("numpy.testing.")
         return of_testing and not x.__code__.co_flags & inspect.CO_VARARGS  # (not assert_raises)
@@ -187,7 +185,9 @@ class Compiled(StandIn):
         may_act = may_act_unseen(module_of(self._real))
         if (is_traced or may_act) and not isinstance(trace, SegmentedTrace):
             name = getattr(self._real, "__name__", type(self._real).__name__)
-            what = "a test" if isinstance(self._real, types.FunctionType) else "compiled code"
+            what = (
+                "numpy.testing" if isinstance(self._real, types.FunctionType) else "compiled code"
+            )
             raise UnsupportedOpError(f"{name}: cannot trace {what}\nhint: call it outside")
         if not isinstance(trace, SegmentedTrace):
             return self._real(*args, **kwargs)
