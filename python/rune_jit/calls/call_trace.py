@@ -17,7 +17,7 @@ from rune_jit.calls.inputs import input_tracer, inverse
 from rune_jit.calls.outputs import plan_output
 from rune_jit.calls.repeated import are_apart, flattened
 from rune_jit.calls.traced import Assigned, Raised, Traced
-from rune_jit.calls.views import View, Views, with_bases, with_choices, with_places
+from rune_jit.calls.views import View, Views, with_bases, with_choices, with_numbers, with_places
 from rune_jit.capture import effects, threads
 from rune_jit.capture.draws import Draws
 from rune_jit.capture.guards import Watch
@@ -409,6 +409,7 @@ class CallTrace:
         views: list[View] | None = None
         are_constants = trees.PLAIN.issuperset(map(type, leaves))
         if trace.decides and not are_constants:
+            unflatten = with_numbers(trace, leaves, unflatten)
             unflatten = with_choices(trace, leaves, unflatten)
             leaves, views = with_bases(trace, leaves, call.leaves)
         outputs: list[Any] = [("constant", x) for x in leaves if are_constants]

@@ -13,12 +13,13 @@ from rune_jit import trees
 from rune_jit.arrays.array import Array
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.state import Path, Place, content, is_place, with_content
+from rune_jit.tracing.array_numbers import Rows, kind_of_rows
 from rune_jit.tracing.loop_plans import LoopRefused
-from rune_jit.tracing.rows import origin_of, viewed
+from rune_jit.tracing.rows import origin_of, viewed, whole
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.storage import Step, Storage, layout
 from rune_jit.tracing.trace import Trace
-from rune_jit.tracing.tracer import ATOMIC, Tracer, are_atomic
+from rune_jit.tracing.tracer import ATOMIC, Tracer, are_atomic, is_traced_array
 
 
 class View(NamedTuple):
@@ -114,6 +115,66 @@ def with_choices(
     return chosen if found else unflatten
 
 
+class Numbered(NamedTuple):
+    """Makes the function's result of leaves some of which are one array if their numbers are equal
+    (tracing/array_numbers.py)."""
+
+    numbers: list[tuple[int, int]]  # the positions of arrays, and of their numbers
+    rows: list[tuple[int, Rows] | None]  # with the positions of the arrays that have the rows
+    own: int  # the number of the leaves of the result
+    unflatten: Callable[[Any], Any] | None
+
+    def __call__(self, leaves: tuple[Any, ...]) -> Any:
+        found, arrays = list(leaves), dict[int, Any]()
+        for at, where in self.numbers:
+            number = int(leaves[where])
+            if number not in arrays:
+                arrays[number] = self._view(leaves, number, leaves[at])
+            found[at] = arrays[number]
+        return found[0] if self.unflatten is None else self.unflatten(tuple(found[: self.own]))
+
+    def _view(self, leaves: tuple[Any, ...], number: int, array: Any) -> Any:
+        """The view that the array with a number is in NumPy, if it is one at a position that an
+        iteration has decided; else the array."""
+        kind = kind_of_rows(number)
+        rows = None if kind is None else self.rows[kind[0]]
+        return array if kind is None or rows is None else rows[1].at(leaves[rows[0]], kind[1])
+
+
+def with_numbers(
+    trace: Trace, leaves: list[Any], unflatten: Callable[[Any], Any] | None
+) -> Callable[[Any], Any] | None:
+    """Makes the function's result also if data decide which of its leaves are one array, or an
+    array from outside. Appends what else it needs to the leaves. Raises LoopRefused if the trace
+    begins again to compute numbers of arrays."""
+    arrays = [x for x in leaves if is_traced_array(x) and x._trace is trace]
+    loops = trace.loops
+    if loops is None or not loops.has_shared or not arrays:
+        return unflatten
+    loops.check_numbers([x._storage for x in arrays])
+    if (numbers := loops.numbers) is None:
+        return unflatten
+    asked = [(i, numbers.known(x)) for i, x in enumerate(leaves) if is_traced_array(x)]
+    own = [(i, number) for i, number in asked if number is not None]
+    if not own:
+        return unflatten
+    count, storages = len(leaves), {id(x._storage) for x in arrays}
+
+    def add(array: Tracer) -> int:
+        leaves.append(array)
+        return len(leaves) - 1
+
+    def is_seen(array: Tracer) -> bool:
+        return array._storage.is_outside or id(array._storage) in storages
+
+    # Arrays from outside come first, because they are what results are if the numbers are equal.
+    others = [(add(array), number) for array, number in numbers.older() if is_seen(array)]
+    found = [(i, add(Tracer(trace, number, scalar=True))) for i, number in (*others, *own)]
+    rows = [(add(x.array), x) if is_seen(x.array) else None for x in numbers.rows]
+    numbered: Callable[[Any], Any] = Numbered(found, rows, count, unflatten)
+    return numbered
+
+
 def with_bases(
     trace: Trace, leaves: list[Any], given: list[Any]
 ) -> tuple[list[Any], list[View] | None]:
@@ -131,7 +192,7 @@ def with_bases(
         trace.loops.check_selected([group[0]._storage for group in by_storage.values()])
     has_arrays = any(isinstance(x, Array) for x in (*given, *trace.captured))
     shared = {
-        key: _whole(trace, group[0])
+        key: whole(trace, group[0])
         for key, group in by_storage.items()
         if _share_memory(group, given, has_arrays)
     }
@@ -204,16 +265,6 @@ def _not_copied(trace: Trace, leaves: list[Any]) -> list[Any]:
                 made[before], made[i] = other, view
             last[id(storage)] = i, view
     return made
-
-
-def _whole(trace: Trace, view: Tracer) -> Tracer:
-    """The whole array of a view."""
-    dtype = view.dtype
-    for step in reversed(view._steps):
-        dtype = step.dtype_before(dtype)
-    base = Tracer.__new__(Tracer)
-    base._init(trace, view._storage, (), view._storage.shape, dtype)
-    return base
 
 
 def _share_memory(group: list[Tracer], given: list[Any], has_arrays: bool) -> bool:

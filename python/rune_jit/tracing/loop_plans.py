@@ -78,6 +78,8 @@ class LoopPlans:
         # Whether Python runs some calls that raise no error: those in which data decide that a loop
         # reports something, or leaves a variable unassigned (left_to_python.py).
         self.leaves_usual = False
+        # Whether the program computes numbers of arrays (array_numbers.py).
+        self.numbers_arrays = False
         self._all_refused: str | None = None
         # The error of a trace that failed after loops. The next trace unrolls them.
         self.with_loops: Any = None

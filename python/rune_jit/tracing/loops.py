@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from rune_jit.errors import RuneJitError, StateChangedError
+from rune_jit.tracing.array_numbers import ArrayNumbers
 from rune_jit.tracing.context import ValuesNeeded
 from rune_jit.tracing.identities import Identities
 from rune_jit.tracing.loop_plans import BetterApart, LoopPeeled, LoopPlans, LoopRefused
@@ -136,6 +137,8 @@ class Loops:
         # storages of the arrays on both sides, and those of the arrays that the program selects.
         self.selected: dict[int, list[tuple[Storage, Storage, Storage]]] = {}
         self.identities = Identities()
+        self.numbers = ArrayNumbers() if plans.numbers_arrays else None
+        self._selects: set[int] = set()  # ids of storages of arrays that data select
 
     def bounds(self, size: Any) -> tuple[int, int]:
         """The least and the greatest value of a Size, whose counters may depend on outer
@@ -169,6 +172,29 @@ class Loops:
         self._may_share |= group
         if loop is not None:
             self._shared_by |= dict.fromkeys(group, loop)
+
+    def share_selected(self, made: Storage, *others: Storage) -> None:
+        """As `share`, for an array that is one of the others, or a new one, as data decide."""
+        self.share(made, *others)
+        self._selects.add(id(made))
+
+    @property
+    def has_shared(self) -> bool:
+        """Whether data decide for some arrays whether they are one array."""
+        return bool(self._may_share)
+
+    def check_numbers(self, results: list[Storage]) -> None:
+        """Called with the storages of the results at the end of the trace. If data select one of
+        them that may be another one, or an array from outside, raises LoopRefused: the next trace
+        computes numbers of arrays."""
+        if self.numbers is not None:
+            return
+        ids = {id(x) for x in results}
+        for storage in results:
+            others = self.sharing(storage) if id(storage) in self._selects else []
+            if any(id(x) in ids or x.is_outside for x in others):
+                self.plans.numbers_arrays = True
+                raise LoopRefused
 
     @property
     def shared(self) -> tuple[dict[int, list[Storage]], dict[int, Storage], list[Any]]:

@@ -233,3 +233,13 @@ def _place(x: Any) -> tuple[Any, tuple[int, ...]] | None:
         return None
     storage = x._storage
     return (storage.rows, storage.position) if storage.version == 0 else None
+
+
+def whole(trace: Trace, view: Tracer) -> Tracer:
+    """The whole array of a view."""
+    dtype = view.dtype
+    for step in reversed(view._steps):
+        dtype = step.dtype_before(dtype)
+    base = Tracer.__new__(Tracer)
+    base._init(trace, view._storage, (), view._storage.shape, dtype)
+    return base

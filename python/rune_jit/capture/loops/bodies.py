@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from rune_jit.capture.loops.appends import Appends
+from rune_jit.capture.loops.carried_numbers import CarriedNumbers
 from rune_jit.capture.loops.changing_shapes import ChangingShape
 from rune_jit.capture.loops.comparison import Comparison
 from rune_jit.capture.loops.effects import Effects
@@ -118,6 +119,9 @@ class Attempt(Comparison):
         self._integers: dict[str, Any] = {}
         self._pythons: dict[str, int] = {}
         self._counted: dict[str, Any] = {}
+        self._array_numbers = CarriedNumbers(trace, self._loops.numbers)
+        if self._by_value:
+            self._array_numbers.begin(self.counter, self._initial)
         for name in self._carried:
             value = self._before[name]
             if type(value) is int and value.bit_length() > 63:
@@ -148,7 +152,8 @@ class Attempt(Comparison):
                         given = Tracer(trace, small, scalar=True)
                 self._given[name] = given
             elif name in self._by_value:
-                self._given[name] = self._carry_array(name, value)
+                self._given[name] = given = self._carry_array(name, value)
+                self._array_numbers.carry(name, value, given)
             else:
                 self._given[name] = value
         self._first_storage = len(self._initial)
@@ -269,6 +274,7 @@ class Attempt(Comparison):
         r = self._range
         results = builder.end_loop(self.counter, r.start, r.stop, r.step, finals, initial, goes_on)
         self._close(results)
+        self._array_numbers.end(results)
         for name, shape in self._changing.items():
             memory = results[self._numbers[name]]
             results[self._numbers[name]] = shape.part(builder, memory, self._range.count)
@@ -312,6 +318,7 @@ class Attempt(Comparison):
                 dtype = self._unsure[name][1]
                 finals[self._pythons[name]] = builder.is_python(finals[index])
                 finals[index] = builder.astype(builder.value(finals[index]), dtype)
+        self._array_numbers.finals(finals, after)
         return finals + [storage.current(trace) for storage in self._storages]
 
     def _add_results(
@@ -338,6 +345,8 @@ class Attempt(Comparison):
                 others[name] = len(initial)
                 finals.append(trace.operand(after[name]))
                 initial.append(self._stand_in(name, finals[-1]))
+                before = None if self._runs else self._structures.part(name, self._before)
+                self._array_numbers.add(name, before, after[name], finals, initial)
                 if kind is not None and kind[0] == "unsure":
                     self._pythons[name] = len(initial)
                     finals.append(builder.is_python(finals[-1]))
@@ -370,16 +379,17 @@ class Attempt(Comparison):
             trace.builder.mark_unsure(results[index], kind, results[self._pythons[name]])
         if is_traced_array(value):
             laid_out_as(made, [value])
+            self._array_numbers.made(name, made, results)
             # A condition may select the array, perhaps the one from before the loop.
             shared = self._sharing_after(name, after)
             if shared:
-                self._loops.share(made._storage, *shared)
+                self._loops.share_selected(made._storage, *shared)
             is_as_before = bool(shared) or not self._runs or self._goes_on is not None
             before: Any = self._before.get(name)
             if is_as_before and name in self._results and is_traced_array(before):
                 self._loops.share(made._storage, before._storage)
             if is_result(name) and self._body.is_older(value._storage):
-                self._loops.share(made._storage, value._storage)
+                self._loops.share_selected(made._storage, value._storage)
         elif is_flag(name):
             made._storage.flag_of = self._loop.number
         return made
@@ -477,6 +487,7 @@ class Attempt(Comparison):
         self._trace.builder.give_up_loop()
 
     def _leave(self) -> None:
+        self._array_numbers.leave()
         leave_lists(self._loops, self._lists)
         self._loops.open.pop()
         self._loops.within.pop()

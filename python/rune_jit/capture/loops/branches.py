@@ -341,7 +341,9 @@ def select(
         loops.fail(f"{name} is of another type under a condition")
     elif is_traced_array(a):
         made._storage.order_known = made.ndim < 2
-        loops.share(made._storage, a._storage, b._storage)
+        loops.share_selected(made._storage, a._storage, b._storage)
+        if loops.numbers is not None:
+            loops.numbers.select(trace, holds, a, b, made)
         whole = _Selected(a, b, made)
         others = [x for x in arrays if whole.part(x.a, x.b, x.made) is None]
         arrays[:] = *others, whole
