@@ -63,6 +63,22 @@ def one_after_the_other(x, n):
     return best, last, a
 
 
+def inner_loops_that_carry_arrays(x, n):
+    a, b = x * 1, x
+    for i in range(4):
+        c = x - i
+        for v in x:
+            c = c * v
+        x[i] = c[0] % 5
+        for v in x:
+            if v > 2:
+                b = c
+    for v in x:
+        if v > 1:
+            a = b
+    return a, b, c
+
+
 def three_names(x, n):
     a = b = c = np.zeros(3)
     for v in x:
@@ -196,6 +212,7 @@ PROGRAMS = [
     argument,
     nested,
     one_after_the_other,
+    inner_loops_that_carry_arrays,
     three_names,
     exchanged,
     in_tuples,

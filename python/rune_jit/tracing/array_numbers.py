@@ -126,14 +126,14 @@ class ArrayNumbers:
         assert trace.loops is not None
         trace.loops.fail("it selects views of an array whose positions data decide")
 
-    def note(self, trace: Trace, array: Tracer, number: Any) -> None:
-        """Gives an array this number."""
+    def note(self, trace: Trace, array: Tracer, number: Any, is_given: bool = False) -> None:
+        """Gives an array this number. `is_given`: whether it is a carried array of a body whose
+        trace begins."""
         key = id(array) if array._steps else id(array._storage)
         bodies = trace.loops.open if trace.loops is not None else []
-        is_in_loop = bool(bodies) and (
-            any(step.varies for step in array._steps) or not bodies[0].is_older(array._storage)
-        )
-        self._known[key] = _Numbered(array, number, is_in_loop)
+        varies = any(step.varies for step in array._steps)
+        is_own = bool(bodies) and (varies or not bodies[0].is_older(array._storage))
+        self._known[key] = _Numbered(array, number, is_given or is_own)
 
     def select(self, trace: Trace, holds: Any, a: Tracer, b: Tracer, made: Tracer) -> None:
         """Gives `made` the number of a if `holds`, else that of b."""
@@ -156,15 +156,18 @@ class ArrayNumbers:
         """A number such that all arrays made from now on can have greater ones."""
         return self._number(trace, next_serial(), 0)
 
-    def begin(self, base: Any) -> int:
-        """Lets the arrays made from now on have the numbers that follow `base`. Returns what `end`
-        needs to take that back."""
+    def begin(self, base: Any) -> None:
+        """Lets the arrays made from now on have the numbers that follow `base`."""
         self._froms.append(_From(next_serial(), base))
-        return len(self._froms) - 1
 
-    def end(self, begun: int) -> None:
-        """Takes back a call of `begin` and those that followed."""
-        del self._froms[begun:]
+    @property
+    def num_bases(self) -> int:
+        """How many calls of `begin` have not been taken back."""
+        return len(self._froms)
+
+    def end(self, num_bases: int) -> None:
+        """Takes back the calls of `begin` since there were so many."""
+        del self._froms[num_bases:]
 
     def _number(self, trace: Trace, serial: int, view: int) -> Any:
         of = next(x for x in reversed(self._froms) if x.serial < serial)

@@ -97,6 +97,7 @@ class Attempt(Comparison):
         self._lists = [x for x in effects.stand_ins if id(x.items) not in trace.loops.lists]
         self._serial = next_serial()
         self._integers_before = len(trace.loops.integers)
+        self._numbers_arrays = False  # whether it carries numbers of arrays of inner loops
 
     def begin(self, low: int, high: int) -> tuple[Any, ...]:
         """Begins a trace of the body. Returns the values that the carried names have in it."""
@@ -120,7 +121,7 @@ class Attempt(Comparison):
         self._pythons: dict[str, int] = {}
         self._counted: dict[str, Any] = {}
         self._array_numbers = CarriedNumbers(trace, self._loops.numbers)
-        if self._by_value:
+        if self._by_value or self._numbers_arrays:
             self._array_numbers.begin(self.counter, self._initial)
         for name in self._carried:
             value = self._before[name]
@@ -212,7 +213,8 @@ class Attempt(Comparison):
             largest = self._trace.builder.largest_operation(self.counter)
             if largest > _LARGE:
                 raise GivenUp(f"an iteration is large ({largest:.0f} operations at once)")
-        is_complete = True
+        is_complete = not self._array_numbers.lacks_base
+        self._numbers_arrays |= not is_complete
         for storage in self._body.written:
             if not any(storage is known for known in self._storages):
                 self._storages.append(storage)

@@ -19,16 +19,23 @@ class CarriedNumbers:
         self._trace, self._numbers = trace, numbers
         self._carried: dict[str, int] = {}  # by name of an array: what carries its number
         self._base: int | None = None  # what carries the number from which the body counts
-        self._begun: int | None = None
+        self._bases_before = numbers.num_bases if numbers is not None else 0
 
     def begin(self, counter: Any, initial: list[Any]) -> None:
-        """Called at the start of the body of a loop that carries arrays, before `carry`. Appends
-        to `initial`, as `carry` and `add` do, the numbers before the loop."""
+        """Called at the start of the body of a loop that carries arrays or such loops, before
+        `carry`. Appends to `initial`, as `carry` and `add` do, the numbers before the loop."""
         if self._numbers is None:
             return
         self._counter, self._initial, self._base = counter, initial, len(initial)
         base = self._carry(self._numbers.now(self._trace))
-        self._begun = self._numbers.begin(base)
+        self._numbers.begin(base)
+
+    @property
+    def lacks_base(self) -> bool:
+        """Whether the body has a loop that carries arrays, so that `begin` must be called."""
+        if self._numbers is None or self._base is not None:
+            return False
+        return self._numbers.num_bases > self._bases_before
 
     def _carry(self, before: Any) -> Any:
         index = len(self._initial)
@@ -40,7 +47,7 @@ class CarriedNumbers:
         if self._numbers is not None:
             self._carried[name] = len(self._initial)
             number = self._carry(self._numbers.of(self._trace, before))
-            self._numbers.note(self._trace, given, number)
+            self._numbers.note(self._trace, given, number, is_given=True)
 
     def finals(self, finals: list[Any], after: dict[str, Any]) -> None:
         """Sets the carried numbers after an iteration."""
@@ -76,6 +83,5 @@ class CarriedNumbers:
 
     def leave(self) -> None:
         """Called when the trace of the body has ended."""
-        if self._numbers is not None and self._begun is not None:
-            self._numbers.end(self._begun)
-            self._begun = None
+        if self._numbers is not None:
+            self._numbers.end(self._bases_before)
