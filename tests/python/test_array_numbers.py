@@ -64,19 +64,19 @@ def one_after_the_other(x, n):
 
 
 def inner_loops_that_carry_arrays(x, n):
-    a, b = x * 1, x
+    a, b, d = x * 1, x, np.zeros(4)
     for i in range(4):
         c = x - i
         for v in x:
             c = c * v
-        x[i] = c[0] % 5
+        d[i] = c[0] % 5
         for v in x:
             if v > 2:
                 b = c
     for v in x:
         if v > 1:
             a = b
-    return a, b, c
+    return a, b, c, d
 
 
 def three_names(x, n):

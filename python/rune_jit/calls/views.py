@@ -171,8 +171,7 @@ def with_numbers(
     others = [(add(array), number) for array, number in numbers.older() if is_seen(array)]
     found = [(i, add(Tracer(trace, number, scalar=True))) for i, number in (*others, *own)]
     rows = [(add(x.array), x) if is_seen(x.array) else None for x in numbers.rows]
-    numbered: Callable[[Any], Any] = Numbered(found, rows, count, unflatten)
-    return numbered
+    return Numbered(found, rows, count, unflatten).__call__
 
 
 def with_bases(
