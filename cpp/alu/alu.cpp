@@ -24,6 +24,10 @@ bool AluInfo::accepts(DType dtype) const {
   return is_of_kinds(dtype, operands);
 }
 
+bool AluInfo::commutes(DType dtype) const {
+  return has(is_float(dtype) ? alu_flags::CommutativeOnFloats : alu_flags::CommutativeOnOthers);
+}
+
 const AluInfo& info(AluOp op) {
   return kTable[static_cast<int>(op)];
 }

@@ -24,8 +24,9 @@ inline constexpr int kNumAluOps = 0
 enum class AluResult : uint8_t { Same, Bool, Select };
 
 namespace alu_flags {
-inline constexpr unsigned Commutative = 1, Associative = 2, Idempotent = 4, ElementaryOnFloats = 8,
-                          ElementaryOnOthers = 16;
+inline constexpr unsigned CommutativeOnFloats = 1, CommutativeOnOthers = 2, Associative = 4,
+                          Idempotent = 8, ElementaryOnFloats = 16, ElementaryOnOthers = 32;
+inline constexpr unsigned Commutative = CommutativeOnFloats | CommutativeOnOthers;
 inline constexpr unsigned Elementary = ElementaryOnFloats | ElementaryOnOthers;
 }  // namespace alu_flags
 
@@ -44,6 +45,8 @@ struct AluInfo {
   const char* meaning;
 
   bool has(unsigned flag) const { return flags & flag; }
+  // Whether a op b is b op a for all operands of this dtype.
+  bool commutes(DType dtype) const;
   // Whether operands of this dtype are allowed (for Where: as the last two operands).
   bool accepts(DType dtype) const;
 };

@@ -147,33 +147,23 @@ W shift_right(W a, W b) {
   return a >> b;
 }
 
-// The larger of two numbers, neither of which is NaN. -0.0 is below 0.0.
-inline double larger_number_of(double a, double b) {
-  return a > b || (a == b && !std::signbit(a)) ? a : b;
-}
-inline double smaller_number_of(double a, double b) {
-  return a < b || (a == b && std::signbit(a)) ? a : b;
-}
+// Of two zeros, these give the second.
 template <class W>
 W larger(W a, W b) {
   if constexpr (Integer<W>)
     return a > b ? a : b;
   else
-    return std::isnan(a) ? a : std::isnan(b) ? b : larger_number_of(a, b);
+    return std::isnan(a) || a > b ? a : b;
 }
 template <class W>
 W smaller(W a, W b) {
   if constexpr (Integer<W>)
     return a < b ? a : b;
   else
-    return std::isnan(a) ? a : std::isnan(b) ? b : smaller_number_of(a, b);
+    return std::isnan(a) || a < b ? a : b;
 }
-inline double larger_number(double a, double b) {
-  return std::isnan(a) ? b : std::isnan(b) ? a : larger_number_of(a, b);
-}
-inline double smaller_number(double a, double b) {
-  return std::isnan(a) ? b : std::isnan(b) ? a : smaller_number_of(a, b);
-}
+inline double larger_number(double a, double b) { return std::isnan(b) || a > b ? a : b; }
+inline double smaller_number(double a, double b) { return std::isnan(b) || a < b ? a : b; }
 
 inline double scaled(double a, double exponent) {
   if (std::isnan(a) || std::isnan(exponent)) return a + exponent;

@@ -53,38 +53,16 @@ constexpr const char* kToBfloat = R"(__device__ inline rune_bfloat rune_to_bfloa
 }
 )";
 constexpr const char* kMax = R"(template <class T>
-__device__ inline T rune_max(T a, T b) {
-  if (a != a || a > b) return a;
-  if (b != b || b > a) return b;
-  return signbit(a) ? b : a;
-}
-#if __CUDA_ARCH__ >= 800
-__device__ inline float rune_max(float a, float b) {
-  float x;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(x) : "f"(a), "f"(b));
-  return x;
-}
-#endif
+__device__ inline T rune_max(T a, T b) { return a != a || a > b ? a : b; }
 )";
 constexpr const char* kMin = R"(template <class T>
-__device__ inline T rune_min(T a, T b) {
-  if (a != a || a < b) return a;
-  if (b != b || b < a) return b;
-  return signbit(a) ? a : b;
-}
-#if __CUDA_ARCH__ >= 800
-__device__ inline float rune_min(float a, float b) {
-  float x;
-  asm("min.NaN.f32 %0, %1, %2;" : "=f"(x) : "f"(a), "f"(b));
-  return x;
-}
-#endif
+__device__ inline T rune_min(T a, T b) { return a != a || a < b ? a : b; }
 )";
 constexpr const char* kFmax = R"(template <class T>
-__device__ inline T rune_fmax(T a, T b) { return a != a ? b : b != b ? a : rune_max(a, b); }
+__device__ inline T rune_fmax(T a, T b) { return b != b || a > b ? a : b; }
 )";
 constexpr const char* kFmin = R"(template <class T>
-__device__ inline T rune_fmin(T a, T b) { return a != a ? b : b != b ? a : rune_min(a, b); }
+__device__ inline T rune_fmin(T a, T b) { return b != b || a < b ? a : b; }
 )";
 // NumPy's conversions: NaN and values that do not fit give the lowest integer.
 constexpr const char* kToInt = R"(template <class T>

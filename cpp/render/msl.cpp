@@ -19,37 +19,21 @@ constexpr const char* kPreamble = R"(#include <metal_stdlib>
 using namespace metal;
 )";
 
-// Equal operands may be zeros of different signs. The `and` of their bits is the greater zero, the
-// `or` the smaller one.
-constexpr const char* kMax = R"(inline float rune_max(float a, float b) {
-  if (a != a || a > b) return a;
-  if (b != b || b > a) return b;
-  return as_type<float>(as_type<uint>(a) & as_type<uint>(b));
-}
-inline half rune_max(half a, half b) {
-  if (a != a || a > b) return a;
-  if (b != b || b > a) return b;
-  return as_type<half>((ushort)(as_type<ushort>(a) & as_type<ushort>(b)));
-}
+constexpr const char* kMax =
+    R"(inline float rune_max(float a, float b) { return a != a || a > b ? a : b; }
+inline half rune_max(half a, half b) { return a != a || a > b ? a : b; }
 )";
-constexpr const char* kMin = R"(inline float rune_min(float a, float b) {
-  if (a != a || a < b) return a;
-  if (b != b || b < a) return b;
-  return as_type<float>(as_type<uint>(a) | as_type<uint>(b));
-}
-inline half rune_min(half a, half b) {
-  if (a != a || a < b) return a;
-  if (b != b || b < a) return b;
-  return as_type<half>((ushort)(as_type<ushort>(a) | as_type<ushort>(b)));
-}
+constexpr const char* kMin =
+    R"(inline float rune_min(float a, float b) { return a != a || a < b ? a : b; }
+inline half rune_min(half a, half b) { return a != a || a < b ? a : b; }
 )";
 constexpr const char* kFmax =
-    R"(inline float rune_fmax(float a, float b) { return a != a ? b : b != b ? a : rune_max(a, b); }
-inline half rune_fmax(half a, half b) { return a != a ? b : b != b ? a : rune_max(a, b); }
+    R"(inline float rune_fmax(float a, float b) { return b != b || a > b ? a : b; }
+inline half rune_fmax(half a, half b) { return b != b || a > b ? a : b; }
 )";
 constexpr const char* kFmin =
-    R"(inline float rune_fmin(float a, float b) { return a != a ? b : b != b ? a : rune_min(a, b); }
-inline half rune_fmin(half a, half b) { return a != a ? b : b != b ? a : rune_min(a, b); }
+    R"(inline float rune_fmin(float a, float b) { return b != b || a < b ? a : b; }
+inline half rune_fmin(half a, half b) { return b != b || a < b ? a : b; }
 )";
 
 // NumPy's conversions: NaN and values that do not fit give the lowest integer.

@@ -302,3 +302,30 @@ def test_ints_that_replace_floats_of_loops_that_may_have_no_iteration():
 
     for x in (X * 8, np.full(20, 9.0), np.zeros(20)):
         both(f, x)
+
+
+class Arms:
+    def __init__(self):
+        self.counts, self.values = np.zeros(4, int), np.zeros(4)
+
+    def pull(self, rounds):
+        for k in range(rounds):
+            if (self.counts == 0).any():
+                arm = int(np.flatnonzero(self.counts == 0)[0])
+            else:
+                if k <= 0:
+                    arm = arm or abs(k)  # which has no value yet
+                arm = int(np.argmax(self.values))
+            self.counts[arm] += 1
+            self.values[arm] += 1 / self.counts[arm]
+
+
+def test_a_side_does_not_read_what_the_other_side_has_assigned():
+    ours, theirs = Arms(), Arms()
+    jitted = rune_jit.jit(ours.pull)
+    jitted(9)
+    theirs.pull(9)
+    for pull in (jitted, theirs.pull):
+        with pytest.raises(UnboundLocalError, match="arm"):
+            pull(9)
+    np.testing.assert_array_equal(ours.counts, theirs.counts)

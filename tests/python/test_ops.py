@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable
 from typing import Any
 
@@ -46,6 +47,22 @@ def test_special_pairs(run: Callable[..., Any], name: str, dtype: str) -> None:
     with np.errstate(all="ignore"):
         expected = function(x, y)
     assert_matches(run(function, x, y), expected)
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="NumPy's code for x86")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_second_of_two_zeros(run: Callable[..., Any], dtype: str) -> None:
+    def all_of_them(x: Any, y: Any) -> Any:
+        zero = x.dtype.type(0)
+        pairs = [(x, y), (y, x), (zero, x), (x, zero), (-zero, x), (x, -zero), (y, -y)]
+        limits = [(zero, 1), (-zero, 1), (-1, zero), (-1, -zero), (zero, None), (None, -zero)]
+        return [f(a, b) for f in (np.maximum, np.minimum) for a, b in pairs] + [
+            np.clip(a, *pair) for a in (x, y) for pair in [*limits, (x, y + 1), (y - 1, x)]
+        ]
+
+    x, y = (a.ravel().astype(dtype) for a in np.meshgrid([0.0, -0.0, 1, -1], [0.0, -0.0]))
+    for actual, expected in zip(run(all_of_them, x, y), all_of_them(x, y), strict=True):
+        assert_matches(actual, expected, 0)
 
 
 @pytest.mark.parametrize("x", [[1.0, np.nan, 3.0, np.nan], [np.nan] * 2, [3.0, 3.0, 1.0, 1.0]])

@@ -382,8 +382,14 @@ Operand clip(TracedGraph& t, const Operand& x, const std::optional<Operand>& low
   }
   if (dtype == DType::Bfloat16 && low && high) dtype = DType::Float32;
   Value value = convert(t, x, dtype);
-  if (low) value = elementwise(t, AluOp::Max, {value, convert(t, *low, dtype)});
-  if (high) value = elementwise(t, AluOp::Min, {value, convert(t, *high, dtype)});
+  // Of two zeros, Max and Min give the second. NumPy keeps x if both bounds are numbers.
+  const bool keeps = low && high && shape_of(t, *low).empty() && shape_of(t, *high).empty();
+  const auto limit = [&](AluOp op, const Operand& bound) {
+    const Value other = convert(t, bound, dtype);
+    value = keeps ? elementwise(t, op, {other, value}) : elementwise(t, op, {value, other});
+  };
+  if (low) limit(AluOp::Max, *low);
+  if (high) limit(AluOp::Min, *high);
   return value;
 }
 

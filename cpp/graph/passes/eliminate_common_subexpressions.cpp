@@ -13,7 +13,7 @@ namespace {
 
 bool is_commutative(const Node& node) {
   const auto* binop = node.as<Binop>();
-  return binop && info(binop->op).has(alu_flags::Commutative);
+  return binop && info(binop->op).commutes(node.dtype());
 }
 
 // The operands, sorted if the operation is commutative.

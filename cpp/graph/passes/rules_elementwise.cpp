@@ -68,8 +68,11 @@ std::optional<Scalar> absorber_of(AluOp op, DType dtype) {
 
 Value constant_to_the_right(Simplifier& s, const Node& node) {
   const AluOp op = node.as<Binop>()->op;
-  if (!info(op).has(alu_flags::Commutative)) return {};
-  if (!s.splat(node.inputs[0]) || s.splat(node.inputs[1])) return {};
+  const auto left = s.splat(node.inputs[0]);
+  if (!left || s.splat(node.inputs[1])) return {};
+  // (Only zeros tell which operand Max and Min give if both are equal.)
+  const bool is_extremum = one_of(op, {AluOp::Max, AluOp::Min, AluOp::Fmax, AluOp::Fmin});
+  if (!info(op).commutes(left->dtype()) && !(is_extremum && left->as_double() != 0)) return {};
   return s.alu(op, {node.inputs[1], node.inputs[0]});
 }
 

@@ -21,8 +21,9 @@ from rune_jit.capture.loops.left_to_python import LEFT_TO_PYTHON
 from rune_jit.capture.loops.list_results import MADE_LISTS
 from rune_jit.capture.loops.positions import GRIDS
 from rune_jit.capture.loops.reading import STACKS
+from rune_jit.capture.loops.rebinding import BRANCH_ENTRY
 from rune_jit.capture.loops.rolling import begin
-from rune_jit.capture.loops.source import BRANCH_ENTRY, ENTRY, WHILE_ENTRY
+from rune_jit.capture.loops.source import ENTRY, WHILE_ENTRY
 from rune_jit.capture.loops.tables import TABLES
 from rune_jit.capture.loops.while_loops import begin_while
 from rune_jit.capture.names import (

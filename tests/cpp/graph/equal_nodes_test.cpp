@@ -167,7 +167,7 @@ void check_kind() {
   other = node;
   std::swap(other.inputs[0], other.inputs[1]);
   const auto* binop = node.as<Binop>();
-  const bool commutes = binop && info(binop->op).has(alu_flags::Commutative);
+  const bool commutes = binop && info(binop->op).commutes(node.dtype());
   EXPECT_EQ(kept(node, other), commutes ? 1 : 2) << "order of operands";
   other = node;
   other.location = "file.py:1";

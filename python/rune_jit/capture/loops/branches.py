@@ -17,7 +17,7 @@ from rune_jit.capture.loops.conditions import IF, OPERANDS
 from rune_jit.capture.loops.effects import ALLOWED, Effects
 from rune_jit.capture.loops.jumps import RESULT
 from rune_jit.capture.loops.jumps import UNSET as UNSET_NAME
-from rune_jit.capture.loops.kinds import UNSET, is_view, kind_of, mixture, unsure_sum
+from rune_jit.capture.loops.kinds import UNBOUND, UNSET, is_view, kind_of, mixture, unsure_sum
 from rune_jit.capture.loops.optionals import is_last
 from rune_jit.capture.loops.places import Changed, Held, Place
 from rune_jit.capture.loops.source import BRANCHES
@@ -204,13 +204,6 @@ class _One:
 _YES, _NO = _One(True), _One(False)
 
 
-class _Unbound:
-    """The stand-in for a name without a value."""
-
-
-_UNBOUND = _Unbound()
-
-
 class _Both:
     """Both sides, one after the other."""
 
@@ -219,6 +212,7 @@ class _Both:
     ) -> None:
         self.rebinds = False
         self.values: tuple[Any, ...] = ()
+        self.unbound: frozenset[str] = frozenset()  # the ones of the names that have no value
         self.results: tuple[Any, ...] = ()
         self._may_decide = False  # whether each side may have a program of its own instead
         self._trace, self._loops, self._branch = trace, loops, branch
@@ -253,6 +247,8 @@ class _Both:
         first, places = self._now(self._branch.results), self._changed(held)
         held.restore()
         self.values, self.rebinds = before, True
+        restored = zip(self._branch.restored, before, strict=True)
+        self.unbound = frozenset(name for name, x in restored if x is UNBOUND)
         with loops.where(builder, builder.ufunc("logical_not", [holds])[0], of_counters):
             yield False
         second, others = self._now(self._branch.results), self._changed(held)
@@ -279,14 +275,14 @@ class _Both:
     def _now(self, names: tuple[str, ...]) -> tuple[Any, ...]:
         """The values of the names."""
         values = self._frame.f_locals
-        return tuple(values.get(name, _UNBOUND) for name in names)
+        return tuple(values.get(name, UNBOUND) for name in names)
 
     def _selected(self, name: str, holds: Any, a: Any, b: Any) -> Any:
         if a is b:
             return a
         if (name == RESULT or is_last(name)) and (a is UNSET or b is UNSET):
             return b if a is UNSET else a  # (it is only read if it has been set)
-        is_bound = a is not _UNBOUND and b is not _UNBOUND
+        is_bound = a is not UNBOUND and b is not UNBOUND
         if self._may_decide and not (is_bound and _are_of_one_kind(self._trace, a, b)):
             self._loops.plans.decided.add(self._branch.number)
             raise LoopRefused  # the trace begins again

@@ -21,6 +21,13 @@ class _Unset:
 UNSET = _Unset()
 
 
+class _Unbound:
+    """The stand-in for the value of a name that has none."""
+
+
+UNBOUND = _Unbound()
+
+
 class GivenUp(Exception):
     """The loop cannot be a loop of the program, for this reason. It is unrolled."""
 

@@ -45,16 +45,14 @@ from rune_jit.capture.loops.matches import Matches
 from rune_jit.capture.loops.nodes import (
     assign,
     at,
-    attribute,
     call,
     copied,
-    load,
-    store,
     walk,
     within,
 )
 from rune_jit.capture.loops.optionals import Optionals
 from rune_jit.capture.loops.raises import RAISES, Raises, wanted
+from rune_jit.capture.loops.rebinding import both_ways, with_rebinding
 from rune_jit.capture.loops.reports import Reports, is_hidden
 from rune_jit.capture.loops.split_tuples import SplitTuples
 from rune_jit.capture.loops.stacks import Stacks
@@ -65,7 +63,6 @@ from rune_jit.capture.loops.syntax import (
     Uses,
     function_refusal,
     is_branch,
-    is_left_by_flag,
     loop_refusal,
     make_loop,
     uses_of,
@@ -73,11 +70,10 @@ from rune_jit.capture.loops.syntax import (
 )
 from rune_jit.capture.loops.unfold import CONVERSIONS, METHODS, Unfolder
 from rune_jit.capture.names import all_codes
-from rune_jit.tracing.conditions import SIDE
 from rune_jit.tracing.context import current_trace, may_handle_errors
 
-# The global names of the functions that loops and branches call. Source cannot contain them.
-ENTRY, WHILE_ENTRY, BRANCH_ENTRY = ".loop", ".while", ".branch"
+# The global names of the functions that loops call. Source cannot contain them.
+ENTRY, WHILE_ENTRY = ".loop", ".while"
 
 
 class Source(NamedTuple):
@@ -421,7 +417,7 @@ class _Transformer:
             elif isinstance(s, ast.While) and s in known:
                 result += _around_while(s, known[s])
             elif isinstance(s, ast.If) and s in known:
-                result += _both_ways(s, known[s])
+                result += both_ways(s, known[s])
             elif isinstance(s, ast.If) and (raises := wanted(s)) is not None:
                 made = call(RAISES, condition(s.test), ast.Constant(raises))
                 s.test = at(s.test, made if raises else ast.UnaryOp(ast.Not(), made))
@@ -446,21 +442,7 @@ def _around_while(s: ast.While, loop: Loop) -> list[ast.stmt]:
     begin = call(WHILE_ENTRY, ast.Constant(loop.number), *given)
     first = at(s.test, assign(name, begin))
     s.test = at(s.test, call((name, "goes_on"), condition(s.test, name)))
-    return [first, *_with_rebinding(s, loop, name, s.test)]
-
-
-def _with_rebinding(
-    s: ast.For | ast.While, loop: Loop, name: str, place: ast.expr
-) -> list[ast.stmt]:
-    """The loop with assignments of names at the start of its body and after it."""
-    if is_left_by_flag(s):
-        leave = s.body[-1]
-        assert isinstance(leave, ast.If)
-        leave.test = at(place, call((name, "stops"), leave.test))
-    rebind = [_rebinding(name, "values", loop.carried)] if loop.carried else []
-    after = [_rebinding(name, "results", loop.results)] if loop.results else []
-    s.body = [at(place, x) for x in rebind] + s.body
-    return [s, *(at(place, x) for x in after)]
+    return [first, *with_rebinding(s, loop, name, s.test)]
 
 
 def _around_for(s: ast.For, loop: Loop) -> list[ast.stmt]:
@@ -471,29 +453,4 @@ def _around_for(s: ast.For, loop: Loop) -> list[ast.stmt]:
     name = f"{ENTRY}{loop.number}"
     first = ast.Assign([ast.Name(name, ast.Store())], begin)
     location, s.iter = s.iter, at(s.iter, ast.Name(name, ast.Load()))
-    return [at(location, first), *_with_rebinding(s, loop, name, location)]
-
-
-def _both_ways(s: ast.If, branch: Branch) -> list[ast.stmt]:
-    """An `if` whose sides may both run:
-
-    .branch0 = .branch(0, test)
-    for .side in .branch0:
-        if .branch0.rebinds: names = .branch0.values
-        if .side: ...
-    if .branch0.rebinds: names = .branch0.results
-    """
-    name, side = f"{BRANCH_ENTRY}{branch.number}", SIDE
-    begin = call(BRANCH_ENTRY, ast.Constant(branch.number), condition(s.test))
-    first = at(s.test, assign(name, begin))
-    restored, results = branch.restored, branch.results
-    before = [at(s.test, _rebinding(name, "values", restored))] if restored else []
-    after = [at(s.test, _rebinding(name, "results", results))] if results else []
-    inner = ast.copy_location(ast.If(at(s.test, load(side)), s.body, s.orelse), s)
-    loop = at(s.test, ast.For(store(side), load(name), [*before, inner], []))
-    return [first, loop, *after]
-
-
-def _rebinding(loop: str, result: str, names: tuple[str, ...]) -> ast.stmt:
-    """if loop.rebinds: names = loop.result"""
-    return ast.If(attribute("rebinds", loop), [assign(names, attribute(result, loop))], [])
+    return [at(location, first), *with_rebinding(s, loop, name, location)]
