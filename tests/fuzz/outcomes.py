@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -53,6 +54,22 @@ def difference_of(actual: Any, expected: Any) -> str | None:
     return None if is_same else f"{actual!r} instead of {expected!r}"
 
 
+def sharing(*values: Any) -> list[tuple[bool, bool]]:
+    """For each pair of the arrays in nested lists and tuples: whether both are one object, and
+    whether they share memory."""
+    arrays: list[Any] = []
+
+    def collect(x: Any) -> None:
+        if isinstance(x, np.ndarray):
+            arrays.append(x)
+        elif isinstance(x, (list, tuple)):
+            for item in x:
+                collect(item)
+
+    collect(values)
+    return [(a is b, np.shares_memory(a, b)) for a, b in itertools.combinations(arrays, 2)]
+
+
 def explained(program: Any, name: str, calls: int, **options: Any) -> str:
     """How the calls of a program ran. Raises AssertionError if their results or arguments differ
     from Python's."""
@@ -62,6 +79,8 @@ def explained(program: Any, name: str, calls: int, **options: Any) -> str:
         wanted, found = program.arguments(call), program.arguments(call)
         expected, actual = outcome(function, wanted), outcome(jitted, found)
         difference = difference_of((actual, found), (expected, wanted))
+        if difference is None and sharing(actual, found) != sharing(expected, wanted):
+            difference = "other memory"
         text = f"{name}, call {call}\n{program.source}\n{jitted.explain()}"
         assert difference is None, f"{difference}\n{text}"
     return jitted.explain()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from loops import loop_program
-from outcomes import count_loops, is_exact, outcome
+from outcomes import count_loops, is_exact, outcome, sharing
 
 import rune_jit
 
@@ -42,6 +42,7 @@ def check(seed: int, device: str) -> tuple[int, int] | None:
         compared += 1
         for a, e in zip((*actual, *found), (*expected, *wanted), strict=True):
             assert _is_same(a, e), f"{a!r} instead of {e!r}\n{text}"
+        assert sharing(actual, found) == sharing(expected, wanted), f"other memory\n{text}"
     if not compared:
         return None
     return count_loops(jitted.explain())
