@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from outcomes import sharing
 from stateful import arguments, program
 
 import rune_jit
@@ -36,7 +37,8 @@ def _run(seed: int, jit: Any) -> tuple[str, list[Any], Any]:
                 result = f"{type(error).__name__}: {error}"
         state = _plain(vars(model))
         outside = names["calls"], names["Model"].made
-        did.append([_plain(result), _plain(given), state, outside, printed.getvalue()])
+        memory = sharing(result, given, list(vars(model).values()))
+        did.append([_plain(result), _plain(given), state, outside, printed.getvalue(), memory])
     return source, did, step
 
 
