@@ -55,7 +55,7 @@ def difference_of(actual: Any, expected: Any) -> str | None:
 
 
 def sharing(*values: Any) -> list[tuple[bool, bool]]:
-    """For each pair of the arrays in nested lists and tuples: whether both are one object, and
+    """For each pair of the arrays in nested lists, tuples and dicts: whether both are one object, and
     whether they share memory."""
     arrays: list[Any] = []
 
@@ -65,6 +65,8 @@ def sharing(*values: Any) -> list[tuple[bool, bool]]:
         elif isinstance(x, (list, tuple)):
             for item in x:
                 collect(item)
+        elif isinstance(x, dict):
+            collect(list(x.values()))
 
     collect(values)
     return [(a is b, np.shares_memory(a, b)) for a, b in itertools.combinations(arrays, 2)]

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from outcomes import sharing
 from variant_changes import variant
 from variants import Base, TooLong, Variant, base, smaller
 
@@ -97,7 +98,7 @@ def _calls(made: Variant, jit: Any, noise: int) -> tuple[list[Any], Any]:
             plain = _plain(what)
         except rune_jit.errors.TracerLeakError as error:
             plain = ["leak", str(error)]
-        did.append([*plain, printed.getvalue()])
+        did.append([*plain, printed.getvalue(), sharing(what)])
     return did, called
 
 

@@ -124,3 +124,18 @@ def test_results_in_the_memory_of_operands_are_written_once(start):
             calls.append((function(grid[2:6], holder), grid))
         check(*calls)
     assert "in segments" in jitted.explain()
+
+
+def test_arguments_that_code_which_is_not_copied_returns():
+    def f(values):
+        global last_index  # (so that the function is not copied)
+        last_index = values.tolist()[0]
+        return np.asarray(values), np.asarray(values)[:2], values
+
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        values = np.arange(4.0)
+        same, part, itself = jitted(values)
+        assert same is values and itself is values
+        assert part.base is not None and np.shares_memory(part, values)
+    assert "in segments" in jitted.explain()

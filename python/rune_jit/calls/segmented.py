@@ -339,10 +339,13 @@ def outside(trace: SegmentedTrace, result: Any) -> Any:
     """A result with NumPy's arrays and numbers in place of traced ones. Lists, dicts and objects in
     it keep their identity."""
     tracers: dict[int, Tracer] = {}
+    plain: dict[int, Any] = {}
 
     def collect(x: Any) -> Any:
         if type(x) is Selection:
             x = x.settled()
+        if type(x) is np.ndarray and (owner := _seen_as(trace, x)) is not None:
+            plain[id(x)] = owner
         if type(x) is Flat:
             flats.append(x)
         array = x.base if type(x) is Flat else x
@@ -352,9 +355,17 @@ def outside(trace: SegmentedTrace, result: Any) -> Any:
 
     flats: list[Flat] = []
     result = replaced(result, collect, {})
-    plain = dict(zip(tracers, trace.finish(list(tracers.values())), strict=True))
+    plain.update(zip(tracers, trace.finish(list(tracers.values())), strict=True))
     plain.update({id(x): x.over(plain[id(x.base)]) for x in flats})
     return replaced(result, lambda x: plain.get(id(x), x), {})
+
+
+def _seen_as(trace: SegmentedTrace, x: np.ndarray) -> Any:
+    """The argument or captured array that np.asarray would have returned, if code that is not
+    copied has called it for a traced array and x is what it got; else None."""
+    owner: Any = getattr(x.base, "obj", None)  # (the base is a memoryview)
+    is_whole = type(owner) is np.ndarray and x.__array_interface__ == owner.__array_interface__
+    return owner if is_whole and trace.owns(owner) else None
 
 
 # Traced arrays are searched in so many objects, before all objects of the process are searched.

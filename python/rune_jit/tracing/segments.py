@@ -431,6 +431,10 @@ class SegmentedTrace(TimedTrace):
         """The argument or captured array that a storage represents, or None."""
         return next((array for known, array in self._owners if known is storage), None)
 
+    def owns(self, x: np.ndarray) -> bool:
+        """Whether x is an argument or a captured array that a storage represents."""
+        return any(array is x for _, array in self._owners)
+
     def _outside(self, x: Tracer, numbers: dict[int, Any]) -> Any:
         if id(x) in numbers:
             return numbers[id(x)]
