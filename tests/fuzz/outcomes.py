@@ -55,8 +55,8 @@ def difference_of(actual: Any, expected: Any) -> str | None:
 
 
 def sharing(*values: Any) -> list[tuple[bool, bool]]:
-    """For each pair of the arrays in nested lists, tuples and dicts: whether both are one object, and
-    whether they share memory."""
+    """For each pair of the arrays in nested lists, tuples and dicts: whether both are one object,
+    and whether they share memory."""
     arrays: list[Any] = []
 
     def collect(x: Any) -> None:
