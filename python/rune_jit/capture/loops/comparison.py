@@ -208,6 +208,8 @@ class Comparison:
             raise GivenUp(f"{name} has no value after an iteration")
         new, shown = after[name], "what it returns" if is_result(name) else name
         kind = kind_of(trace, new)
+        if is_traced_array(new) and any(self._varies(n) for n in new.shape):
+            raise GivenUp(f"{shown} has another shape in each iteration")
         # (An object from before the loop is the same in all iterations: `return self`.)
         is_object = kind is None and can_be_copied(new) and self._effects.reaches(new)
         if is_result(name) and (new is UNSET or kind is not None or is_object):
@@ -230,6 +232,10 @@ class Comparison:
             raise GivenUp(f"{shown} is read after the loop, and is a {type(new).__name__}")
         elif kind is None and not self._runs and new is not self._before.get(name):
             raise GivenUp(f"{shown} is read after the loop, which may not run")
+
+    def _varies(self, size: Any) -> bool:
+        """Whether a size depends on the loop's counter."""
+        return type(size) is Size and self.counter.names[0] in size.names
 
     def _is_of_before(self, x: Any) -> bool:
         """Whether x is an array that a name stood for before the loop."""
