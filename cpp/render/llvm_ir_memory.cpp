@@ -77,13 +77,19 @@ Value lane_mask(Writer& w, const Value& valid, DType dtype, int lanes) {
   return w.binary("or", mask, w.splat(never, lanes));
 }
 
+// Whether any lane is valid.
+Value any_of(Writer& w, const Value& valid) {
+  if (valid.lanes == 1) return valid;
+  const std::string name = "llvm.vector.reduce.or.v" + std::to_string(valid.lanes) + "i1";
+  return w.call(name, DType::Bool, 1, {valid});
+}
+
 // A masked load. If no lane is valid, it loads from the memory's start: a masked load from a page
 // that is not mapped takes hundreds of cycles on x86, even though it loads nothing.
 Value load_masked(Writer& w, const std::string& memory, DType dtype, int lanes,
                   const std::string& address, const Value& valid) {
   const Value mask = lane_mask(w, valid, dtype, lanes);
-  const std::string name = "llvm.vector.reduce.or.v" + std::to_string(lanes) + "i1";
-  const Value any = valid.lanes == 1 ? valid : w.call(name, DType::Bool, 1, {mask});
+  const Value any = valid.lanes == 1 ? valid : any_of(w, mask);
   const std::string here = w.emit("select i1 ", any.text, ", ptr ", address, ", ptr ", memory);
   const std::string type = type_text(dtype, lanes);
   const std::string raw = w.call_raw("llvm.masked.load." + mangled(dtype, lanes) + ".p0", type,
@@ -157,6 +163,16 @@ Value emit_load(Writer& w, const Memory& memory, DType dtype, int lanes, const V
     return zero_of(dtype, 1);  // an empty memory has no valid element
   }
   return load_contiguous(w, memory, dtype, lanes, index, valid);
+}
+
+Value emit_shared_load(Writer& w, const Memory& memory, DType dtype, int lanes, const Value& index,
+                       const Value* valid) {
+  if (valid && valid->text == "true") valid = nullptr;
+  if (!valid) return w.splat(load_scalar(w, memory, dtype, index, nullptr), lanes);
+  if (memory.size == 0) return zero_of(dtype, lanes);
+  const Value any = any_of(w, *valid);
+  const Value all = w.splat(load_scalar(w, memory, dtype, index, &any), lanes);
+  return valid->lanes == 1 ? all : w.select(*valid, all, zero_of(dtype, lanes));
 }
 
 void emit_store(Writer& w, const Memory& memory, const Value& index, Value value,

@@ -240,5 +240,24 @@ TEST(LlvmIr, SymbolicVariablesAreNumberedByFirstDefinition) {
   expect_lacks(text, "ptr %vars, i64 2");
 }
 
+TEST(LlvmIr, OneElementForAllLanesIsLoadedOnce) {
+  for (const bool has_mask : {false, true})
+    for (const DType dtype : {DType::Uint8, DType::Bool, DType::Float64}) {
+      Builder b = named("k");
+      const Var in = b.define_global(dtype, 0, 8, false);
+      const Var masks = b.define_global(DType::Bool, 1, 64, false);
+      const Var out = b.define_global(dtype, 2, 64, true);
+      const Var valid = has_mask ? b.load(masks, i64(b, 0), 64) : Var{};
+      b.store(out, i64(b, 0), b.load(in, b.splat(i64(b, 5), 64), 64, valid));
+      const std::string text = render_llvm(b.take());
+      expect_lacks(text, "extractelement");
+      expect_lacks(text, "gather");
+      if (!has_mask) continue;
+      // If no lane is valid, the element need not exist.
+      expect_contains(text, "= call i1 @llvm.vector.reduce.or.v64i1(<64 x i1> ");
+      expect_contains(text, ", i64 5, i64 0");
+    }
+}
+
 }  // namespace
 }  // namespace rune::render
