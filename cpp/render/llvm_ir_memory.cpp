@@ -92,8 +92,11 @@ Value any_of(Writer& w, const Value& valid) {
 Value load_masked(Writer& w, const std::string& memory, DType dtype, int lanes,
                   const std::string& address, const Value& valid) {
   const Value mask = lane_mask(w, valid, dtype, lanes);
-  const Value any = valid.lanes == 1 ? valid : any_of(w, mask);
-  const std::string here = w.emit("select i1 ", any.text, ", ptr ", address, ", ptr ", memory);
+  std::string here = address;
+  if (mask.text[0] == '%') {  // else LLVM knows the mask, and drops the load if no lane is valid
+    const Value any = valid.lanes == 1 ? valid : any_of(w, mask);
+    here = w.emit("select i1 ", any.text, ", ptr ", address, ", ptr ", memory);
+  }
   const std::string type = type_text(dtype, lanes);
   const std::string raw = w.call_raw("llvm.masked.load." + mangled(dtype, lanes) + ".p0", type,
                                      {{"ptr", here},
