@@ -277,7 +277,11 @@ Value KernelRenderer::instruction(uint32_t id) {
     case InstrKind::Load: {
       if (args.size() > 1) args[1] = mask(i.args[2]);
       const Value* valid = args.size() > 1 ? &args[1] : nullptr;
-      return emit_load(w_, memories_[i.args[0].id], dtype, lanes, args[0], valid);
+      const Memory& memory = memories_[i.args[0].id];
+      const Instr& index = instr(i.args[1]);
+      if (index.kind() == InstrKind::Splat)
+        return emit_shared_load(w_, memory, dtype, lanes, value(index.args[0]), valid);
+      return emit_load(w_, memory, dtype, lanes, args[0], valid);
     }
     case InstrKind::Store: {
       if (i.as<lower::Store>()->atomic)

@@ -51,18 +51,21 @@ std::string alignment(DType dtype) {
 }
 
 // Loads an element without a branch: if it is masked, element 0 is read, and a select gives 0.
-Value load_scalar(Writer& w, const Memory& memory, DType dtype, Value index, const Value* valid) {
-  const DType raw_dtype = memory_dtype(dtype);
+Value load_raw(Writer& w, const Memory& memory, DType raw_dtype, Value index, const Value* valid) {
   if (valid) {
     index = whole_index(w, index);
     index = w.select(*valid, index, zero_of(index.dtype, 1));
   }
-  const std::string address = address_of(w, memory, dtype, index);
+  const std::string address = address_of(w, memory, raw_dtype, index);
   const Value raw =
       w.value(raw_dtype, 1, "load ", type_text(raw_dtype), ", ptr ", address, ", align ",
-              alignment(dtype), memory.read_only ? ", !invariant.load !0" : "");
-  const Value result = from_memory(w, raw, dtype);
-  return valid ? w.select(*valid, result, zero_of(dtype, 1)) : result;
+              alignment(raw_dtype), memory.read_only ? ", !invariant.load !0" : "");
+  return valid ? w.select(*valid, raw, zero_of(raw_dtype, 1)) : raw;
+}
+
+Value load_scalar(Writer& w, const Memory& memory, DType dtype, const Value& index,
+                  const Value* valid) {
+  return from_memory(w, load_raw(w, memory, memory_dtype(dtype), index, valid), dtype);
 }
 
 // The mask of lanes, in a form whose value LLVM cannot know. LLVM divides masked loads and stores
@@ -77,14 +80,23 @@ Value lane_mask(Writer& w, const Value& valid, DType dtype, int lanes) {
   return w.binary("or", mask, w.splat(never, lanes));
 }
 
+// Whether any lane is valid.
+Value any_of(Writer& w, const Value& valid) {
+  if (valid.lanes == 1) return valid;
+  const std::string name = "llvm.vector.reduce.or.v" + std::to_string(valid.lanes) + "i1";
+  return w.call(name, DType::Bool, 1, {valid});
+}
+
 // A masked load. If no lane is valid, it loads from the memory's start: a masked load from a page
 // that is not mapped takes hundreds of cycles on x86, even though it loads nothing.
 Value load_masked(Writer& w, const std::string& memory, DType dtype, int lanes,
                   const std::string& address, const Value& valid) {
   const Value mask = lane_mask(w, valid, dtype, lanes);
-  const std::string name = "llvm.vector.reduce.or.v" + std::to_string(lanes) + "i1";
-  const Value any = valid.lanes == 1 ? valid : w.call(name, DType::Bool, 1, {mask});
-  const std::string here = w.emit("select i1 ", any.text, ", ptr ", address, ", ptr ", memory);
+  std::string here = address;
+  if (mask.text[0] == '%') {  // else LLVM knows the mask, and drops the load if no lane is valid
+    const Value any = valid.lanes == 1 ? valid : any_of(w, mask);
+    here = w.emit("select i1 ", any.text, ", ptr ", address, ", ptr ", memory);
+  }
   const std::string type = type_text(dtype, lanes);
   const std::string raw = w.call_raw("llvm.masked.load." + mangled(dtype, lanes) + ".p0", type,
                                      {{"ptr", here},
@@ -105,31 +117,61 @@ Value load_contiguous(Writer& w, const Memory& memory, DType dtype, int lanes, c
   return from_memory(w, raw, dtype);
 }
 
-// x86 gathers elements of 32 and 64 bits. A gather of narrower ones would become a branch for each
-// lane, so they are loaded one by one, without branches.
+// Gathers elements that the CPU can gather.
+Value gather_whole(Writer& w, DType dtype, const std::string& pointers, const Value& mask) {
+  const std::string type = type_text(dtype, mask.lanes), lanes = std::to_string(mask.lanes);
+  const std::string raw =
+      w.call_raw("llvm.masked.gather." + mangled(dtype, mask.lanes) + ".v" + lanes + "p0", type,
+                 {{vector_type("ptr", mask.lanes), pointers},
+                  {"i32", alignment(dtype)},
+                  {type_text(mask), mask.text},
+                  {type, "zeroinitializer"}});
+  return {raw, dtype, mask.lanes};
+}
+
+// Takes elements of less than 32 bits out of aligned words. Such a word may reach beyond the array,
+// but not beyond the element's page. Elements are aligned, so none reaches into a second word.
+Value gather_from_words(Writer& w, const Memory& memory, DType dtype, const Value& index,
+                        const Value& mask) {
+  const int lanes = index.lanes;
+  const auto number = [&](DType of, int64_t n) { return constant(of, n, lanes); };
+  const Value start{w.emit_once("ptrtoint ptr ", memory.pointer, " to i64"), DType::Int64, 1};
+  Value offset = whole_index(w, index);
+  if (size_of(dtype) == 2) offset = w.binary("shl", offset, number(DType::Int64, 1));
+  const Value address = w.binary("add", w.splat(start, lanes), offset);
+  const Value word = w.binary("and", address, number(DType::Int64, -4));
+  const std::string pointers =
+      w.emit("inttoptr ", type_text(word), ' ', word.text, " to ", vector_type("ptr", lanes));
+  const Value words = gather_whole(w, DType::Uint32, pointers, mask);
+  const Value byte =
+      w.binary("and", w.convert("trunc", address, DType::Uint32), number(DType::Uint32, 3));
+  const Value bits = w.binary("shl", byte, number(DType::Uint32, 3));
+  return w.convert("trunc", w.binary("lshr", words, bits), dtype);
+}
+
+// A gather of elements of less than 32 bits would become a branch for each lane. Without a mask
+// they are loaded one by one. With a mask, each lane takes several instructions more, so they are
+// gathered in words where the CPU gathers words (AVX-512). A known mask costs nothing, and memory
+// that this function writes may be its own, which has no page around it that LLVM knows of.
 Value gather(Writer& w, const Memory& memory, DType dtype, const Value& index, const Value* valid) {
   const int lanes = index.lanes;
   const DType raw_dtype = memory_dtype(dtype);
-  if (size_of(dtype) < 4 && (!valid || memory.size > 0)) {
-    Value result{"poison", dtype, lanes};
-    for (int lane = 0; lane < lanes; ++lane) {
-      Value lane_valid;
-      if (valid) lane_valid = w.extract(*valid, lane);
-      const Value element =
-          load_scalar(w, memory, dtype, w.extract(index, lane), valid ? &lane_valid : nullptr);
-      result = w.insert(result, element, lane);
-    }
-    return result;
-  }
   const Value mask = valid ? w.splat(*valid, lanes) : constant(DType::Bool, 1, lanes);
-  const std::string type = type_text(raw_dtype, lanes), pointers = vector_type("ptr", lanes);
-  const std::string raw = w.call_raw(
-      "llvm.masked.gather." + mangled(raw_dtype, lanes) + ".v" + std::to_string(lanes) + "p0", type,
-      {{pointers, address_of(w, memory, dtype, index)},
-       {"i32", alignment(dtype)},
-       {type_text(mask), mask.text},
-       {type, "zeroinitializer"}});
-  return from_memory(w, {raw, raw_dtype, lanes}, dtype);
+  const bool narrow = size_of(dtype) < 4;
+  if (narrow && valid && valid->text[0] == '%' && memory.read_only && w.register_bytes() >= 64)
+    return from_memory(w, gather_from_words(w, memory, raw_dtype, index, mask), dtype);
+  if (!narrow || (valid && memory.size == 0))
+    return from_memory(w, gather_whole(w, raw_dtype, address_of(w, memory, dtype, index), mask),
+                       dtype);
+  Value result{"poison", raw_dtype, lanes};
+  for (int lane = 0; lane < lanes; ++lane) {
+    Value lane_valid;
+    if (valid) lane_valid = w.extract(*valid, lane);
+    const Value element =
+        load_raw(w, memory, raw_dtype, w.extract(index, lane), valid ? &lane_valid : nullptr);
+    result = w.insert(result, element, lane);
+  }
+  return from_memory(w, result, dtype);
 }
 
 void store_scalar(Writer& w, const std::string& address, const Value& raw, const Value* valid) {
@@ -157,6 +199,16 @@ Value emit_load(Writer& w, const Memory& memory, DType dtype, int lanes, const V
     return zero_of(dtype, 1);  // an empty memory has no valid element
   }
   return load_contiguous(w, memory, dtype, lanes, index, valid);
+}
+
+Value emit_shared_load(Writer& w, const Memory& memory, DType dtype, int lanes, const Value& index,
+                       const Value* valid) {
+  if (valid && valid->text == "true") valid = nullptr;
+  if (!valid) return w.splat(load_scalar(w, memory, dtype, index, nullptr), lanes);
+  if (memory.size == 0) return zero_of(dtype, lanes);
+  const Value any = any_of(w, *valid);
+  const Value all = w.splat(load_scalar(w, memory, dtype, index, &any), lanes);
+  return valid->lanes == 1 ? all : w.select(*valid, all, zero_of(dtype, lanes));
 }
 
 void emit_store(Writer& w, const Memory& memory, const Value& index, Value value,

@@ -14,6 +14,9 @@ struct Memory {
 // Emits a lower::Load. `valid` may be null.
 Value emit_load(Writer& w, const Memory& memory, DType dtype, int lanes, const Value& index,
                 const Value* valid);
+// Emits a lower::Load whose lanes all read the element at this scalar index. `valid` may be null.
+Value emit_shared_load(Writer& w, const Memory& memory, DType dtype, int lanes, const Value& index,
+                       const Value* valid);
 // Emits a lower::Store. `valid` may be null.
 void emit_store(Writer& w, const Memory& memory, const Value& index, Value value,
                 const Value* valid, bool nontemporal);

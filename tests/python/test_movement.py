@@ -243,3 +243,45 @@ def test_sums_of_many_joined_parts(count: int) -> None:
     for dtype in (np.int64, np.float32, np.int8):
         x = np.arange(1, 22).reshape(7, 3).astype(dtype)
         assert rune_jit.jit(function)(x) == function(x)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float32, np.float64])
+def test_ends_of_rows_with_strides(dtype: type) -> None:
+    """The last vector of a row has few lanes. No element beyond the array is read, and lanes that a
+    padding excludes are 0."""
+
+    def function(x: Any) -> Any:
+        some, more, last = x[:, ::2], x[:, 1::3], x[:, ::-4]
+        return some * 2, more, np.pad(last, 5) + 1, np.pad(x[-1, ::2], (3, 70))[::-1]
+
+    rng = np.random.default_rng(0)
+    for columns in (4, 9, 30, 61, 64, 127, 200):
+        x = rng.integers(0, 99, (3, columns)).astype(dtype)
+        got = rune_jit.jit(function, fallback="error")(x)
+        for result, wanted in zip(got, function(x), strict=True):
+            assert_matches(result, wanted)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.bool_, np.int16, np.float16, np.float32])
+def test_elements_of_joined_rows(dtype: type) -> None:
+    """Quotients and remainders of positions, and masks of single lanes, up to the array's ends."""
+
+    def function(x: Any, at: Any) -> Any:
+        padded = np.pad(x, 3).ravel()[5:-7]
+        border = x.copy()
+        border[:2] = border[-2:] = border[:, :2] = border[:, -1:] = 0
+        single = x[0]
+        for _ in range(4):
+            single = np.append(np.flip(single), single[:1])
+        return padded, border.ravel()[::-1], x[np.arange(len(x))[:, None], at], single
+
+    rng = np.random.default_rng(0)
+    for rows, columns in ((37, 61), (1, 1), (3, 2), (64, 64), (5, 300)):
+        # Arrays of bytes begin at all places of a word.
+        memory = rng.integers(0, 2, rows * columns + 3).astype(dtype)
+        at = rng.integers(-columns, columns, (rows, 9))
+        for start in range(4):
+            x = memory[start : start + rows * columns].reshape(rows, columns)
+            got = rune_jit.jit(function, fallback="error")(x, at)
+            for result, wanted in zip(got, function(x, at), strict=True):
+                assert_matches(result, wanted)

@@ -1,8 +1,10 @@
 #include "lower/passes/index_emitter.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/error.h"
+#include "base/math.h"
 
 namespace rune::lower {
 
@@ -46,6 +48,7 @@ Expr IndexEmitter::bind(Var value, sym::Bounds bounds) {
 Var IndexEmitter::emit_atom(const sym::Atom& atom) {
   if (atom.kind == sym::Atom::Kind::Variable)
     return is_lane(atom.variable) ? lane_numbers_ : variables_.at(atom.variable);
+  if (const Var result = divide_lanes(atom); result.valid()) return result;
   const Var inner = emit(atom.inner);
   const Var divisor = builder_.splat(constant(atom.divisor), builder_.type(inner).lanes);
   // If nothing is negative, truncation equals rounding down, and is cheaper.
@@ -54,6 +57,34 @@ Var IndexEmitter::emit_atom(const sym::Atom& atom) {
   const AluOp op =
       is_div ? (nonnegative ? AluOp::Div : AluOp::Idiv) : (nonnegative ? AluOp::Fmod : AluOp::Mod);
   return builder_.alu(op, {inner, divisor});
+}
+
+// For 0 <= x < 2^31 and a divisor d <= 2^k, x / d is (x * factor) >> (31 + k), if factor is
+// 2^(31 + k) / d rounded up. The rounding adds less than 1 to factor, so less than 1 / d to the
+// quotient, which does not reach the next integer.
+Var IndexEmitter::divide_lanes(const sym::Atom& atom) {
+  constexpr int64_t kMost = int64_t{1} << 30;  // leaves room for lanes beyond an axis
+  const auto [low, high] = atom.inner.bounds();
+  const int64_t divisor = atom.divisor;
+  if (dtype_ != DType::Int64 || !depends_on_lane(atom.inner) || low <= -kMost || divisor >= kMost)
+    return {};
+  // Without this multiple of the divisor, the dividend may be negative.
+  const int64_t added = low < 0 ? ceil_div(-low, divisor) : 0;
+  if (high >= kMost - added * divisor) return {};
+  const auto number = [&](int64_t n) {
+    return builder_.splat(builder_.constant(Scalar::of(DType::Uint64, n)), lanes_);
+  };
+  const int shift = 31 + std::bit_width(static_cast<uint64_t>(divisor - 1));
+  const Var factor = number(ceil_div(int64_t{1} << shift, divisor));
+  const Var inner = builder_.cast(emit(atom.inner + Expr(added * divisor)), DType::Uint64);
+  // LLVM multiplies faster if it sees that the operands have 32 bits.
+  const Var x = builder_.alu(AluOp::And, {inner, number(0xffffffff)});
+  Var result = builder_.alu(AluOp::Shr, {builder_.alu(AluOp::Mul, {x, factor}), number(shift)});
+  if (atom.kind == sym::Atom::Kind::Mod)
+    result = builder_.alu(AluOp::Sub, {x, builder_.alu(AluOp::Mul, {result, number(divisor)})});
+  else if (added != 0)
+    result = builder_.alu(AluOp::Sub, {result, number(added)});
+  return builder_.cast(result, dtype_);
 }
 
 Var IndexEmitter::emit(const Expr& expr) {

@@ -57,6 +57,9 @@ class IndexEmitter {
 
  private:
   Var emit_atom(const sym::Atom& atom);
+  // The quotient or remainder of vectors, without an instruction that divides: CPUs have none for
+  // vectors, and LLVM would divide lanes one by one. No Var if the dividend may be too large.
+  Var divide_lanes(const sym::Atom& atom);
   Var emit_condition(const sym::Expr& expr);
   Var both(Var a, Var b);
 

@@ -185,23 +185,49 @@ Var MemoryEmitter::load_from(Var memory, const Expr& position, const Mask& mask,
                                      lanes_, full(with_lane(mask, backwards)), least_depth);
     return builder_.shuffle({loaded}, reversed(lanes_));
   }
-  if (along && schedule::loads_whole_vectors(*along, lanes_) && mask.is_true())
-    return load_strided(memory, position, *along, least_depth);
+  if (along && schedule::loads_whole_vectors(*along, lanes_))
+    if (const auto needed = adjacent_lanes(mask))
+      return load_strided(memory, position, *along, *needed, least_depth);
   return builder_.load(memory, index_.emit(position), lanes_, full(mask), least_depth);
 }
 
-Var MemoryEmitter::load_strided(Var memory, const Expr& position, int64_t stride, int least_depth) {
+std::optional<MemoryEmitter::Lanes> MemoryEmitter::adjacent_lanes(const Mask& mask) const {
+  Lanes lanes{0, 0};
+  for (int64_t lane = 0; lane < lanes_; ++lane) {
+    const Mask here = with_lane(mask, Expr(lane));
+    if (here.is_false()) continue;
+    if (lanes.end == 0) lanes = {lane, lane};
+    if (!here.is_true() || lane != lanes.end) return std::nullopt;
+    ++lanes.end;
+  }
+  return lanes;
+}
+
+Var MemoryEmitter::load_strided(Var memory, const Expr& position, int64_t stride, Lanes needed,
+                                int least_depth) {
   // Loads whole vectors from the first to the last lane's element, and none beyond.
-  const int64_t span = (lanes_ - 1) * std::abs(stride) + 1;
+  const int64_t step = std::abs(stride), span = (lanes_ - 1) * step + 1;
   const Expr first = with_lane(position, Expr(stride > 0 ? 0 : lanes_ - 1));
+  if (stride < 0) needed = {lanes_ - needed.end, lanes_ - needed.begin};
+  const auto exists = [&](int64_t at) {
+    return at >= needed.begin * step && at <= (needed.end - 1) * step;
+  };
   std::vector<Var> vectors;
-  for (int64_t start = 0; start < span; start += lanes_)
-    vectors.push_back(builder_.load(memory,
-                                    index_.emit(first + Expr(std::min(start, span - lanes_))),
-                                    lanes_, {}, least_depth));
+  for (int64_t from = 0; from < span; from += lanes_) {
+    const int64_t start = std::min(from, span - lanes_);
+    Var valid;
+    if (!exists(start) || !exists(start + lanes_ - 1)) {
+      std::vector<Scalar> elements;
+      for (int64_t i = 0; i < lanes_; ++i)
+        elements.push_back(Scalar::of(DType::Bool, exists(start + i)));
+      valid = builder_.vconst(std::move(elements));
+    }
+    vectors.push_back(
+        builder_.load(memory, index_.emit(first + Expr(start)), lanes_, valid, least_depth));
+  }
   Ints indices;
   for (int64_t lane = 0; lane < lanes_; ++lane) {
-    const int64_t at = (stride > 0 ? lane : lanes_ - 1 - lane) * std::abs(stride);
+    const int64_t at = (stride > 0 ? lane : lanes_ - 1 - lane) * step;
     const int64_t from = at / lanes_, start = std::min(from * lanes_, span - lanes_);
     indices.push_back(from * lanes_ + at - start);
   }

@@ -117,8 +117,17 @@ class MemoryEmitter {
   // Prefetches the elements of an output that are going to be stored after the vector at this
   // position, if the kernel's hints say so.
   void prefetch_stores_after(Value v, Var memory, const sym::Expr& position);
+  // The lanes from `begin` to before `end`.
+  struct Lanes {
+    int64_t begin, end;
+  };
+  // The lanes for which a mask holds; nothing if they are not adjacent or depend on more than the
+  // lane's number.
+  std::optional<Lanes> adjacent_lanes(const sym::Mask& mask) const;
   // Loads elements of neighbouring lanes that are `stride` apart, with all elements between them.
-  Var load_strided(Var memory, const sym::Expr& position, int64_t stride, int least_depth);
+  // Lanes that are not needed get 0.
+  Var load_strided(Var memory, const sym::Expr& position, int64_t stride, Lanes needed,
+                   int least_depth);
   // The same for memory that consists of runs of `stride` elements. Loads whole runs, so that
   // accesses to their other elements can share these loads.
   Var load_interleaved(Var memory, const sym::Expr& position, int64_t stride);

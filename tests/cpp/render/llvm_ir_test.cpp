@@ -240,5 +240,54 @@ TEST(LlvmIr, SymbolicVariablesAreNumberedByFirstDefinition) {
   expect_lacks(text, "ptr %vars, i64 2");
 }
 
+TEST(LlvmIr, OneElementForAllLanesIsLoadedOnce) {
+  for (const bool has_mask : {false, true})
+    for (const DType dtype : {DType::Uint8, DType::Bool, DType::Float64}) {
+      Builder b = named("k");
+      const Var in = b.define_global(dtype, 0, 8, false);
+      const Var masks = b.define_global(DType::Bool, 1, 64, false);
+      const Var out = b.define_global(dtype, 2, 64, true);
+      const Var valid = has_mask ? b.load(masks, i64(b, 0), 64) : Var{};
+      b.store(out, i64(b, 0), b.load(in, b.splat(i64(b, 5), 64), 64, valid));
+      const std::string text = render_llvm(b.take());
+      expect_lacks(text, "extractelement");
+      expect_lacks(text, "gather");
+      if (!has_mask) continue;
+      // If no lane is valid, the element need not exist.
+      expect_contains(text, "= call i1 @llvm.vector.reduce.or.v64i1(<64 x i1> ");
+      expect_contains(text, ", i64 5, i64 0");
+    }
+}
+
+std::string masked_bytes(bool writable, int register_bytes) {
+  Builder b = named("k");
+  const Var in = b.define_global(DType::Uint8, 0, 64, writable);
+  const Var places = b.define_global(DType::Int64, 1, 8, false);
+  const Var masks = b.define_global(DType::Bool, 2, 8, false);
+  const Var out = b.define_global(DType::Uint8, 3, 8, true);
+  const Var valid = b.load(masks, i64(b, 0), 8), index = b.load(places, i64(b, 0), 8);
+  b.store(out, i64(b, 0), b.load(in, index, 8, valid));
+  return render_llvm_module(std::vector{b.take()}, register_bytes);
+}
+
+TEST(LlvmIr, MaskedBytesAreGatheredInWords) {
+  const std::string text = masked_bytes(false, 64);
+  expect_contains(text, "@llvm.masked.gather.v8i32.v8p0(");
+  expect_lacks(text, "extractelement");
+  expect_lacks(masked_bytes(true, 64), "gather");
+  expect_lacks(masked_bytes(false, 32), "gather");
+}
+
+TEST(LlvmIr, BoolsOfLanesAreComparedTogether) {
+  Builder b = named("k");
+  const Var in = b.define_global(DType::Bool, 0, 64, false);
+  const Var places = b.define_global(DType::Int64, 1, 8, false);
+  const Var out = b.define_global(DType::Bool, 2, 8, true);
+  b.store(out, i64(b, 0), b.load(in, b.load(places, i64(b, 0), 8), 8));
+  const std::string text = render_llvm(b.take());
+  expect_contains(text, "icmp ne <8 x i8>");
+  expect_lacks(text, "icmp ne i8");
+}
+
 }  // namespace
 }  // namespace rune::render
