@@ -94,7 +94,7 @@ class Trace:
         self.stand_ins: dict[int, Tracer] = {}  # traced arrays in place of captured ones, by id
         self._iotas: dict[Any, Any] = {}  # by size and dtype
         self.functions: list[tuple[str, Any]] = []  # host functions: (name, callable)
-        self.asked: list[Any] = []  # what host functions have returned for made-up arguments
+        self.asked: list[Any] = []  # what host functions gave for made-up arguments
         self.rebind: Any = None  # copies functions: capture.rebinder
         self.draws: Any = None  # random numbers: capture.draws. None in segments
         self.room = 0  # the most items of a list whose length data decide
