@@ -122,3 +122,16 @@ def test_modules_names_that_a_trace_assigns_are_read_again():
     jitted = rune_jit.jit(f)
     for _ in range(2):
         assert_matches(jitted(_x()), f(_x()))
+
+
+def test_operations_on_known_arrays_are_steps():
+    def f(x):
+        total = 0.0
+        for i in range(4000):
+            cells = np.dstack(np.mgrid[i : i + 2, 0:3]).reshape(6, 2).tolist()
+            total += cells[0][0]
+        return x + total
+
+    jitted = rune_jit.jit(f)
+    assert_matches(jitted(_x()), f(_x()))
+    assert "10,000 steps of Python" in jitted.explain()

@@ -21,8 +21,9 @@ def steps_of(x: Any) -> int:
 
 
 class Steps:
-    """Counts calls of functions, `if`s, reads of modules' names, and objects that are searched, in
-    all traces of one call. Each takes microseconds, many times as long as without a trace."""
+    """Counts calls of functions, `if`s, reads of modules' names, objects that are searched, and
+    operations on known arrays, in all traces of one call. Each takes microseconds, many times as
+    long as without a trace."""
 
     def __init__(self) -> None:
         self.are_too_many = False  # whether a trace has ended because of them
@@ -36,7 +37,7 @@ class Steps:
 
     def end(self, trace: Any) -> None:
         """Notes the end of a trace, which another may follow."""
-        self._before += max(0, self._count - _USUAL * trace.operations)
+        self._before += max(0, self._count - _USUAL * len(trace.builder))
         self._count = 0
 
     def note(self, trace: Any, count: int) -> None:
@@ -45,7 +46,7 @@ class Steps:
         if before // _FEW == self._count // _FEW:
             return
         most = _MANY if trace.builder.must_pay else _MANY_WITHOUT_LIMIT
-        if self._before + self._count - _USUAL * trace.operations >= most:
+        if self._before + self._count - _USUAL * len(trace.builder) >= most:
             self.are_too_many = True
             raise UnsupportedOpError(
                 f"{trace.name}: cannot trace more than {most:,} steps of Python that compute"
