@@ -205,6 +205,7 @@ class Watch:
         """Notes that the contents of a trace's copy of a container or object must not change.
         `held` is the copy itself, or the attributes of the object; `real` is its original, and
         `before` are the contents now."""
+        self.note_steps(steps_of(before))
         self._copies.append((copy, held, before, real))
 
     def knows(self, x: Any) -> bool:
