@@ -3,6 +3,7 @@ work."""
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 from rune_jit.errors import UnsupportedOpError
@@ -10,9 +11,9 @@ from rune_jit.errors import UnsupportedOpError
 # A trace ends after so many steps beside _USUAL steps for each operation; and if its program need
 # not pay. The limit is checked once in _FEW steps.
 _MANY, _MANY_WITHOUT_LIMIT, _USUAL, _FEW = 10_000, 100_000, 10, 1000
-# How many steps take as long as the search of an object; how many items of a list are searched in
-# the time of a step.
-_OF_OBJECT, _ITEMS = 5, 25
+# How many steps take as long as the search of an object; how many items of a list are searched, and
+# of how many bytes of code the source is read, in the time of a step.
+_OF_OBJECT, _ITEMS, _CODE = 5, 25, 16
 
 
 def steps_of(x: Any) -> int:
@@ -20,10 +21,15 @@ def steps_of(x: Any) -> int:
     return _OF_OBJECT + (len(x) // _ITEMS if type(x) in (list, tuple, dict) else 0)
 
 
+def steps_to_read(code: types.CodeType) -> int:
+    """How many steps it takes to read and transform the source of a function's code."""
+    return len(code.co_code) // _CODE
+
+
 class Steps:
-    """Counts calls of functions, `if`s, reads of modules' names, objects that are searched, and
-    operations on known arrays, in all traces of one call. Each takes microseconds, many times as
-    long as without a trace."""
+    """Counts calls of functions, `if`s, reads of modules' names, objects that are searched,
+    operations on known arrays, and the code that is read, in all traces of one call. Each takes
+    microseconds, many times as long as without a trace."""
 
     def __init__(self) -> None:
         self.are_too_many = False  # whether a trace has ended because of them
