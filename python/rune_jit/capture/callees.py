@@ -86,6 +86,7 @@ class Callees:
         known = self._known.get(id(function))
         if known is None and self._watch.is_foreign(function.__module__):
             self._refuse_effects(function, function.__module__)
+            self._watch.learn(function.__code__, True)
             known = self._known[id(function)] = (function, function)
         return self._function(function) if known is None else known[1]
 

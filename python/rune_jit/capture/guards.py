@@ -164,11 +164,11 @@ class Watch:
             held.append(value)
         return held
 
-    def learn(self, code: types.CodeType) -> None:
+    def learn(self, code: types.CodeType, is_foreign: bool = False) -> None:
         """Notes that code may run in the trace, before it does."""
-        if not self._may_grow:
+        if not (self._may_grow or is_foreign):
             stateful.refuse_text(code)
-        if not is_library_file(code.co_filename):
+        if not (is_foreign or is_library_file(code.co_filename)):
             self._knows_identity |= not names_in(code).isdisjoint(_OF_IDENTITY)
         self._names.learn(code)
 

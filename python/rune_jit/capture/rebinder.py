@@ -165,8 +165,7 @@ class Rebinder:
         return copy
 
     def copied(self, function: types.FunctionType) -> Any:
-        """The copy of a user's function. In segments, the function itself if it cannot be
-        copied."""
+        """The copy of a function. In segments, the function itself if it cannot be copied."""
         if (known := self._copies.get(id(function))) is not None:
             return known[1]
         shim.see_replaced(names_in(code := function.__code__))
@@ -196,10 +195,11 @@ class Rebinder:
         self._copies[id(function)] = (function, copy)
         attributes = FunctionAttributes(function, self._attribute)
         self._function_attributes.append(attributes)
-        if self._watch.is_foreign(function.__module__):
+        is_foreign = self._watch.is_foreign(function.__module__)
+        self._watch.learn(function.__code__, is_foreign)
+        if is_foreign:
             self._watch.is_strict = True
         else:
-            self._watch.learn(function.__code__)
             self._watch.guard_function(function)
         attributes.give(copy, tuple(map(self.inside, function.__defaults__ or ())))
         defaults = function.__kwdefaults__ or {}
