@@ -156,23 +156,6 @@ def test_little_work_is_interpreted(monkeypatch):
     assert entry.programs.compiled > 0
 
 
-def test_writes_to_parts_of_large_arrays_are_not_interpreted(monkeypatch):
-    """The interpreter stores the whole array."""
-    monkeypatch.undo()
-
-    def f(x):
-        y = x * 2
-        y.sum().tolist()
-        y[2:5] = 7.0
-        return y
-
-    a = x(2_000_000)
-    jitted = rune_jit.jit(f)
-    check(jitted(a), f(a))
-    (entry,) = jitted._runner.known.cache.entries()
-    assert entry.programs.compiled == 2
-
-
 def test_nothing_is_compiled_where_numpy_is_faster(monkeypatch):
     """Even if interpreted programs are taken to need no time; otherwise a second trial decides, of
     compiled ones."""
