@@ -158,7 +158,7 @@ py::object dispatch(PyObject* self, std::span<PyObject* const> args, PyObject* c
   if (is_tracing()) return slow();
   KeyedCall call;
   Entries held;
-  const Programs* ways = nullptr;  // of an entry in `held`
+  Remembered* found = nullptr;  // an entry in `held`
   if (dispatcher.unseen > 0 && !runtime::is_profiling()) {
     const size_t count = args.size() + (names ? PyTuple_GET_SIZE(names) : 0);
     PyObject* const* const first = values - args.size();
@@ -175,10 +175,8 @@ py::object dispatch(PyObject* self, std::span<PyObject* const> args, PyObject* c
   }
   if (!dispatcher.parameters.may_have_key(args, values, names)) return slow();
   try {
-    Remembered* found = nullptr;
     if (dispatcher.parameters.key_of(args, values, names, call))
       found = dispatcher.find(call, held);
-    if (found) ways = found->ways.get();
     if (found && found->on_numpy && !runtime::is_profiling() && --found->on_numpy->left >= 0) {
       const OnNumpy& on_numpy = *found->on_numpy;
       on_numpy.use->tick = CompiledCall::tick();
@@ -189,18 +187,21 @@ py::object dispatch(PyObject* self, std::span<PyObject* const> args, PyObject* c
   }
   if (function) return run_function();
   if (must_report_errors()) return eager("numpy.errstate asks for floating-point errors");
+  const Programs* const ways = found ? found->ways.get() : nullptr;
   if (!ways || ways->empty()) return slow();
   py::object result;
   auto status = CompiledCall::Status::Stale;
+  const size_t last = found->last;
   for (size_t i = 0; i < ways->size() && status == CompiledCall::Status::Stale; ++i) {
+    const size_t at = (last + i) % ways->size();
     status = CompiledCall::Status::Unsuitable;
     try {
-      status = (*ways)[i]->call(call.leaves, result);
+      status = (*ways)[at]->call(call.leaves, result);
     } catch (py::error_already_set& error) {
       const py::object changed = py::module_::import("rune_jit.errors").attr("ResultsChangedError");
       if (!error.matches(changed)) throw;
     }
-    if (i > 0 && status == CompiledCall::Status::Done) dispatcher.put_first(call, (*ways)[i]);
+    if (status == CompiledCall::Status::Done) found->last = at;
   }
   switch (status) {
     case CompiledCall::Status::Done:

@@ -131,10 +131,12 @@ bool store_complex(py::handle argument, DType dtype, ScalarStorage& storage) {
   return true;
 }
 
-// Stores a Python number as the dtype's bytes. Returns false for other objects.
+// Stores a Python number, or a float64 of NumPy's, as the dtype's bytes. Returns false for other
+// objects.
 bool store_number(py::handle argument, DType dtype, ScalarStorage& storage) {
   if (is_complex(dtype)) return store_complex(argument, dtype, storage);
-  if (PyFloat_CheckExact(argument.ptr())) {
+  const bool is_float64 = dtype == DType::Float64 && PyFloat_Check(argument.ptr());  // NumPy's, too
+  if (is_float64 || PyFloat_CheckExact(argument.ptr())) {
     Scalar::of(DType::Float64, PyFloat_AS_DOUBLE(argument.ptr())).cast(dtype).store(storage.bytes);
     return true;
   }

@@ -193,6 +193,9 @@ void bind_segments(py::module_& m) {
           "compile_ns", [](const PySegment& s) { return s.segment.compile_ns; },
           "A rough estimate of the time that compiling it takes.")
       .def_property_readonly(
+          "stored", [](const PySegment& s) { return s.segment.stored; },
+          "The number of elements that it stores. (NumPy may write a part of them only.)")
+      .def_property_readonly(
           "constants", [](const PySegment& s) { return py::bytes(s.constants()); },
           "The constants, 16 bytes each.")
       .def("constant", &PySegment::constant_array, py::arg("i"), "A constant as a 0-d array.")

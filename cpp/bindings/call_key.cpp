@@ -3,6 +3,8 @@
 #include <pybind11/gil_safe_call_once.h>
 
 #include <algorithm>
+#include <optional>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -82,12 +84,23 @@ bool append_array_or_number_key(py::handle leaf, std::string& key,
   return false;
 }
 
-// Appends the key of a NumPy scalar. It is as strong as a 0-d array, but is never written to.
-bool append_numpy_scalar_key(py::handle leaf, std::string& key) {
+// The dtype of a NumPy scalar. Empty for other objects and unsupported dtypes.
+std::optional<DType> dtype_of_scalar(py::handle x) {
+  static std::unordered_map<PyTypeObject*, DType> known;
+  if (const auto at = known.find(Py_TYPE(x.ptr())); at != known.end()) return at->second;
   PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<py::object> generic;
   generic.call_once_and_store_result([] { return py::module_::import("numpy").attr("generic"); });
-  if (PyObject_IsInstance(leaf.ptr(), generic.get_stored().ptr()) != 1) return false;
-  const auto dtype = dtype_of(py::dtype::from_args(leaf.attr("dtype")));
+  if (PyObject_IsInstance(x.ptr(), generic.get_stored().ptr()) != 1) return {};
+  const auto dtype = dtype_of(py::dtype::from_args(x.attr("dtype")));
+  if (!dtype) return {};
+  Py_INCREF(Py_TYPE(x.ptr()));  // so that no other type gets its address
+  known.emplace(Py_TYPE(x.ptr()), *dtype);
+  return dtype;
+}
+
+// Appends the key of a NumPy scalar. It is as strong as a 0-d array, but is never written to.
+bool append_numpy_scalar_key(py::handle leaf, std::string& key) {
+  const auto dtype = dtype_of_scalar(leaf);
   if (!dtype) return false;
   key += 'G';
   key += static_cast<char>(*dtype);

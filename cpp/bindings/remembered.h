@@ -34,12 +34,13 @@ struct Constant {
   // Whether a number has the same type and the same value. -0.0 and 0.0 differ.
   bool is(py::handle other) const {
     if (Py_TYPE(other.ptr()) != Py_TYPE(value.ptr())) return false;
-    if (PyFloat_CheckExact(other.ptr())) {
+    if (PyFloat_Check(other.ptr())) {  // (also numpy.float64)
       const double a = PyFloat_AS_DOUBLE(value.ptr()), b = PyFloat_AS_DOUBLE(other.ptr());
       return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
     }
-    return PyLong_CheckExact(other.ptr()) ? value.equal(other)
-                                          : py::repr(value).equal(py::repr(other));
+    if (PyLong_CheckExact(other.ptr())) return value.equal(other);
+    const bool may_be_same = value.equal(other) || !value.equal(value);  // (NaN is not itself)
+    return may_be_same && py::repr(value).equal(py::repr(other));
   }
 };
 
@@ -60,12 +61,12 @@ struct OnNumpy {
 };
 
 struct Remembered {
-  // By the function's conditions; the one that ran last is first. Null if on_numpy is set.
-  Ways ways;
+  Ways ways;  // by the function's conditions; null if on_numpy is set
   std::optional<OnNumpy> on_numpy;
   CallKey key;
   std::vector<AxisRange> ranges;  // of the sizes that the key leaves out
   std::vector<Constant> constants;
+  size_t last = 0;  // the way of the last call
 
   bool is_for(const KeyedCall& call) const { return key == call.key && takes(call.leaves); }
 
@@ -129,18 +130,6 @@ struct Dispatcher {
     if (entry) made->push_back(std::move(entry));
     // The old entries end when this returns. That may run Python code.
     const Entries old = std::exchange(calls[call.key.text], std::move(made));
-  }
-  // Notes that the call has taken this way.
-  void put_first(const KeyedCall& call, const std::shared_ptr<CompiledCall>& way) {
-    Entries held;
-    const Remembered* const found = find(call, held);
-    if (!found || !found->ways) return;
-    Programs ways = *found->ways;
-    const auto at = std::find(ways.begin(), ways.end(), way);
-    if (at != ways.end()) std::rotate(ways.begin(), at, at + 1);
-    auto changed = std::make_shared<Remembered>(*found);
-    changed->ways = std::make_shared<const Programs>(std::move(ways));
-    replace(call, std::move(changed));
   }
   void forget() { const auto old = std::exchange(calls, {}); }
 };

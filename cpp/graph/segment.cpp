@@ -255,6 +255,7 @@ Segment cut_segment(const Graph& graph, const std::vector<Value>& wanted,
     segment.numpy_ns += numpy_ns(graph, v);
     segment.compile_ns += compile_ns(graph, v);
   }
+  for (const Value v : segment.outputs) segment.stored += elements_of(graph[v]);
   describe(graph, segment);
   return segment;
 }

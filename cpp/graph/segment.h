@@ -43,6 +43,7 @@ struct Segment {
   std::string pattern;
   Ints sizes;  // in the shapes of the inputs, and in the attributes and shapes of the nodes
   double numpy_ns = 0, compile_ns = 0;  // the sums of these estimates for the nodes
+  double stored = 0;                    // elements of the outputs
 };
 
 // Estimates NumPy's time for a node: the call, the accesses to memory or caches, and the

@@ -606,6 +606,11 @@ class Segment:
         """
         All sizes in the segment.
         """
+    @property
+    def stored(self) -> float:
+        """
+        The number of elements that it stores. (NumPy may write a part of them only.)
+        """
 
 class KnownSegments:
     """

@@ -309,3 +309,33 @@ def test_closures(depth: int) -> None:
     jitted = rune_jit.jit(inner)
     for factor in (1.0, 1.0, 5.0, 1.0):  # noqa: B007  # the cell of `inner`
         np.testing.assert_array_equal(jitted(X), inner(X))
+
+
+class Loud(np.float64):
+    """A number that counts how often its text is made."""
+
+    texts = 0
+
+    def __repr__(self) -> str:
+        Loud.texts += 1
+        return super().__repr__()
+
+
+@pytest.mark.parametrize("kind", [Loud, np.float64, np.float32, np.complex128])
+def test_numbers_of_numpy_whose_values_are_constants(kind: Any) -> None:
+    def sign(x: Any) -> Any:
+        return 1 if x > 0 else np.copysign(1, x.real)
+
+    # The first two values have programs of their own.
+    values = [kind(x) for x in (1.0, -0.0, 0.0, np.nan, -0.0, 0.0, 2.0, 1.0, np.nan)]
+    function = sign if kind is not np.complex128 else lambda x: (x, x.real > 0 and 1)
+    jitted = rune_jit.jit(function)
+    for x in values:
+        jitted(x)
+    before = Loud.texts
+    for x in values:
+        result, expected = jitted(x), function(x)
+        assert type(result) is type(expected)
+        np.testing.assert_equal(result, expected)
+        assert np.signbit(np.real(result)).tolist() == np.signbit(np.real(expected)).tolist()
+    assert Loud.texts == before

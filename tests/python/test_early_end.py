@@ -290,3 +290,25 @@ def test_calls_leave_no_reference_to_their_traces(monkeypatch, is_slow):
         step(model, np.ones(3))
         texts(np.ones(3))
     assert not searched
+
+
+@rune_jit.jit
+def jitted_total(x):
+    total = 0.0
+    for i in range(_STEPS):
+        total += half(x + i).sum().tolist()
+    return total
+
+
+class JittedTotal:
+    @rune_jit.jit
+    def of(self, x):
+        return jitted_total(x) * 2
+
+
+def test_arguments_of_running_jitted_functions_are_no_operands(ends):
+    def f(x):
+        return jitted_total(x * 2) + JittedTotal().of(x * 3)
+
+    _check(f, np.ones(3))
+    assert ends and all(ends)  # none has failed

@@ -21,6 +21,7 @@ linalg = pytest.importorskip("scipy.linalg")
 ndimage = pytest.importorskip("scipy.ndimage")
 signal = pytest.importorskip("scipy.signal")
 fft = pytest.importorskip("scipy.fft")
+spatial = pytest.importorskip("scipy.spatial")
 
 RNG = np.random.default_rng(0)
 X = RNG.random((6, 6))
@@ -462,3 +463,22 @@ def test_calls_in_unrolled_loops_are_asked_once(monkeypatch: Any) -> None:
     a = np.random.default_rng(0).normal(size=(3, 3)) + 3 * np.eye(3)
     check(f, a, np.ones(3))
     assert len(asked) == 3 * 4  # three kinds of calls, four made-up values
+
+
+def test_the_traces_of_a_call_ask_a_function_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def darts(x: Any) -> Any:
+        distances = spatial.distance.cdist(x, x) + 1e3 * np.eye(len(x))
+        chosen, i = [0], 1
+        while i < len(x):  # (the loop is refused, and the call is traced again)
+            if distances[i, chosen].min() > 0.1:
+                chosen.append(i)
+            i += 1
+        return chosen
+
+    asked: list[Any] = []
+    answers = host._answers
+    monkeypatch.setattr(host, "_answers", lambda *given: asked.append(given) or answers(*given))
+    x = RNG.random((40, 2))
+    jitted = rune_jit.jit(darts, fallback="silent")
+    assert jitted(x) == darts(x)
+    assert len(asked) == 1

@@ -10,6 +10,7 @@ import rune_jit
 from rune_jit.calls import entries
 from rune_jit.calls.call_trace import CallTrace
 from rune_jit.calls.constants import Constants
+from rune_jit.tracing.steps import Steps
 
 
 def _x():
@@ -122,3 +123,36 @@ def test_modules_names_that_a_trace_assigns_are_read_again():
     jitted = rune_jit.jit(f)
     for _ in range(2):
         assert_matches(jitted(_x()), f(_x()))
+
+
+def test_operations_on_known_arrays_are_steps():
+    def f(x):
+        total = 0.0
+        for i in range(4000):
+            cells = np.dstack(np.mgrid[i : i + 2, 0:3]).reshape(6, 2).tolist()
+            total += cells[0][0]
+        return x + total
+
+    jitted = rune_jit.jit(f)
+    assert_matches(jitted(_x()), f(_x()))
+    assert "10,000 steps of Python" in jitted.explain()
+
+
+def test_code_that_is_read_takes_steps(tmp_path, monkeypatch):
+    body = "    for i in range(3):\n        if i > 1:\n            x = x + i * 2.0 - i / 3.0\n"
+    lines = [f"def part_{i}(x):\n{body * 8}    return x\n" for i in range(40)]
+    calls = "".join(f"    x = part_{i}(x)\n" for i in range(40))
+    (tmp_path / "many_parts.py").write_text(
+        f"{''.join(lines)}\ndef whole(x):\n{calls}    return x\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    import many_parts
+
+    steps = []
+    note = Steps.note
+    monkeypatch.setattr(
+        Steps, "note", lambda self, trace, n: (steps.append(n), note(self, trace, n))[1]
+    )
+    jitted = rune_jit.jit(many_parts.whole)
+    assert_matches(jitted(_x()), many_parts.whole(_x()))
+    assert max(steps) > 10

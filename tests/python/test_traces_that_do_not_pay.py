@@ -40,3 +40,19 @@ def test_a_trace_that_numpy_mostly_computes_is_not_repeated(monkeypatch):
     jitted = rune_jit.jit(f)
     assert_matches(jitted(x()), f(x()))
     assert len(traces) == 1
+
+
+def test_writes_to_parts_of_large_arrays_are_not_interpreted():
+    """The interpreter stores the whole array."""
+
+    def f(x):
+        y = x * 2
+        y.sum().tolist()
+        y[2:5] = 7.0
+        return y
+
+    x = np.arange(2_000_000.0)
+    jitted = rune_jit.jit(f)
+    np.testing.assert_array_equal(jitted(x), f(x))
+    (entry,) = jitted._runner.known.cache.entries()
+    assert entry.programs.compiled == 2

@@ -67,6 +67,7 @@ def trace_call(
     Raises ValuesNeeded if `fn` uses the values of numbers among the arguments; UnsupportedOpError
     or ConcretizationError if a program cannot do what `fn` does; Raised if `fn` raises."""
     steps = steps or Steps()
+    asked: list[Any] = []
     # First, captured arrays are inputs. If that fails, calls compare their contents.
     for captured_are_traced in (True, False):
         plans = LoopPlans()
@@ -75,7 +76,7 @@ def trace_call(
             watch = Watch(fn, not decides, call.slots)
             trace.decides, trace.builder.must_pay, trace.steps = decides, must_pay, steps
             watch.note_steps = trace.note_steps
-            trace.decides_numbers = call.decides
+            trace.decides_numbers, trace.asked = call.decides, asked
             trace.in_chunks = call.in_chunks
             trace.rebind = Rebinder(trace, watch)
             trace.prints = Prints(trace, trace.loops) if decides and trace.loops else None

@@ -8,6 +8,8 @@ import types
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from rune_jit import _core
+from rune_jit.bound import BoundJit
 from rune_jit.capture.foreign import has_stand_in, module_of
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.loops.members import can_be_made
@@ -45,6 +47,12 @@ class Callees:
         kind: Any = type(x)
         if kind in self._plain_kinds:
             return x
+        # Python calls the functions of jitted ones without a frame of ours, which would keep the
+        # arguments.
+        if issubclass(kind, _core.Dispatcher):
+            return self._rebind(x._fn)
+        if kind is BoundJit:
+            return types.MethodType(self._rebind(x._jit._fn), x.__self__)
         if kind is types.MethodType:
             copy = self._method(x.__func__)
             return x if copy is x.__func__ else self._bound(copy, x.__self__)
@@ -78,6 +86,7 @@ class Callees:
         known = self._known.get(id(function))
         if known is None and self._watch.is_foreign(function.__module__):
             self._refuse_effects(function, function.__module__)
+            self._watch.learn(function.__code__, True)
             known = self._known[id(function)] = (function, function)
         return self._function(function) if known is None else known[1]
 

@@ -52,8 +52,7 @@ class OnHost(StandIn):
     def __init__(self, real: Any, name: str) -> None:
         super().__init__(real)
         self._name = name
-        self._function = functools.partial(_apart, real)
-        self._pure = functools.partial(_pure, self._function, name)
+        self._function, self._pure = _callers(real, name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         both: Any = (args, kwargs)
@@ -238,6 +237,16 @@ def in_memory(trace: SegmentedTrace, x: Any) -> Any:
             if new is not item:
                 x[key] = new
     return x
+
+
+@functools.cache
+def _callers(
+    function: Callable[..., Any], name: str
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """What calls a function apart, and what calls it with copies. (All traces have the same, so
+    that they know what it has answered.)"""
+    apart = functools.partial(_apart, function)
+    return apart, functools.partial(_pure, apart, name)
 
 
 def _apart(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:

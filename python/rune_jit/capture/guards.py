@@ -164,11 +164,11 @@ class Watch:
             held.append(value)
         return held
 
-    def learn(self, code: types.CodeType) -> None:
+    def learn(self, code: types.CodeType, is_foreign: bool = False) -> None:
         """Notes that code may run in the trace, before it does."""
-        if not self._may_grow:
+        if not (self._may_grow or is_foreign):
             stateful.refuse_text(code)
-        if not is_library_file(code.co_filename):
+        if not (is_foreign or is_library_file(code.co_filename)):
             self._knows_identity |= not names_in(code).isdisjoint(_OF_IDENTITY)
         self._names.learn(code)
 
@@ -205,6 +205,7 @@ class Watch:
         """Notes that the contents of a trace's copy of a container or object must not change.
         `held` is the copy itself, or the attributes of the object; `real` is its original, and
         `before` are the contents now."""
+        self.note_steps(steps_of(before))
         self._copies.append((copy, held, before, real))
 
     def knows(self, x: Any) -> bool:

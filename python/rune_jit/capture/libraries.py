@@ -36,6 +36,11 @@ class Foreign:
             known = self._known[module] = is_library(module) or is_other
         return known
 
+    def has_package_of(self, kind: type) -> bool:
+        """Whether a class has code of such packages, other than NumPy and Python."""
+        modules = {base.__module__ for base in kind.__mro__[:-1]}
+        return any(self(module) and not is_library(module) for module in modules)
+
 
 _SETTINGS = ("prec", "rounding", "Emin", "Emax", "capitals", "clamp")
 

@@ -18,13 +18,26 @@ from rune_jit.trees import attribute
 _MATCHED = "__match_args__"  # stands for the attributes in the patterns of a `match`
 _MATCH_CLASS = dis.opmap["MATCH_CLASS"]
 # Names that a function uses to find out which attributes exist.
-ASKING = {"getattr", "hasattr", "vars", "__dict__", "__getattribute__", "AttributeError", _MATCHED}
+ASKING = frozenset(
+    ("getattr", "hasattr", "vars", "__dict__", "__getattribute__", "AttributeError", _MATCHED)
+)
 # Names that a function uses to reach attributes that its code does not name.
-BY_TEXT = {
-    *("getattr", "setattr", "vars", "asdict", "astuple", "fields", "attrgetter", "methodcaller"),
-    *("getmembers", "getattr_static", "eval", "exec", "__dict__", "__getattribute__", _MATCHED),
-    *("__setattr__", "__getstate__", "__reduce__", "__reduce_ex__"),
-}
+BY_TEXT = frozenset(
+    {
+        *(
+            "getattr",
+            "setattr",
+            "vars",
+            "asdict",
+            "astuple",
+            "fields",
+            "attrgetter",
+            "methodcaller",
+        ),
+        *("getmembers", "getattr_static", "eval", "exec", "__dict__", "__getattribute__", _MATCHED),
+        *("__setattr__", "__getstate__", "__reduce__", "__reduce_ex__"),
+    }
+)
 
 
 def inner_codes(code: types.CodeType) -> list[types.CodeType]:
@@ -240,6 +253,7 @@ class Names:
     def __init__(self) -> None:
         self.known: set[str] = set()
         self._readers: dict[str, list[Callable[[str], None]]] = {}  # by name
+        self._waiting: dict[frozenset[str], list[Callable[[], None]]] = {}  # for any of the names
 
     def learn(self, code: types.CodeType) -> None:
         new = names_in(code) - self.known
@@ -247,6 +261,9 @@ class Names:
         for name in sorted(new):
             for read in self._readers.pop(name, ()):
                 read(name)
+        for names in [x for x in self._waiting if not x.isdisjoint(new)]:
+            for act in self._waiting.pop(names, ()):
+                act()
 
     def on(self, names: Iterable[str], read: Callable[[str], None]) -> None:
         """Calls `read` with each of the names, now or once code has it."""
@@ -256,10 +273,9 @@ class Names:
         for name in sorted(names & self.known):
             read(name)
 
-    def on_any(self, names: Iterable[str], act: Callable[[], None]) -> None:
-        """Calls `act` once code has one of the names; perhaps once more for another one."""
-        if not self.known.isdisjoint(names):
+    def on_any(self, names: frozenset[str], act: Callable[[], None]) -> None:
+        """Calls `act` now, or once code has one of the names."""
+        if self.known.isdisjoint(names):
+            self._waiting.setdefault(names, []).append(act)
+        else:
             act()
-            return
-        for name in names:
-            self._readers.setdefault(name, []).append(lambda _: act())

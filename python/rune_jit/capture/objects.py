@@ -12,7 +12,7 @@ import sys
 import sysconfig
 import types
 import typing
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -306,3 +306,19 @@ def _holds_arrays(x: Any, depth: int, seen: dict[int, Any], assigned: Container[
         )
         for item in _held_by(x)
     )
+
+
+def methods_through(kind: type, own: Collection[str], real: type) -> dict[str, tuple[Any, bool]]:
+    """The functions, by name, that an object of a class with the attributes `own` has as methods.
+    For each, whether it is a static method. None for a class derived from the object's `real` one,
+    whose methods are copied when they are used."""
+    found: dict[str, tuple[Any, bool]] = {}
+    if kind is not real:
+        return found
+    for name, raw in (item for base in kind.__mro__[:-1] for item in vars(base).items()):
+        is_static = isinstance(raw, staticmethod)
+        function = raw.__func__ if is_static else raw
+        is_method = isinstance(function, types.FunctionType) and name[:2] != "__"
+        if is_method and name not in own and getattr(kind, name, None) is function:
+            found.setdefault(name, (function, is_static))
+    return found

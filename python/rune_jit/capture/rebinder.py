@@ -48,6 +48,7 @@ from rune_jit.capture.objects import (
     is_library,
     is_of_pandas,
     is_replaceable,
+    methods_through,
 )
 from rune_jit.capture.outside import UNIQUE, is_class_of_call, of_numpy, outside_of
 from rune_jit.capture.random_methods import Outside
@@ -164,8 +165,7 @@ class Rebinder:
         return copy
 
     def copied(self, function: types.FunctionType) -> Any:
-        """The copy of a user's function. In segments, the function itself if it cannot be
-        copied."""
+        """The copy of a function. In segments, the function itself if it cannot be copied."""
         if (known := self._copies.get(id(function))) is not None:
             return known[1]
         shim.see_replaced(names_in(code := function.__code__))
@@ -195,10 +195,11 @@ class Rebinder:
         self._copies[id(function)] = (function, copy)
         attributes = FunctionAttributes(function, self._attribute)
         self._function_attributes.append(attributes)
-        if self._watch.is_foreign(function.__module__):
+        is_foreign = self._watch.is_foreign(function.__module__)
+        self._watch.learn(function.__code__, is_foreign)
+        if is_foreign:
             self._watch.is_strict = True
         else:
-            self._watch.learn(function.__code__)
             self._watch.guard_function(function)
         attributes.give(copy, tuple(map(self.inside, function.__defaults__ or ())))
         defaults = function.__kwdefaults__ or {}
@@ -366,16 +367,14 @@ class Rebinder:
             if type(holder) is list:
                 copy += map(self.inside, holder)
             else:
-                copy.update({self._key(key): self.inside(value) for key, value in holder.items()})
+                keys = (self(x) if isinstance(x, types.FunctionType) else x for x in holder)
+                copy.update(zip(keys, map(self.inside, holder.values()), strict=True))
             self._watch.keep_copy(copy, copy, copy.copy(), holder)
         else:
             copy = new_object(self.class_for(type(holder)))
             self._copies[id(holder)] = (holder, copy)
             self._copy_attributes(holder, copy)
         return copy
-
-    def _key(self, key: Any) -> Any:
-        return self(key) if isinstance(key, types.FunctionType) else key
 
     def _copy_attributes(self, holder: Any, copy: Any) -> None:
         """Gives the copy of an object the trace's versions of its attributes and methods."""
@@ -385,24 +384,28 @@ class Rebinder:
         now.update({name: x for name, x in (held | slots).items() if x is not ABSENT})
         held = {name: x for name, x in held.items() if name not in slots}
         refuse_identity_in_methods(type(holder), held.values())
-        # (The methods of a derived class are copied when they are used.)
-        for base in type(copy).__mro__[:-1] if type(copy) is type(holder) else ():
-            for name, raw in vars(base).items():
-                function = raw.__func__ if isinstance(raw, staticmethod) else raw
-                if not isinstance(function, types.FunctionType) or name[:2] == "__":
-                    continue
-                if name not in now and getattr(type(copy), name, None) is function:
-                    method = self(function)
-                    now[name] = method if function is not raw else types.MethodType(method, copy)
         before = dict(now)
         self._watch.keep_copy(copy, now, before, live)
+        methods = methods_through(type(copy), now, type(holder))
+
+        def bind(name: str) -> None:
+            if name not in now:
+                function, is_static = methods[name]
+                method = self(function) if is_static else types.MethodType(self(function), copy)
+                before[name] = now[name] = method
 
         def read(name: str) -> None:
             self._watch.guard("item", live, name, held[name])
             if now.get(name) is before[name] is held[name]:
                 before[name] = now[name] = self.inside(held[name])
 
+        for name, (function, _) in methods.items():
+            if not self._watch.is_foreign(function.__module__):
+                bind(name)
+        self._watch.on_names(methods, bind)  # those of libraries, which may be many
         self._watch.on_names(held, read, live)
+        for name in sorted(held) if self._watch.is_foreign.has_package_of(type(holder)) else ():
+            read(name)  # (code that is not learned reads them)
         self._watch.look_at_class(type(holder), holder, is_copied=True)
 
     def outside(self, value: Any) -> Any:
@@ -431,8 +434,7 @@ class Rebinder:
         return self._watch.knows_memory(x)
 
     def is_new(self, x: Any) -> bool:
-        """Whether each call would make a new object in place of x, which code can tell from x: it
-        is compared by identity, and the trace has not met it outside."""
+        """Whether each call would make a new object in place of x that code can tell from x."""
         is_known = self._watch.knows(x) or self.has_copy_of(x) or self._trace.draws.knows(x)
         if is_known or (isinstance(x, UNIQUE) and not is_class_of_call(x)):
             return False
@@ -440,8 +442,8 @@ class Rebinder:
         return how in (None, object.__hash__, type.__hash__)
 
     def lasting(self, x: Any) -> Any:
-        """The counterpart, outside of the trace, of a function that the trace has made or copied:
-        it reads the globals of its module. For a stand-in, the original."""
+        """The counterpart, outside of the trace, of a function that the trace has made or copied.
+        For a stand-in, the original."""
         if isinstance(x, Vectorized):
             x.real.pyfunc = self.lasting(x.real.pyfunc)
         if not has_copied_globals(x):
@@ -482,10 +484,8 @@ class Rebinder:
                 return cell
             if is_read_in_classes(function, name):
                 # (An assignment to the cell itself would overtake pending operations.)
-                what = f"assigns '{name}', an array which methods of a class read"
-                raise UnsupportedOpError(
-                    f"{function.__name__}: cannot trace a function that {what}"
-                )
+                what = f"a function that assigns '{name}', an array which methods of a class read"
+                raise UnsupportedOpError(f"{function.__name__}: cannot trace {what}")
         replaced = ("cell", id(cell), None) in self._state or isinstance(value, _REBOUND)
         if not replaced and self.inside(value) is value:
             return cell

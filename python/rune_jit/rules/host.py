@@ -151,7 +151,8 @@ def call_on_host(
     answers: list[Any] = next(like, [])
     if not answers:
         answers, errors = _answers(lambda probe: run.ask(probe, values), probe, others)
-        trace.asked = [*trace.asked[-_MOST_ASKED:], (question, run, answers)]
+        trace.asked.append((question, run, answers))
+        del trace.asked[:-_MOST_ASKED]
     if not answers:
         trace.need_numbers(values)
         raise _without_answer(name, errors)

@@ -16,8 +16,9 @@ from rune_jit.tracing.context import user_site
 # Compilation pays if its estimated time is at most _SLOW_COMPILATION seconds plus NumPy's time for
 # _MANY_CALLS calls. _PROGRAM is the time for a program without its nodes, in seconds.
 _SLOW_COMPILATION, _MANY_CALLS, _PROGRAM = 0.5, 100, 0.01
-# The interpreter's time: a factor of NumPy's time, and seconds for each run and to get ready.
-_SLOWDOWN, _INTERPRETED, _READY = 50.0, 20e-6, 0.004
+# The interpreter's time: a factor of NumPy's time, and seconds for each run, for each element that
+# it stores, and to get ready.
+_SLOWDOWN, _INTERPRETED, _STORE, _READY = 50.0, 20e-6, 20e-9, 0.004
 # After so many failures, a pattern gets no more programs with symbolic sizes.
 _MOST_REFUSALS = 3
 _VARIES = object()
@@ -113,7 +114,8 @@ class _Pattern:
 
 def _interpretation(segment: Any) -> float:
     """An estimate of the seconds that the interpreter takes for a segment."""
-    return _INTERPRETED + _SLOWDOWN * segment.numpy_ns * 1e-9  # type: ignore[no-any-return]
+    seconds = _INTERPRETED + _SLOWDOWN * segment.numpy_ns * 1e-9 + _STORE * segment.stored
+    return seconds  # type: ignore[no-any-return]
 
 
 class Programs:

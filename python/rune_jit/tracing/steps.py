@@ -3,6 +3,7 @@ work."""
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 from rune_jit.errors import UnsupportedOpError
@@ -10,9 +11,9 @@ from rune_jit.errors import UnsupportedOpError
 # A trace ends after so many steps beside _USUAL steps for each operation; and if its program need
 # not pay. The limit is checked once in _FEW steps.
 _MANY, _MANY_WITHOUT_LIMIT, _USUAL, _FEW = 10_000, 100_000, 10, 1000
-# How many steps take as long as the search of an object; how many items of a list are searched in
-# the time of a step.
-_OF_OBJECT, _ITEMS = 5, 25
+# How many steps take as long as the search of an object; how many items of a list are searched, and
+# of how many bytes of code the source is read, in the time of a step.
+_OF_OBJECT, _ITEMS, _CODE = 5, 25, 16
 
 
 def steps_of(x: Any) -> int:
@@ -20,9 +21,15 @@ def steps_of(x: Any) -> int:
     return _OF_OBJECT + (len(x) // _ITEMS if type(x) in (list, tuple, dict) else 0)
 
 
+def steps_to_read(code: types.CodeType) -> int:
+    """How many steps it takes to read and transform the source of a function's code."""
+    return len(code.co_code) // _CODE
+
+
 class Steps:
-    """Counts calls of functions, `if`s, reads of modules' names, and objects that are searched, in
-    all traces of one call. Each takes microseconds, many times as long as without a trace."""
+    """Counts calls of functions, `if`s, reads of modules' names, objects that are searched,
+    operations on known arrays, and the code that is read, in all traces of one call. Each takes
+    microseconds, many times as long as without a trace."""
 
     def __init__(self) -> None:
         self.are_too_many = False  # whether a trace has ended because of them
@@ -36,7 +43,7 @@ class Steps:
 
     def end(self, trace: Any) -> None:
         """Notes the end of a trace, which another may follow."""
-        self._before += max(0, self._count - _USUAL * trace.operations)
+        self._before += max(0, self._count - _USUAL * len(trace.builder))
         self._count = 0
 
     def note(self, trace: Any, count: int) -> None:
@@ -45,7 +52,7 @@ class Steps:
         if before // _FEW == self._count // _FEW:
             return
         most = _MANY if trace.builder.must_pay else _MANY_WITHOUT_LIMIT
-        if self._before + self._count - _USUAL * trace.operations >= most:
+        if self._before + self._count - _USUAL * len(trace.builder) >= most:
             self.are_too_many = True
             raise UnsupportedOpError(
                 f"{trace.name}: cannot trace more than {most:,} steps of Python that compute"

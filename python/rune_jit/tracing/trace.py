@@ -94,7 +94,7 @@ class Trace:
         self.stand_ins: dict[int, Tracer] = {}  # traced arrays in place of captured ones, by id
         self._iotas: dict[Any, Any] = {}  # by size and dtype
         self.functions: list[tuple[str, Any]] = []  # host functions: (name, callable)
-        self.asked: list[Any] = []  # what host functions have returned for made-up arguments
+        self.asked: list[Any] = []  # what host functions gave for made-up arguments
         self.rebind: Any = None  # copies functions: capture.rebinder
         self.draws: Any = None  # random numbers: capture.draws. None in segments
         self.room = 0  # the most items of a list whose length data decide
@@ -131,9 +131,11 @@ class Trace:
             self.done = True
 
     def note_computed(self) -> None:
-        """Counts an operation that NumPy has computed because its operands are known. Raises
-        UnsupportedOpError if there are more than a program may have."""
+        """Counts an operation that NumPy has computed because its operands are known. It is a step
+        of Python, since the program will not compute it. Raises UnsupportedOpError if there are
+        too many."""
         self._computed += 1
+        self.note_steps()
         if self._computed > _MOST_NODES:
             raise UnsupportedOpError(
                 f"{self.name}: cannot compute more than {_MOST_NODES:,} operations while tracing ("
@@ -150,11 +152,6 @@ class Trace:
     def note_steps(self, count: int = 1) -> None:
         """Counts steps of Python. Raises UnsupportedOpError if they are too many."""
         self.steps.note(self, count)
-
-    @property
-    def operations(self) -> int:
-        """How many operations the trace has recorded or NumPy has computed."""
-        return len(self.builder) + self._computed
 
     @property
     def is_mostly_known(self) -> bool:

@@ -71,6 +71,7 @@ from rune_jit.capture.loops.syntax import (
 from rune_jit.capture.loops.unfold import CONVERSIONS, METHODS, Unfolder
 from rune_jit.capture.names import all_codes
 from rune_jit.tracing.context import current_trace, may_handle_errors
+from rune_jit.tracing.steps import steps_to_read
 
 # The global names of the functions that loops call. Source cannot contain them.
 ENTRY, WHILE_ENTRY = ".loop", ".while"
@@ -91,8 +92,7 @@ _loops_of: dict[types.CodeType, list[int]] = {}
 BRANCHES: list[Branch] = []
 _codes: dict[types.CodeType, types.CodeType] = {}  # by code: the code with calls around loops
 _apart: dict[types.CodeType, types.CodeType] = {}  # by code: the code that runs loops apart
-# By code: the code in which arrays may represent lists that are read (made_lists.py).
-_with_stacks: dict[types.CodeType, types.CodeType] = {}
+_with_stacks: dict[types.CodeType, types.CodeType] = {}  # where arrays may be read lists
 STACK_CODES: dict[types.CodeType, types.CodeType] = {}  # the inverse of _with_stacks
 STACK_LOOPS: dict[int, types.CodeType] = {}  # by loop: the function's code, if it has such lists
 _sources: dict[types.CodeType, Source] = {}
@@ -106,6 +106,8 @@ def with_loops(function: types.FunctionType) -> types.CodeType:
         return _read_with_stacks(function)
     if function.__code__ in _codes:
         return _codes[function.__code__]
+    if trace is not None:
+        trace.note_steps(steps_to_read(function.__code__))
     return _read(function) if _is_of_interest(function) else asking(function)
 
 
@@ -132,8 +134,7 @@ def source_of(function: types.FunctionType) -> Source | None:
 
 
 def _is_of_interest(function: types.FunctionType) -> bool:
-    """Whether a function, or an inner function, has loops, branches, conversions, handlers or calls
-    of print."""
+    """Whether a function, or an inner one, has loops, branches, conversions, handlers or prints."""
     return any(map(_has_loops, all_codes(function.__code__)))
 
 
