@@ -462,3 +462,22 @@ def test_calls_in_unrolled_loops_are_asked_once(monkeypatch: Any) -> None:
     a = np.random.default_rng(0).normal(size=(3, 3)) + 3 * np.eye(3)
     check(f, a, np.ones(3))
     assert len(asked) == 3 * 4  # three kinds of calls, four made-up values
+
+
+def test_objects_that_use_traced_arrays_when_a_function_reads_them() -> None:
+    class Taps:
+        def __init__(self, x: Any) -> None:
+            self.x = x
+
+        def __len__(self) -> int:
+            return len(self.x)
+
+        def __getitem__(self, i: int) -> Any:
+            return self.x[i] * 2
+
+    def f(x: Any) -> Any:
+        return signal.lfilter([1.0, 2.0], [1.0], Taps(x * 3))
+
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        assert_matches(jitted(X[0]), f(X[0]))
