@@ -168,6 +168,10 @@ NUMPYS: dict[str, Callable[[Any], Any]] = {
     "native bytes": lambda x: x.astype("<f4") + np.zeros(6, "=f8") + np.ones(6, "<i4"),
     "other bytes": lambda x: x.astype(">f4") * 2,
     "a masked array": lambda x: np.ma.masked_where(x > 0.5, x).sum(),
+    "asanyarray": lambda x: np.asanyarray(np.ma.masked_where(x > 0.5, x)).sum(),
+    "broadcast_arrays": lambda x: np.broadcast_arrays(
+        np.ma.masked_where(x > 0.5, x), np.ones((2, 6, 6)), subok=True
+    )[0].sum(),
     "records": lambda x: np.array([(1, 2.0)], dtype=[("a", "i4"), ("b", "f8")])["b"] + x,
 }
 

@@ -264,6 +264,12 @@ def _asarray(a: Any, dtype: Any = None, order: Any = None, **kwargs: Any) -> Any
     return make_array(a, dtype, order=order)
 
 
+def _asanyarray(a: Any, dtype: Any = None, order: Any = None, **kwargs: Any) -> Any:
+    if isinstance(a, np.ndarray):  # (it may be a masked array)
+        return np.asanyarray(a, dtype, order, **kwargs)
+    return _asarray(a, dtype, order, **kwargs)
+
+
 def _in_this_order(order: str) -> Callable[..., Any]:
     """numpy.ascontiguousarray or asfortranarray."""
     real = np.ascontiguousarray if order == "C" else np.asfortranarray
@@ -445,7 +451,7 @@ REPLACED: dict[str, Any] = {
     "full": _full,
     "array": make_array,
     "asarray": _asarray,
-    "asanyarray": _asarray,
+    "asanyarray": _asanyarray,
     "asarray_chkfinite": _asarray_chkfinite,
     "ascontiguousarray": _in_this_order("C"),
     "asfortranarray": _in_this_order("F"),

@@ -196,15 +196,15 @@ def _broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
     shape = broadcast_shapes(*(np.shape(x) for x in args))
     is_same = [is_traced_array(x) and x.shape == shape for x in args]
     pairs = zip(args, is_same, strict=True)
-    return tuple(x if same else _broadcast_with(x, shape) for x, same in pairs)
+    return tuple(x if same else _broadcast_with(x, shape, subok) for x, same in pairs)
 
 
-def _broadcast_with(x: Any, shape: Any) -> Any:
+def _broadcast_with(x: Any, shape: Any, subok: bool) -> Any:
     if isinstance(x, Tracer) or any(isinstance(n, Size) for n in shape):
         if not is_traced_array(x):  # a number: NumPy's result has one element in memory
             x = Tracer(require_trace(), require_trace().operand(x), scalar=False)
         return make_view("broadcast_arrays", as_shape(shape), x)
-    return np.broadcast_arrays(x, np.broadcast_to(False, shape))[0]
+    return np.broadcast_arrays(x, np.broadcast_to(False, shape), subok=subok)[0]
 
 
 @implements(np.shape)
