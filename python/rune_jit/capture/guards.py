@@ -36,7 +36,7 @@ from rune_jit.capture.matching import (
     owner_of,
 )
 from rune_jit.capture.names import ASKING, BY_TEXT, Names, guards_on_absence, names_in
-from rune_jit.capture.objects import is_foreign_array, is_library
+from rune_jit.capture.objects import is_foreign_array, is_library, modules_of
 from rune_jit.capture.state import Slot, Unbound, bound_members, refuse_other_order, watched_place
 from rune_jit.capture.told_apart import ToldApart
 from rune_jit.chunked.recognition import is_dask_array
@@ -85,6 +85,7 @@ class Watch:
             (source, generators.state_of(source)) for source in generators.GLOBAL
         ]
         self._names = Names()  # the names in the code of all functions met so far
+        self.of_libraries = Names()  # those in the code of copied functions of libraries
         self._seen: dict[int, Any] = {}  # objects by id (this keeps them alive)
         self._most = sys.maxsize  # the most objects in _seen
         self._members: dict[int, tuple[dict[str, Any], dict[str, Any], bool]] = {}  # by class's id
@@ -191,6 +192,8 @@ class Watch:
 
         if of_object or live is not None:
             self._names.on_any(BY_TEXT, read_all)
+            self.of_libraries.on_any(BY_TEXT, read_all)
+            self.of_libraries.on(held.keys(), read)
         self._names.on(held.keys(), read)
 
     def attributes(self, x: Any) -> dict[str, Any]:
@@ -323,7 +326,7 @@ class Watch:
 
             self.on_names(held, read, live)
             self._names.on({"__class__", "__dict__"}, functools.partial(self._guard_special, x))
-            if any(self.is_foreign(base.__module__) for base in type(x).__mro__[:-1]):
+            if any(map(self.is_foreign, modules_of(x))):
                 most, self._most = self._most, min(self._most, len(self._seen) + _MOST_OF_LIBRARY)
                 for name in sorted(held):  # (code that is not learned reads them)
                     read(name)

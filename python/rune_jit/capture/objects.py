@@ -140,6 +140,11 @@ def is_copied(x: Any, assigned: Container[int] = ()) -> bool:
     return _identity(x) in assigned or _holds_arrays(x, 4, {}, assigned)
 
 
+def modules_of(x: Any) -> list[Any]:
+    """The modules of an object's class and of its base classes, without `object`."""
+    return [base.__module__ for base in type(x).__mro__[:-1]]
+
+
 def _identity(x: Any) -> int:
     """The id of a container, or of the attributes of an object."""
     return id(x if type(x) in (list, tuple, dict) else vars(x))

@@ -48,6 +48,7 @@ from rune_jit.capture.objects import (
     is_library,
     is_of_pandas,
     is_replaceable,
+    modules_of,
 )
 from rune_jit.capture.outside import UNIQUE, is_class_of_call, of_numpy, outside_of
 from rune_jit.capture.random_methods import Outside
@@ -197,6 +198,7 @@ class Rebinder:
         self._function_attributes.append(attributes)
         if self._watch.is_foreign(function.__module__):
             self._watch.is_strict = True
+            self._watch.of_libraries.learn(function.__code__)
         else:
             self._watch.learn(function.__code__)
             self._watch.guard_function(function)
@@ -253,8 +255,7 @@ class Rebinder:
 
     def may_handle_errors(self) -> bool:
         """Whether a copied function, or one in it, has a `try` or `with` statement."""
-        functions = (copy for copy, _ in self._copies.values())
-        codes = (getattr(function, "__code__", None) for function in functions)
+        codes = (getattr(function, "__code__", None) for function, _ in self._copies.values())
         return any(code is not None and handles_errors(code) for code in codes)
 
     def forget(self) -> tuple[list[tuple[weakref.ref[Any], Any]], list[Any]]:
@@ -309,8 +310,7 @@ class Rebinder:
             name = getattr(value, "__name__", kind.__name__)
             trace.give_up(f"it uses {name}, which does not know traced arrays")
             return value
-        replacement = replacements().get(id(value))
-        if replacement is not None:
+        if (replacement := replacements().get(id(value))) is not None:
             # (In segments, numbers are known when code asks for them.)
             is_kept = value is np.ndarray or is_of_math(value)
             return value if trace.is_segmented and is_kept else replacement
@@ -366,16 +366,15 @@ class Rebinder:
             if type(holder) is list:
                 copy += map(self.inside, holder)
             else:
-                copy.update({self._key(key): self.inside(value) for key, value in holder.items()})
+                for key, value in holder.items():
+                    is_function = isinstance(key, types.FunctionType)
+                    copy[self(key) if is_function else key] = self.inside(value)
             self._watch.keep_copy(copy, copy, copy.copy(), holder)
         else:
             copy = new_object(self.class_for(type(holder)))
             self._copies[id(holder)] = (holder, copy)
             self._copy_attributes(holder, copy)
         return copy
-
-    def _key(self, key: Any) -> Any:
-        return self(key) if isinstance(key, types.FunctionType) else key
 
     def _copy_attributes(self, holder: Any, copy: Any) -> None:
         """Gives the copy of an object the trace's versions of its attributes and methods."""
@@ -394,8 +393,7 @@ class Rebinder:
                 if name not in now and getattr(type(copy), name, None) is function:
                     method = self(function)
                     now[name] = method if function is not raw else types.MethodType(method, copy)
-        before = dict(now)
-        self._watch.keep_copy(copy, now, before, live)
+        self._watch.keep_copy(copy, now, before := dict(now), live)
 
         def read(name: str) -> None:
             self._watch.guard("item", live, name, held[name])
@@ -403,6 +401,8 @@ class Rebinder:
                 before[name] = now[name] = self.inside(held[name])
 
         self._watch.on_names(held, read, live)
+        for name in held if any(map(self._watch.is_foreign, modules_of(holder))) else ():
+            read(name)  # (code that is not learned may read it)
         self._watch.look_at_class(type(holder), holder, is_copied=True)
 
     def outside(self, value: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 from rune_jit.capture.class_tests import class_test
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.libraries import Foreign
+from rune_jit.capture.names import Names
 from rune_jit.capture.told_apart import ToldApart
 
 
@@ -20,6 +21,7 @@ class Unwatched(Watch):
         self.is_foreign = Foreign(self._package)
         self._trace = trace
         self.told_apart = ToldApart()
+        self.of_libraries = Names()
 
     def _note(self, *args: Any) -> None:
         pass
