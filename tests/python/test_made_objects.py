@@ -195,34 +195,6 @@ def test_what_can_be_asked_about_classes() -> None:
     how(f, X)
 
 
-def _class_of(x: Any) -> type:
-    return type(x)
-
-
-WEIGHTS = {Point: 3.0, Limited: 5.0}
-MET: set[type] = set()
-
-
-def test_classes_find_what_dicts_outside_have_for_them() -> None:
-    def f(x: Any) -> Any:
-        p = Point(x[0], x[1])
-        is_key = _class_of(p) in WEIGHTS, Accumulator in WEIGHTS
-        return p.x * WEIGHTS[_class_of(p)], is_key, WEIGHTS.get(_class_of(Accumulator()))
-
-    def g(x: Any) -> Any:
-        try:
-            int("a" * int(x.size))
-        except ValueError:
-            p = Point(x[0], x[1])
-        MET.add(_class_of(p))
-        return f(x), Point in MET
-
-    how(f, X)
-    for _ in range(3):
-        assert rune_jit.jit(g)(X) == g(X)
-        MET.clear()
-
-
 def test_returned_objects_are_of_their_classes() -> None:
     kept: list[Any] = []
 
