@@ -357,3 +357,41 @@ def test_results_can_be_made_writable_again():
         result[0] = 5.0
         other, _ = np.broadcast_arrays(result, np.ones((2, size)))
         other.flags.writeable = True
+
+
+class _Point:
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+
+class _Pair(_Point):
+    pass
+
+
+def _class_of(x):
+    return type(x)
+
+
+WEIGHTS = {_Point: 3.0, _Pair: 5.0}
+MET = set()
+
+
+def test_classes_find_what_dicts_outside_have_for_them():
+    def f(x):
+        p, pair = _Point(x[0], x[1]), _Pair(x[1], x[2])
+        return p.x * WEIGHTS[_class_of(p)], WEIGHTS.get(_class_of(pair)), _class_of(p) in WEIGHTS
+
+    def in_segments(x):
+        try:
+            int("a" * int(x.size))
+        except ValueError:
+            p = _Point(x[0], x[1])
+        MET.add(_class_of(p))
+        return f(x), _Point in MET
+
+    x = np.arange(1.0, 4.0)
+    jitted, segmented = rune_jit.jit(f, fallback="error"), rune_jit.jit(in_segments)
+    for _ in range(3):
+        assert jitted(x) == f(x)
+        assert segmented(x) == in_segments(x)
+        MET.clear()

@@ -275,3 +275,51 @@ def test_the_work_is_in_proportion_to_the_operations() -> None:
     steps(1)  # the first trace of a process imports
     few, many, most = steps(200), steps(400), steps(600)
     assert most - many <= 1.2 * (many - few)
+
+
+LAID_OUT: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "with gaps": lambda base: base[::2],
+    "backwards": lambda base: base[::-1],
+    "transposed": lambda base: base.reshape(4, 6).T,
+    "a column": lambda base: base.reshape(4, 6)[:, 1],
+    "columns": lambda base: base.reshape(4, 6)[:, ::2],
+    "in Fortran's order": lambda base: np.asfortranarray(base.reshape(4, 6)),
+    "axes swapped": lambda base: base.reshape(2, 3, 4).transpose(1, 0, 2),
+}
+IN_AN_ORDER: dict[str, Callable[[Any], Any]] = {
+    "astype C": lambda x: x.astype(float, order="C", copy=False),
+    "astype F": lambda x: x.astype(float, order="F", copy=False),
+    "astype A": lambda x: x.astype(float, order="A", copy=False),
+    "astype of a transpose": lambda x: x.T.astype(float, order="C", copy=False),
+    "asfortranarray": np.asfortranarray,
+    "ravel": np.ravel,
+    "ravel F": lambda x: x.ravel("F"),
+    "ravel of a transpose": lambda x: x.T.ravel(),
+}
+
+
+@pytest.mark.parametrize("how", IN_AN_ORDER)
+@pytest.mark.parametrize("lies", LAID_OUT)
+def test_what_is_in_another_order_is_copied(how: str, lies: str) -> None:
+    asked, base = IN_AN_ORDER[how], np.arange(24.0)
+
+    def writes(x: Any) -> Any:
+        made = asked(x)
+        made[...] = 7
+        return made
+
+    def made(x: Any) -> Any:
+        y = x + 1
+        writes(y)
+        return y
+
+    returns, written, of_own = rune_jit.jit(asked), rune_jit.jit(writes), rune_jit.jit(made)
+    for _ in range(2):
+        x, y = (LAID_OUT[lies](base.copy()) for _ in range(2))
+        wanted, got = asked(x), returns(x)
+        assert_matches(got, wanted)
+        assert got.strides == wanted.strides
+        assert np.shares_memory(got, x) == np.shares_memory(wanted, x)
+        assert_matches(of_own(x), made(x))
+        written(x), writes(y)
+        assert_matches(x, y)

@@ -65,6 +65,19 @@ class Signal(abc.ABC):
     def part(self, value):
         self._part = value if isinstance(value, np.ndarray) else None
 
+def apply(model, x):
+    return model.matrix @ x
+
+def apply_by_text(model, x):
+    return getattr(model, "mat" + "rix") @ x
+
+class Operator:
+    def __init__(self, matrix):
+        self.matrix = matrix
+
+    def apply(self, x):
+        return self.matrix @ x
+
 def signal(x):
     made = Signal(np.exp(x))
     made.part = x + 1
@@ -121,3 +134,36 @@ def test_objects_of_the_package_know_traced_arrays(package: Any) -> None:
         assert_same(part, X + i + 1)
         assert made.values is values
         assert made.part is part
+
+
+class Model:
+    pass
+
+
+def _model(package: Any, name: str, matrix: np.ndarray) -> Any:
+    if name == "object":
+        model = Model()
+        vars(model)["mat" + "rix"] = matrix
+        return model
+    kind = package.Operator if name == "operator" else type("Derived", (package.Operator,), {})
+    return kind(matrix)
+
+
+# (No function of the test names the attribute that the package's functions read.)
+@pytest.mark.parametrize("name", ("object", "operator", "derived"))
+@pytest.mark.parametrize("how", ("apply", "apply_by_text", "method"))
+def test_arrays_that_only_the_package_reads(package: Any, name: str, how: str) -> None:
+    if how == "method" and name == "object":
+        pytest.skip("it has no method")
+    apply = {"apply": package.apply, "apply_by_text": package.apply_by_text}.get(how)
+
+    def f(model: Any) -> Any:
+        x = np.arange(1.0, 3.0)
+        return model.apply(x) if apply is None else apply(model, x)
+
+    jitted = rune_jit.jit(f)
+    for i in range(4):
+        model = _model(package, name, matrix := np.arange(4.0).reshape(2, 2))
+        for _ in range(2):
+            matrix += i
+            assert_same(jitted(model), f(model))

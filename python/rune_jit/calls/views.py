@@ -39,8 +39,11 @@ class View(NamedTuple):
             if step.kind == "element":
                 axis, position = step.argument
                 step = Step("index", (*[slice(None)] * axis, int(outputs[position]), ...))
-            is_reshape = step.kind == "reshape"
-            array = np.reshape(array, step.argument) if is_reshape else step.of_array(array)
+            if step.kind in ("reshape", "ravel"):
+                array = np.reshape(array, step.argument)
+                array = np.ascontiguousarray(array) if step.kind == "ravel" else array
+            else:
+                array = step.of_array(array)
         if self.steps and not self.is_writeable and array is not base:
             array.flags.writeable = False
         return array

@@ -20,15 +20,14 @@ from rune_jit.rules import host, on_host
 from rune_jit.rules.coercions import SAMPLES, as_shape, call_builder
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.rules.known import known, plain
+from rune_jit.rules.memory import in_order
 from rune_jit.rules.python_errors import assume_fits
 from rune_jit.rules.table import FUNCTIONS
 from rune_jit.rules.warned import warn_of_lost_part
 from rune_jit.tracing.context import current_trace, require_trace
-from rune_jit.tracing.layouts_now import is_fortran, laid_out_now
 from rune_jit.tracing.rows import Run, runs_of
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.sizes import Size
-from rune_jit.tracing.storage import layout, note_copy
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced, contains_tracer
 
@@ -183,7 +182,7 @@ def make_array(
         isinstance(object, Tracer)
         and not object._storage.scalar
         and dtype in (None, object.dtype)
-        and _in_order(object, order) is object
+        and in_order(object, order) is object
     ):
         np.array(0, copy=False)  # (raises NumPy's error)
     if isinstance(object, Tracer):
@@ -201,32 +200,7 @@ def make_array(
         result = _stacked(require_trace(), object, dtype)
     while result.ndim < ndmin:
         result = result[None]
-    return _in_order(result, order)
-
-
-def _in_order(x: Any, order: Any) -> Any:
-    """x, if it is contiguous in this order, else a copy that is."""
-    order = order.upper() if isinstance(order, str) else order
-    if order not in ("C", "F") or not isinstance(x, Tracer) or not x.ndim:
-        return x
-    array = x._array()
-    if array is None and x._trace.is_segmented:
-        array = laid_out_now(x)
-    is_known = array is not None
-    lies_fortran = not is_known and is_fortran(x)
-    # (The program may depend on whether NumPy returns x itself or a copy.)
-    x._storage.reshaped += (x._storage,)
-    if array is None:
-        array = layout(x._storage.shape, x.dtype, x._steps)
-    is_c = array.flags.c_contiguous and not lies_fortran
-    is_sure = is_known or order != "C" or not is_c or x._storage.can_require_c_order()
-    if is_sure and (is_c if order == "C" else lies_fortran or array.flags.f_contiguous):
-        return x
-    copy = x.copy(order)
-    note_copy(copy, x)
-    if not is_sure:  # (NumPy may return x itself, so that no write may follow)
-        copy._storage.reshaped += (x._storage,)
-    return copy
+    return in_order(result, order)
 
 
 def _stacked(trace: Trace, items: Any, dtype: Any) -> Tracer:
@@ -284,10 +258,16 @@ def _asarray(a: Any, dtype: Any = None, order: Any = None, **kwargs: Any) -> Any
     if isinstance(a, Tracer):
         if a._storage.scalar:
             return make_array(a, dtype)
-        return _in_order(a if dtype is None else a.astype(dtype, copy=False), order)
+        return in_order(a if dtype is None else a.astype(dtype, copy=False), order)
     if isinstance(a, np.ndarray) or _outside_trace() or kwargs:
         return np.asarray(a, dtype, order, **kwargs)
     return make_array(a, dtype, order=order)
+
+
+def _asanyarray(a: Any, dtype: Any = None, order: Any = None, **kwargs: Any) -> Any:
+    if isinstance(a, np.ndarray):  # (it may be a masked array)
+        return np.asanyarray(a, dtype, order, **kwargs)
+    return _asarray(a, dtype, order, **kwargs)
 
 
 def _in_this_order(order: str) -> Callable[..., Any]:
@@ -471,7 +451,7 @@ REPLACED: dict[str, Any] = {
     "full": _full,
     "array": make_array,
     "asarray": _asarray,
-    "asanyarray": _asarray,
+    "asanyarray": _asanyarray,
     "asarray_chkfinite": _asarray_chkfinite,
     "ascontiguousarray": _in_this_order("C"),
     "asfortranarray": _in_this_order("F"),

@@ -26,7 +26,7 @@ from rune_jit.rules.known import run_known
 from rune_jit.tracing.context import current_trace, require_trace
 from rune_jit.tracing.segments import SegmentedTrace
 from rune_jit.tracing.tracer import Tracer, contains_traced, tracers_in
-from rune_jit.trees import OF_GENERATORS, PLAIN, attribute, package_of
+from rune_jit.trees import OF_GENERATORS, PLAIN, PYTHON_CLASS, attribute, package_of
 
 # Parameters with which SciPy's functions crash if all elements are zero.
 _CRASHING = ("footprint", "structure")
@@ -251,16 +251,21 @@ def _callers(
 
 def _apart(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Calls a function as if there was no trace, since it may call jitted functions. (But functions
-    among the arguments may use traced arrays.)"""
-    leaves = leaves_in((args, kwargs))
-    has_functions = any(callable(x) and not isinstance(x, type) for x in leaves)
-    if has_functions or current_trace() is None:
+    and objects among the arguments may use traced arrays.)"""
+    if any(map(_may_use_arrays, leaves_in((args, kwargs)))) or current_trace() is None:
         return function(*args, **kwargs)
     _core.suspend_traces()
     try:
         return function(*args, **kwargs)
     finally:
         _core.resume_traces()
+
+
+def _may_use_arrays(x: Any) -> bool:
+    """Whether x is a function, or an object of a class that is written in Python."""
+    kind: Any = type(x)
+    is_object = bool(kind.__flags__ & PYTHON_CLASS) and not isinstance(x, (Tracer, np.ndarray))
+    return not isinstance(x, type) and (is_object or callable(x))
 
 
 def _pure(function: Callable[..., Any], name: str, /, *args: Any, **kwargs: Any) -> Any:

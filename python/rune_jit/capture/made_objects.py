@@ -30,10 +30,16 @@ def _become(made: Any, kind: Any) -> None:
 
 class _Meta(type):
     """The metaclass of the subclasses. It turns assignments to a subclass into assignments to the
-    class."""
+    class. As a key, a subclass finds what dicts outside of the trace have for the class."""
 
     def __setattr__(cls, name: str, value: Any) -> None:
         setattr(cls.__base__, name, value)
+
+    def __eq__(cls, other: object) -> bool:
+        return cls.__base__ is (other.__base__ if type(other) is _Meta else other)
+
+    def __hash__(cls) -> int:
+        return hash(cls.__base__)
 
 
 def _itself(function: Any) -> Any:

@@ -229,7 +229,9 @@ def _is_of_parts(kind: Any) -> bool:
 @functools.cache
 def has_slots(kind: Any) -> bool:
     """Whether instances of a user's class have `__slots__`."""
-    return any("__slots__" in vars(base) for base in kind.__mro__) and _is_of_parts(kind)
+    named = (vars(base) for base in kind.__mro__)
+    has = any("__slots__" in names and "__made_in_trace__" not in names for names in named)
+    return has and _is_of_parts(kind)
 
 
 @functools.cache

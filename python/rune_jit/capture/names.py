@@ -19,23 +19,14 @@ _MATCHED = "__match_args__"  # stands for the attributes in the patterns of a `m
 _MATCH_CLASS = dis.opmap["MATCH_CLASS"]
 # Names that a function uses to find out which attributes exist.
 ASKING = frozenset(
-    ("getattr", "hasattr", "vars", "__dict__", "__getattribute__", "AttributeError", _MATCHED)
+    {"getattr", "hasattr", "vars", "__dict__", "__getattribute__", "AttributeError", _MATCHED}
 )
 # Names that a function uses to reach attributes that its code does not name.
 BY_TEXT = frozenset(
     {
-        *(
-            "getattr",
-            "setattr",
-            "vars",
-            "asdict",
-            "astuple",
-            "fields",
-            "attrgetter",
-            "methodcaller",
-        ),
+        *("getattr", "setattr", "vars", "asdict", "astuple", "fields", "attrgetter"),
         *("getmembers", "getattr_static", "eval", "exec", "__dict__", "__getattribute__", _MATCHED),
-        *("__setattr__", "__getstate__", "__reduce__", "__reduce_ex__"),
+        *("methodcaller", "__setattr__", "__getstate__", "__reduce__", "__reduce_ex__"),
     }
 )
 

@@ -254,8 +254,7 @@ class Rebinder:
 
     def may_handle_errors(self) -> bool:
         """Whether a copied function, or one in it, has a `try` or `with` statement."""
-        functions = (copy for copy, _ in self._copies.values())
-        codes = (getattr(function, "__code__", None) for function in functions)
+        codes = (getattr(function, "__code__", None) for function, _ in self._copies.values())
         return any(code is not None and handles_errors(code) for code in codes)
 
     def forget(self) -> tuple[list[tuple[weakref.ref[Any], Any]], list[Any]]:
@@ -310,8 +309,7 @@ class Rebinder:
             name = getattr(value, "__name__", kind.__name__)
             trace.give_up(f"it uses {name}, which does not know traced arrays")
             return value
-        replacement = replacements().get(id(value))
-        if replacement is not None:
+        if (replacement := replacements().get(id(value))) is not None:
             # (In segments, numbers are known when code asks for them.)
             is_kept = value is np.ndarray or is_of_math(value)
             return value if trace.is_segmented and is_kept else replacement

@@ -12,7 +12,8 @@ from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.coercions import refuse
 from rune_jit.rules.table import implements
 from rune_jit.tracing.context import require_trace
-from rune_jit.tracing.storage import layout
+from rune_jit.tracing.layouts_now import is_fortran, laid_out_now, lies_in_c_order
+from rune_jit.tracing.storage import layout, note_copy
 from rune_jit.tracing.tracer import Tracer
 
 
@@ -48,6 +49,34 @@ def known_order(x: Any, order: str) -> str:
     if order == "K" and not flags.forc:
         refuse("order='K' of an array that is contiguous in neither order")
     return "F" if flags.fnc else "C"
+
+
+def in_order(x: Any, order: Any) -> Any:
+    """x, if it is contiguous in this order, else a copy that is."""
+    order = order.upper() if isinstance(order, str) else order
+    if order not in ("C", "F") or not isinstance(x, Tracer) or not x.ndim:
+        return x
+    order = "C" if x.ndim == 1 else order
+    array = x._array()
+    if array is None and x._trace.is_segmented:
+        array = laid_out_now(x)
+    is_known = array is not None
+    lies_fortran = not is_known and is_fortran(x)
+    if not is_known and order == "C" and x._storage.leaf in x._trace.orders and lies_in_c_order(x):
+        return x
+    # (The program may depend on whether NumPy returns x itself or a copy.)
+    x._storage.reshaped += (x._storage,)
+    if array is None:
+        array = layout(x._storage.shape, x.dtype, x._steps)
+    is_c = array.flags.c_contiguous and not lies_fortran
+    is_sure = is_known or order != "C" or not is_c or x._storage.can_require_c_order()
+    if is_sure and (is_c if order == "C" else lies_fortran or array.flags.f_contiguous):
+        return x
+    copy = x.copy(order)
+    note_copy(copy, x)
+    if not is_sure:  # (NumPy may return x itself, so that no write may follow)
+        copy._storage.reshaped += (x._storage,)
+    return copy
 
 
 # Flags that do not follow from the layout alone, by NumPy's short names.

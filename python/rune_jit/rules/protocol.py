@@ -284,7 +284,8 @@ def _astype(
         raise TypeError("Cannot construct a dtype from an array")
     writes.check_casting(self.dtype, np.dtype(dtype), casting)
     if not copy and np.dtype(dtype) == self.dtype:
-        return self
+        is_any = order in ("K", "k", None)
+        return self if is_any else memory.in_order(self, memory.known_order(self, order))
     if (array := self._array()) is not None:
         return known(array.astype(dtype, order))  # type: ignore[no-any-return,call-overload]
     trace = require_trace()

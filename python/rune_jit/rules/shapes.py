@@ -76,8 +76,8 @@ def _known_layout(a: Tracer) -> np.ndarray | None:
     return laid_out_now(a)
 
 
-def _reshaped(a: Any, shape: list[int]) -> Any:
-    """a.reshape(shape). It is a view where NumPy makes one."""
+def _reshaped(a: Any, shape: list[int], kind: str = "reshape") -> Any:
+    """a.reshape(shape). It is a view where NumPy makes one. `kind`: that of the view's Step."""
     if not isinstance(a, Tracer):
         return call_builder("reshape", a, shape)
     base, value = a._storage, None
@@ -86,7 +86,7 @@ def _reshaped(a: Any, shape: list[int]) -> Any:
     else:
         value = (trace := require_trace()).builder.reshape(a._value_in(trace), shape)
         wanted = value.shape
-    if same_shape(wanted, a._shape):
+    if kind == "reshape" and same_shape(wanted, a._shape):
         return a if is_numpys_number(a) else a[...]
     now = _known_layout(a)
     if now is not None or (a._trace.is_segmented and base.array is None):
@@ -102,8 +102,8 @@ def _reshaped(a: Any, shape: list[int]) -> Any:
             note_copy(result := a.copy().reshape(wanted), a)
             return result
     if value is None or base.scalar:
-        return make_view("reshape", wanted, a)
-    return a._view(Step("reshape", wanted), wanted, value)
+        return make_view(kind, wanted, a)
+    return a._view(Step(kind, wanted), wanted, value)
 
 
 @implements(np.reshape)
@@ -135,8 +135,8 @@ def _ravel(a: Any, order: str = "C") -> Any:
         is_contiguous(a._storage.shape, a.dtype, a._steps)
         if array is None
         else array.flags.c_contiguous
-    ):
-        return _reshaped(a, shape)
+    ):  # (an argument may have gaps, and then NumPy copies it)
+        return _reshaped(a, shape, "reshape" if a._storage.leaf is None else "ravel")
     result = _reshaped(a.copy(), shape)
     note_copy(result, a)
     return result
@@ -196,15 +196,15 @@ def _broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
     shape = broadcast_shapes(*(np.shape(x) for x in args))
     is_same = [is_traced_array(x) and x.shape == shape for x in args]
     pairs = zip(args, is_same, strict=True)
-    return tuple(x if same else _broadcast_with(x, shape) for x, same in pairs)
+    return tuple(x if same else _broadcast_with(x, shape, subok) for x, same in pairs)
 
 
-def _broadcast_with(x: Any, shape: Any) -> Any:
+def _broadcast_with(x: Any, shape: Any, subok: bool) -> Any:
     if isinstance(x, Tracer) or any(isinstance(n, Size) for n in shape):
         if not is_traced_array(x):  # a number: NumPy's result has one element in memory
             x = Tracer(require_trace(), require_trace().operand(x), scalar=False)
         return make_view("broadcast_arrays", as_shape(shape), x)
-    return np.broadcast_arrays(x, np.broadcast_to(False, shape))[0]
+    return np.broadcast_arrays(x, np.broadcast_to(False, shape), subok=subok)[0]
 
 
 @implements(np.shape)

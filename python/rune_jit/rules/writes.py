@@ -93,7 +93,7 @@ def _refuse_read_only(x: Tracer, message: str) -> None:
             "broadcast_arrays: cannot trace a write to its result (elements share memory)\n"
             "hint: write to a copy"
         )
-    if any(step.kind == "reshape" for step in x._steps):
+    if any(step.kind in ("reshape", "ravel") for step in x._steps):
         if x._trace.is_segmented:
             raise ValueError(message)
         raise UnsupportedOpError(

@@ -104,6 +104,12 @@ def is_fortran(x: Tracer) -> bool:
     return lies is not None and lies.flags.fnc
 
 
+def lies_in_c_order(x: Tracer) -> bool:
+    """Whether an array of one program counts as one in C order."""
+    lies = _in_program(x)
+    return lies is not None and lies.flags.c_contiguous
+
+
 def axes_of(x: Tracer) -> tuple[int, ...] | None:
     """The axes in memory of an array of one program. None if it counts as one in C order."""
     lies = _in_program(x)

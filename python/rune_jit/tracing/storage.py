@@ -31,7 +31,8 @@ class Step(NamedTuple):
 
     - "index": basic index items; "element": (axis, traced index)
     - "transpose": axes; "diagonal": (offset, axis1, axis2)
-    - "reshape", "broadcast_to", "broadcast_arrays": a shape. (Results of the last are writeable.)
+    - "reshape"; "ravel", which copies if the result is not contiguous: a shape
+    - "broadcast_to"; "broadcast_arrays", whose results are writeable: a shape
     - "windows": (size, axis), sliding windows along a new last axis
     - "pad": the number of zeros after each axis
     - "real", "imag": None, of a complex array
@@ -76,7 +77,7 @@ class Step(NamedTuple):
             return builder.pad(value, [(0, n) for n in self.argument])
         if self.kind in ("diagonal", "windows"):
             return getattr(builder, self.kind)(value, *self.argument)
-        kind = "broadcast_to" if self.kind == "broadcast_arrays" else self.kind
+        kind = {"broadcast_arrays": "broadcast_to", "ravel": "reshape"}.get(self.kind, self.kind)
         return getattr(builder, kind)(value, list(self.argument))
 
     def of_array(self, array: np.ndarray, trace: Trace | None = None) -> np.ndarray:
@@ -95,7 +96,7 @@ class Step(NamedTuple):
             return array[(slice(None),) * axis + (int(trace.values([at])[0]), ...)]  # type: ignore[no-any-return]
         if self.kind == "transpose":
             return array.transpose(self.argument)
-        if self.kind == "reshape":
+        if self.kind in ("reshape", "ravel"):
             return reshaped_view(array, with_bounds(self.argument))
         if self.kind == "pad":  # only for asking NumPy what is a view of it
             shape = [n + more for n, more in zip(array.shape, self.argument, strict=True)]
@@ -126,7 +127,7 @@ class Step(NamedTuple):
         if self.kind == "transpose":
             axes = [axis % old.ndim for axis in self.argument]
             return builder.transpose(part, [axes.index(i) for i in range(old.ndim)])
-        if self.kind == "reshape":
+        if self.kind in ("reshape", "ravel"):
             return builder.reshape(part, list(old.shape))
         if self.kind == "diagonal":
             offset, first, second = self.argument
@@ -451,9 +452,7 @@ def note_copy(copy: Tracer, original: Tracer) -> None:
     copy._storage.reshaped += (behind,)
 
 
-def can_view(
-    shape: tuple[int, ...], dtype: np.dtype[Any], steps: tuple[Step, ...], wanted: Any
-) -> bool:
+def can_view(shape: Any, dtype: np.dtype[Any], steps: tuple[Step, ...], wanted: Any) -> bool:
     """Whether NumPy reshapes the view through `steps` to the shape `wanted` without a copy."""
     return not steps or is_viewed(layout(shape, dtype, steps), wanted)
 
