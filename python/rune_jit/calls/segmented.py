@@ -361,11 +361,11 @@ def outside(trace: SegmentedTrace, result: Any) -> Any:
 
 
 def _seen_as(trace: SegmentedTrace, x: np.ndarray) -> Any:
-    """The argument or captured array that np.asarray would have returned, if code that is not
-    copied has called it for a traced array and x is what it got; else None."""
-    owner: Any = getattr(x.base, "obj", None)  # (the base is a memoryview)
-    is_whole = type(owner) is np.ndarray and x.__array_interface__ == owner.__array_interface__
-    return owner if is_whole and trace.owns(owner) else None
+    """The array that np.asarray would have returned, if code that is not copied has called it for a
+    traced array and x is what it got; else None."""
+    array: Any = getattr(x.base, "obj", None)  # (the base is a memoryview)
+    is_whole = type(array) is np.ndarray and x.__array_interface__ == array.__array_interface__
+    return array if is_whole and trace.has_exposed(array) else None
 
 
 # Traced arrays are searched in so many objects, before all objects of the process are searched.

@@ -104,8 +104,11 @@ class ArrayNumbers:
                 self._outside.append(storage)
             place = next(i for i, x in enumerate(self._outside) if x is storage)
             number = trace.builder.constant(np.int64((-1 - place) * _MOST_VIEWS + view))
-        elif (whole := self._known.get(id(storage))) is not None:
-            number = _sum(trace, whole.number, view)
+        elif (of := self._known.get(id(storage))) is not None:
+            if of.is_in_loop:
+                assert trace.loops is not None
+                trace.loops.fail("it selects a view of an array that it carries or selects")
+            number = _sum(trace, of.number, view)
         else:
             number = self._number(trace, storage.serial, view)
         self.note(trace, array, number)

@@ -53,6 +53,7 @@ class SegmentedTrace(TimedTrace):
         # By id of a storage that shares memory with no other: the number of owners at that time.
         self._alone: dict[int, int] = {}
         self._exposed: list[tuple[Any, np.ndarray]] = []  # Arrays, and their memory
+        self._in_numpy: dict[int, np.ndarray] = {}  # the memory that NumPy may use, by id
         self.functions_inside: list[tuple[Any, Any]] = []  # weak references: copies, originals
         self.stand_ins_inside: list[Any] = []
 
@@ -365,6 +366,7 @@ class SegmentedTrace(TimedTrace):
         storage = tracer._storage
         if storage.array is not None:
             storage.is_exposed = True
+            self._in_numpy[id(storage.array)] = storage.array
             return
         owner = self._owned(storage)
         memory = getattr(owner, "_memory", owner)
@@ -379,6 +381,7 @@ class SegmentedTrace(TimedTrace):
         if owner is not None and isinstance(owner, _core.ArrayBase):
             self._exposed.append((owner, memory))
         storage.array, storage.is_exposed = memory, True
+        self._in_numpy[id(memory)] = memory
         storage.touched()
 
     # Methods with another meaning than in a trace of a whole program.
@@ -431,9 +434,9 @@ class SegmentedTrace(TimedTrace):
         """The argument or captured array that a storage represents, or None."""
         return next((array for known, array in self._owners if known is storage), None)
 
-    def owns(self, x: np.ndarray) -> bool:
-        """Whether x is an argument or a captured array that a storage represents."""
-        return any(array is x for _, array in self._owners)
+    def has_exposed(self, x: np.ndarray) -> bool:
+        """Whether x is the memory of a traced array that NumPy may read and write."""
+        return id(x) in self._in_numpy
 
     def _outside(self, x: Tracer, numbers: dict[int, Any]) -> Any:
         if id(x) in numbers:
