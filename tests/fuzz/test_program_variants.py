@@ -98,7 +98,9 @@ def _calls(made: Variant, jit: Any, noise: int) -> tuple[list[Any], Any]:
             plain = _plain(what)
         except rune_jit.errors.TracerLeakError as error:
             plain = ["leak", str(error)]
-        did.append([*plain, printed.getvalue(), sharing(what)])
+        # (np.asarray of a view gives another view in functions that assign globals.)
+        memory = [shares for _, shares in sharing(what)]
+        did.append([*plain, printed.getvalue(), memory])
     return did, called
 
 

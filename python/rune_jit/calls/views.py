@@ -152,7 +152,7 @@ def with_numbers(
     begins again to compute numbers of arrays."""
     arrays = [x for x in leaves if is_traced_array(x) and x._trace is trace]
     loops = trace.loops
-    if loops is None or not loops.has_shared or not arrays:
+    if loops is None or not arrays:
         return unflatten
     loops.check_numbers([x._storage for x in arrays])
     if (numbers := loops.numbers) is None:

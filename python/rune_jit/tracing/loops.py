@@ -14,6 +14,7 @@ from rune_jit.tracing.context import ValuesNeeded
 from rune_jit.tracing.identities import Identities
 from rune_jit.tracing.loop_plans import BetterApart, LoopPeeled, LoopPlans, LoopRefused
 from rune_jit.tracing.storage import Step, Storage, next_serial
+from rune_jit.tracing.tracer import Tracer, tracers_in
 
 if TYPE_CHECKING:
     from rune_jit.tracing.trace import Trace
@@ -139,6 +140,8 @@ class Loops:
         self.identities = Identities()
         self.numbers = ArrayNumbers() if plans.numbers_arrays else None
         self._selects: set[int] = set()  # ids of storages of arrays that data select
+        # Arrays that are views of each other in NumPy, and here are not, with the loop of both.
+        self.parts: list[tuple[int, Tracer, Tracer]] = []
 
     def bounds(self, size: Any) -> tuple[int, int]:
         """The least and the greatest value of a Size, whose counters may depend on outer
@@ -173,15 +176,10 @@ class Loops:
         if loop is not None:
             self._shared_by |= dict.fromkeys(group, loop)
 
-    def share_selected(self, made: Storage, *others: Storage) -> None:
+    def share_selected(self, made: Storage, *others: Storage, loop: int | None = None) -> None:
         """As `share`, for an array that is one of the others, or a new one, as data decide."""
-        self.share(made, *others)
+        self.share(made, *others, loop=loop)
         self._selects.add(id(made))
-
-    @property
-    def has_shared(self) -> bool:
-        """Whether data decide for some arrays whether they are one array."""
-        return bool(self._may_share)
 
     def check_numbers(self, results: list[Storage]) -> None:
         """Called with the storages of the results at the end of the trace. If data select one of
@@ -412,7 +410,12 @@ class Loops:
 
     def check_identities(self, results: Any, is_outside: Callable[[Any], bool]) -> None:
         """Called at the end of the trace. The arguments are those of `Identities.broken`."""
-        if found := self.identities.broken(results, is_outside):
+        found = self.identities.broken(results, is_outside)
+        visible = {id(x._storage) for x in tracers_in(results)} if self.parts else set()
+        for loop, *arrays in self.parts:
+            if visible.issuperset(id(x._storage) for x in arrays):
+                found = loop, "it returns an array and a view of it that a list has"
+        if found is not None:
             self.plans.refuse(*found)
             raise LoopRefused
 

@@ -449,6 +449,7 @@ class Appends:
                         made[name] = same
                     else:
                         loops.share(array._storage, same._storage, loop=self._body.loop)
+                        loops.parts.append((self._body.loop, array, same))
                 if id(new._storage) not in self._given:
                     break
                 new = after[self._given[id(new._storage)]]

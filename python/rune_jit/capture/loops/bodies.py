@@ -285,7 +285,7 @@ class Attempt(Comparison):
         self._unite(values, after)
         for name, other in self._same_memory:
             if name in values and other in values:
-                self._loops.share(
+                self._loops.share_selected(
                     *(values[x]._storage for x in (name, other)), loop=self._loop.number
                 )
         made = {name: x for name, x in values.items() if is_traced_array(x)}
