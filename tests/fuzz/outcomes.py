@@ -15,6 +15,7 @@ _ERRORS = (
     AttributeError, IndexError, OverflowError, TypeError, UnboundLocalError, ValueError,
     ZeroDivisionError,
 )  # fmt: skip
+_MOST_AT_AN_END = 30
 _LARGE = 2.0**50  # floats beyond this are not all exact
 
 
@@ -56,7 +57,7 @@ def difference_of(actual: Any, expected: Any) -> str | None:
 
 def sharing(*values: Any) -> list[tuple[bool, bool]]:
     """For each pair of the arrays in nested lists, tuples and dicts: whether both are one object,
-    and whether they share memory."""
+    and whether they share memory. (Of many arrays, the first ones and the last ones.)"""
     arrays: list[Any] = []
 
     def collect(x: Any) -> None:
@@ -69,6 +70,8 @@ def sharing(*values: Any) -> list[tuple[bool, bool]]:
             collect(list(x.values()))
 
     collect(values)
+    if len(arrays) > 2 * _MOST_AT_AN_END:
+        arrays = arrays[:_MOST_AT_AN_END] + arrays[-_MOST_AT_AN_END:]
     return [(a is b, np.shares_memory(a, b)) for a, b in itertools.combinations(arrays, 2)]
 
 
