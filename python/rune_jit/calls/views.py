@@ -130,6 +130,8 @@ class Numbered(NamedTuple):
     def __call__(self, leaves: tuple[Any, ...]) -> Any:
         found, arrays = list(leaves), dict[int, Any]()
         for at, where in self.numbers:
+            if leaves[where] is None:  # (sharing.py asks for an example without arrays)
+                continue
             number = int(leaves[where])
             if number not in arrays:
                 arrays[number] = self._view(leaves, number, leaves[at])
@@ -157,7 +159,7 @@ def with_numbers(
     loops.check_numbers([x._storage for x in arrays])
     if (numbers := loops.numbers) is None:
         return unflatten
-    asked = [(i, numbers.known(x)) for i, x in enumerate(leaves) if is_traced_array(x)]
+    asked = [(i, numbers.known(trace, x)) for i, x in enumerate(leaves) if is_traced_array(x)]
     own = [(i, number) for i, number in asked if number is not None]
     if not own:
         return unflatten

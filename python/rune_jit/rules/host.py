@@ -26,7 +26,7 @@ from rune_jit.rules.callbacks import may_have_effects
 from rune_jit.rules.known import WRITERS, of_data, plain
 from rune_jit.tracing.context import require_trace
 from rune_jit.tracing.segments import SegmentedTrace
-from rune_jit.tracing.sizes import Size
+from rune_jit.tracing.sizes import Size, has_sizes
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, contains_traced
 from rune_jit.trees import PLAIN
@@ -151,8 +151,9 @@ def call_on_host(
     answers: list[Any] = next(like, [])
     if not answers:
         answers, errors = _answers(lambda probe: run.ask(probe, values), probe, others)
-        trace.asked.append((question, run, answers))
-        del trace.asked[:-_MOST_ASKED]
+        if not any(has_sizes(x.shape) for x in values):  # (a Size belongs to one trace)
+            trace.asked.append((question, run, answers))
+            del trace.asked[:-_MOST_ASKED]
     if not answers:
         trace.need_numbers(values)
         raise _without_answer(name, errors)

@@ -16,11 +16,12 @@ iteration decides (`x[i]`) has a number that contains the position."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from rune_jit.errors import UnsupportedOpError
+from rune_jit.tracing.loop_plans import LoopRefused
 from rune_jit.tracing.rows import whole
 from rune_jit.tracing.sizes import Size, has_sizes
 from rune_jit.tracing.storage import Step, Storage, next_serial
@@ -45,7 +46,7 @@ class _From(NamedTuple):
 
 class _Numbered(NamedTuple):
     array: Tracer  # (which keeps its storage alive)
-    number: Any
+    number: Any  # None: unknown
     is_in_loop: bool  # whether it exists in an iteration only
 
 
@@ -86,6 +87,8 @@ class ArrayNumbers:
         """The number of an array. A view is an array of its own."""
         key = id(array) if array._steps else id(array._storage)
         if (known := self._known.get(key)) is not None:
+            if known.number is None:
+                self._refuse(trace)
             return known.number
         storage, view = array._storage, 0
         if any(step.varies for step in array._steps):
@@ -106,8 +109,7 @@ class ArrayNumbers:
             number = trace.builder.constant(np.int64((-1 - place) * _MOST_VIEWS + view))
         elif (of := self._known.get(id(storage))) is not None:
             if of.is_in_loop:
-                assert trace.loops is not None
-                trace.loops.fail("it selects a view of an array that it carries or selects")
+                self._refuse(trace)
             number = _sum(trace, of.number, view)
         else:
             number = self._number(trace, storage.serial, view)
@@ -126,8 +128,16 @@ class ArrayNumbers:
             self.rows.append(Rows(whole(trace, array), before, items, after))
             first = trace.builder.constant(np.int64(-len(self.rows) * _MOST_ROWS - _MOST_ROWS // 2))
             return trace.builder.ufunc("subtract", [first, position])[0]
+        self._refuse(trace)
+
+    def _refuse(self, trace: Trace) -> NoReturn:
+        """Refuses the loop whose body is being traced, or all loops if they have been traced."""
         assert trace.loops is not None
-        trace.loops.fail("it selects views of an array whose positions data decide")
+        why = "data select views, which it returns, of an array"
+        if not trace.loops.within:
+            trace.loops.plans.refuse_all(why)
+            raise LoopRefused
+        trace.loops.fail(why)
 
     def note(self, trace: Trace, array: Tracer, number: Any, is_given: bool = False) -> None:
         """Gives an array this number. `is_given`: whether it is a carried array of a body whose
@@ -140,19 +150,28 @@ class ArrayNumbers:
 
     def select(self, trace: Trace, holds: Any, a: Tracer, b: Tracer, made: Tracer) -> None:
         """Gives `made` the number of a if `holds`, else that of b."""
+        if any(x._steps and self._is_in_loop(x._storage) for x in (a, b)):
+            self.note(trace, made, None)  # (the trace may replace it by a view of a selection)
+            return
         numbers = self.of(trace, a), self.of(trace, b)
         self.note(trace, made, trace.builder.select(holds, *numbers))
 
-    def known(self, array: Tracer) -> Any:
+    def _is_in_loop(self, storage: Storage) -> bool:
+        known = self._known.get(id(storage))
+        return known is not None and known.is_in_loop
+
+    def known(self, trace: Trace, array: Tracer) -> Any:
         """The number of an array that exists after all loops, if it has been asked for."""
         found = self._known.get(id(array) if array._steps else id(array._storage))
-        return None if found is None or found.is_in_loop else found.number
+        if found is None or found.is_in_loop:
+            return None
+        return self.of(trace, array)
 
     def older(self) -> Iterator[tuple[Tracer, Any]]:
         """The arrays that exist outside of loops whose numbers have been asked for, and these
         numbers."""
         for array, number, is_in_loop in self._known.values():
-            if not is_in_loop:
+            if not is_in_loop and number is not None:
                 yield array, number
 
     def now(self, trace: Trace) -> Any:

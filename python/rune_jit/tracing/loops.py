@@ -179,7 +179,8 @@ class Loops:
     def share_selected(self, made: Storage, *others: Storage, loop: int | None = None) -> None:
         """As `share`, for an array that is one of the others, or a new one, as data decide."""
         self.share(made, *others, loop=loop)
-        self._selects.add(id(made))
+        if any(x is not made for x in others):
+            self._selects.add(id(made))
 
     def check_numbers(self, results: list[Storage]) -> None:
         """Called with the storages of the results at the end of the trace. If data select one of

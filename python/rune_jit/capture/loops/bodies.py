@@ -386,7 +386,7 @@ class Attempt(Comparison):
             shared = self._sharing_after(name, after)
             if shared:
                 self._loops.share_selected(made._storage, *shared)
-            is_as_before = bool(shared) or not self._runs or self._goes_on is not None
+            is_as_before = bool(shared) or not self._runs
             before: Any = self._before.get(name)
             if is_as_before and name in self._results and is_traced_array(before):
                 self._loops.share(made._storage, before._storage)
