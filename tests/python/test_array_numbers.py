@@ -123,6 +123,16 @@ def in_dicts(x, n):
     return d, e
 
 
+def one_array_unless_the_loop_runs(x, n):
+    u = v = x + 0
+    i = 0
+    while i < n and x.sum() > 1:
+        i += 1
+        for _ in range(3):
+            u, v = v, u + v
+    return u, v
+
+
 def last_two(x, n):
     u = x
     for v in x:
@@ -197,6 +207,17 @@ def view_in_a_list(y, n):
     return a, parts
 
 
+def row_of_a_list_or_new(y, n):
+    w, rows = y[1] * 1, []
+    for i in range(1, len(y)):
+        v = w
+        w = v + y[i]
+        rows.append(w)
+        if y[0, 0] > 0:
+            v = v + y[i]
+    return v, w, rows
+
+
 def returned_row(y, n):
     for i in range(len(y)):
         if y[i].sum() >= 2:
@@ -233,13 +254,14 @@ PROGRAMS = [
     exchanged,
     in_tuples,
     in_dicts,
+    one_array_unless_the_loop_runs,
     last_two,
     in_functions,
     expressions,
     views,
     reversed_argument,
 ]
-REFUSED = [reversed_on_one_way, view_in_a_list]
+REFUSED = [reversed_on_one_way, view_in_a_list, row_of_a_list_or_new]
 WITH_ROWS = [*REFUSED, of_rows, returned_row, returned_column, row_from_the_end]
 
 

@@ -3,6 +3,7 @@ results that are lists, dicts and dataclasses of the caller."""
 
 from __future__ import annotations
 
+import collections
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ from rune_jit.tracing.loop_plans import LoopRefused
 from rune_jit.tracing.rows import origin_of, viewed, whole
 from rune_jit.tracing.sizes import Size
 from rune_jit.tracing.storage import Step, Storage, layout
-from rune_jit.tracing.trace import Trace
+from rune_jit.tracing.trace import Trace, Unless
 from rune_jit.tracing.tracer import ATOMIC, Tracer, are_atomic, is_traced_array
 
 
@@ -99,13 +100,22 @@ def with_choices(
     count, storages = len(leaves), {id(x._storage) for x in leaves if type(x) is Tracer}
     found: list[Choice] = []  # an earlier loop's come first
 
+    def unless_of(leaf: Any) -> Unless | None:
+        unless = trace.unless.get(id(leaf._storage)) if type(leaf) is Tracer else None
+        is_now = unless is not None and leaf._storage.version == unless.version
+        return unless if is_now and not leaf._steps else None
+
+    # How many results each array is, if loops have no iteration.
+    known = {id(x._storage): unless for x in leaves if (unless := unless_of(x)) is not None}
+    times = collections.Counter(id(unless.before._storage) for unless in known.values())
+
     def add(number: int) -> None:
         leaf = leaves[number]
-        unless = trace.unless.get(id(leaf._storage)) if type(leaf) is Tracer else None
-        if unless is None or leaf._steps or leaf._storage.version != unless.version:
+        if (unless := unless_of(leaf)) is None:
             return
         behind = unless.before._storage
-        if behind.is_outside or id(behind) in storages or id(behind) in trace.unless:
+        is_seen = behind.is_outside or id(behind) in storages or times[id(behind)] > 1
+        if is_seen or id(behind) in trace.unless:
             at = len(leaves)
             has_run = Tracer(trace, trace.operand(unless.has_run), scalar=True)
             leaves.extend((has_run, unless.before))

@@ -140,8 +140,8 @@ class Loops:
         self.identities = Identities()
         self.numbers = ArrayNumbers() if plans.numbers_arrays else None
         self._selects: set[int] = set()  # ids of storages of arrays that data select
-        # Arrays that are views of each other in NumPy, and here are not, with the loop of both.
-        self.parts: list[tuple[int, Tracer, Tracer]] = []
+        # Arrays that may share memory with items of lists, and do not, with the loop of both.
+        self.parts: list[tuple[int, Tracer, list[Tracer]]] = []
 
     def bounds(self, size: Any) -> tuple[int, int]:
         """The least and the greatest value of a Size, whose counters may depend on outer
@@ -413,9 +413,9 @@ class Loops:
         """Called at the end of the trace. The arguments are those of `Identities.broken`."""
         found = self.identities.broken(results, is_outside)
         visible = {id(x._storage) for x in tracers_in(results)} if self.parts else set()
-        for loop, *arrays in self.parts:
-            if visible.issuperset(id(x._storage) for x in arrays):
-                found = loop, "it returns an array and a view of it that a list has"
+        for loop, array, items in self.parts:
+            if id(array._storage) in visible and any(id(x._storage) in visible for x in items):
+                found = loop, "it returns an array that a list may have, or a view of it"
         if found is not None:
             self.plans.refuse(*found)
             raise LoopRefused

@@ -8,7 +8,7 @@
 namespace rune::lower {
 namespace {
 
-constexpr int kLanes = 8;
+constexpr int kWidth = 8;
 
 struct Results {
   Kernel kernel;
@@ -30,18 +30,18 @@ Results divide(const std::vector<int64_t>& starts, sym::Bounds bounds, int64_t d
   const Placements placements;
   Launch launch(graph, empty, vars, caps, placements);
   ScopedBuilder& b = launch.builder;
-  IndexEmitter index(launch, kLanes);
+  IndexEmitter index(launch, kWidth);
   const Var in = b.define_global(DType::Int64, 0, count, false);
-  const Var quotients = b.define_global(DType::Int64, 1, count * kLanes, true);
-  const Var remainders = b.define_global(DType::Int64, 2, count * kLanes, true);
+  const Var quotients = b.define_global(DType::Int64, 1, count * kWidth, true);
+  const Var remainders = b.define_global(DType::Int64, 2, count * kWidth, true);
   const Var i = b.open_range(index.constant(count));
-  const sym::Expr x = index.bind(b.load(in, i, 1, {}), bounds) + index.lane(kLanes) * 11;
-  const Var at = b.alu(AluOp::Mul, {i, index.constant(kLanes)});
+  const sym::Expr x = index.bind(b.load(in, i, 1, {}), bounds) + index.lane(kWidth) * 11;
+  const Var at = b.alu(AluOp::Mul, {i, index.constant(kWidth)});
   b.store(quotients, at, index.emit(floordiv(x, divisor)));
   b.store(remainders, at, index.emit(mod(x, divisor)));
   b.close_range();
   Results results{b.finish("divide", 1, 1), {}, {}};
-  Array of_starts(DType::Int64, count), q(DType::Int64, count * kLanes), r = q;
+  Array of_starts(DType::Int64, count), q(DType::Int64, count * kWidth), r = q;
   for (int64_t n = 0; n < count; ++n) of_starts.set(n, i64(starts[n]));
   run(results.kernel, {&of_starts, &q, &r});
   results.quotients = q.values();
@@ -58,8 +58,8 @@ bool divides(const Kernel& kernel) {
 }
 
 void expect_exact(const std::vector<int64_t>& starts, const Results& results, int64_t divisor) {
-  for (size_t i = 0; i < starts.size() * kLanes; ++i) {
-    const int64_t x = starts[i / kLanes] + 11 * static_cast<int64_t>(i % kLanes);
+  for (size_t i = 0; i < starts.size() * kWidth; ++i) {
+    const int64_t x = starts[i / kWidth] + 11 * static_cast<int64_t>(i % kWidth);
     ASSERT_EQ(results.quotients[i], floored(x, divisor)) << x << " / " << divisor;
     ASSERT_EQ(results.remainders[i], x - floored(x, divisor) * divisor) << x << " / " << divisor;
   }

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from rune_jit.capture.loops.aliases import Aliases, appended_only
 from rune_jit.capture.loops.effects import ALLOWED
 from rune_jit.capture.loops.kinds import UNSET, GivenUp, kind_of
 from rune_jit.capture.loops.ranges import Range
+from rune_jit.capture.loops.shared_rows import SharedRows
 from rune_jit.capture.loops.source import LOOPS
 from rune_jit.capture.loops.structures import is_mutable, made_like, parts_of
 from rune_jit.capture.loops.unfold import APPEND, APPENDED, COLLECT, EXTENDED, LAST, LAST_OF
@@ -383,7 +384,7 @@ class Appends:
         new = [
             [x for k in runs for x in self._of(planned, k)] for _, planned, _, runs in self._lists
         ]
-        self._share(made)
+        SharedRows(loops, self._body, self._rows, self._given, self._after).share(made)
         for (items, _, is_new, _), values in zip(self._lists, new, strict=True):
             if not loops.append(items, values, is_new):
                 items += values
@@ -427,49 +428,6 @@ class Appends:
         for name in made:
             if found := self._made.get(id(after.get(name))):
                 made[name] = found[-1]
-
-    def _share(self, made: dict[str, Any]) -> None:
-        """Assigns a row to each name that shares its array with a list, and notes which other
-        arrays share memory with rows."""
-        loops, after = self._trace.loops, self._after
-        assert loops is not None
-        for like, rows in self._rows.values():
-            if self._body.is_older(like._storage):
-                others = (x._storage for x in rows)
-                loops.share(like._storage, *others, loop=self._body.loop)
-        for name, array in made.items():
-            if not is_traced_array(array) or not is_traced_array(after.get(name)):
-                continue
-            # An array that another name has taken over is that of an earlier iteration.
-            new, is_whole = after[name], True
-            for earlier in range(len(self._given) + 1):
-                is_whole &= not new._steps
-                for same, is_same in self._appended_since(new._storage, earlier):
-                    if is_whole and is_same:
-                        made[name] = same
-                    else:
-                        loops.share(array._storage, same._storage, loop=self._body.loop)
-                        loops.parts.append((self._body.loop, array, same))
-                if id(new._storage) not in self._given:
-                    break
-                new = after[self._given[id(new._storage)]]
-
-    def _appended_since(self, storage: Any, earlier: int) -> Iterator[tuple[Tracer, bool]]:
-        """The rows that may share memory with an array, and whether each of them is the array
-        itself. The array is that of a storage in the iteration that runs `earlier` iterations
-        before the last one. Names carry it to the iterations that follow, which may append it."""
-        known = {id(storage): True}  # by id of a storage: whether the array is all of it
-        for ago in range(earlier, -1, -1):
-            for at, is_whole in known.items():
-                like, rows = self._rows.get(at, (None, []))
-                if like is not None and ago < len(rows):
-                    yield rows[-1 - ago], is_whole and not like._steps
-            held: list[Any] = [(at, self._after.get(name)) for at, name in self._given.items()]
-            known = {
-                at: known[id(x._storage)] and not x._steps
-                for at, x in held
-                if is_traced_array(x) and id(x._storage) in known
-            }
 
 
 class _Known(NamedTuple):
