@@ -234,6 +234,16 @@ def returned_column(y, n):
     return y[:, -1], k
 
 
+def row_with_a_new_axis(y, n):
+    found = y[:1]
+    for i in range(len(y)):
+        if y[i, 0] > 1:
+            found = y[None, i]
+        elif y[i, 1] > 1:
+            found = found * 2
+    return found
+
+
 def row_from_the_end(y, n):
     found = y[0]
     for i in range(len(y)):
@@ -262,7 +272,14 @@ PROGRAMS = [
     reversed_argument,
 ]
 REFUSED = [reversed_on_one_way, view_in_a_list, row_of_a_list_or_new]
-WITH_ROWS = [*REFUSED, of_rows, returned_row, returned_column, row_from_the_end]
+WITH_ROWS = [
+    *REFUSED,
+    of_rows,
+    returned_row,
+    returned_column,
+    row_with_a_new_axis,
+    row_from_the_end,
+]
 
 
 def arrays_of(result):

@@ -50,17 +50,24 @@ class _Numbered(NamedTuple):
     is_in_loop: bool  # whether it exists in an iteration only
 
 
+class _Position:
+    """Stands in an index for the position that an iteration decides."""
+
+
+_POSITION = _Position()
+
+
 class Rows(NamedTuple):
     """The views of an array that differ in one position."""
 
     array: Tracer
     before: tuple[Step, ...]
-    items: tuple[Any, ...]  # an index with None in place of the position
+    items: tuple[Any, ...]  # an index with _POSITION
     after: tuple[Step, ...]
 
     def at(self, array: np.ndarray, position: int) -> np.ndarray:
         """The view of `array` at a position."""
-        items = tuple(position if item is None else item for item in self.items)
+        items = tuple(position if item is _POSITION else item for item in self.items)
         for step in (*self.before, Step("index", items), *self.after):
             array = step.of_array(array)
         return array
@@ -91,6 +98,8 @@ class ArrayNumbers:
                 self._refuse(trace)
             return known.number
         storage, view = array._storage, 0
+        if array._steps and self._is_in_loop(storage):
+            self._refuse(trace)
         if any(step.varies for step in array._steps):
             number = self._number_of_row(trace, array)
             self.note(trace, array, number)
@@ -108,7 +117,7 @@ class ArrayNumbers:
             place = next(i for i, x in enumerate(self._outside) if x is storage)
             number = trace.builder.constant(np.int64((-1 - place) * _MOST_VIEWS + view))
         elif (of := self._known.get(id(storage))) is not None:
-            if of.is_in_loop:
+            if of.number is None:
                 self._refuse(trace)
             number = _sum(trace, of.number, view)
         else:
@@ -197,17 +206,17 @@ class ArrayNumbers:
 
 
 def _position_in(trace: Trace, step: Step) -> tuple[tuple[Any, ...], Any] | None:
-    """The index that a step is, with None in place of its only position that differs from iteration
-    to iteration; and the position. None if the step is nothing of the kind."""
+    """The index that a step is, with _POSITION in place of its only position that differs from
+    iteration to iteration; and the position. None if the step is nothing of the kind."""
     if step.kind == "element":
         axis, at = step.argument
-        return (*[slice(None)] * axis, None, ...), trace.builder.astype(at, np.int64)
+        return (*[slice(None)] * axis, _POSITION, ...), trace.builder.astype(at, np.int64)
     items = step.argument if step.kind == "index" else ()
     sizes = [i for i, item in enumerate(items) if has_sizes(item)]
     if len(sizes) != 1 or type(items[sizes[0]]) is not Size:
         return None
     at = trace.builder.astype(trace.operand(items[sizes[0]]), np.int64)
-    known = [None if i in sizes else item for i, item in enumerate(items)]
+    known = [_POSITION if i in sizes else item for i, item in enumerate(items)]
     return (*known, *([] if ... in known else [...])), at
 
 
