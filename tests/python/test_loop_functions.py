@@ -1,5 +1,6 @@
 # ruff: noqa: B023, E731
-"""Functions that are defined in the bodies of loops, and see the variables of their iteration."""
+"""Functions that are defined in the bodies of loops, and see the variables of their iteration. Also
+functions that name themselves."""
 
 from __future__ import annotations
 
@@ -8,6 +9,8 @@ import numbers as numbers_abc
 import numpy as np
 import pytest
 from loop_checks import both, rolled
+
+import rune_jit
 
 numbers = np.random.default_rng(0).standard_normal(30)
 
@@ -197,3 +200,34 @@ def test_classes_of_numbers_that_may_be_pythons() -> None:
         return out
 
     rolled(g, numbers)
+
+
+def summed_in_halves(x, n):
+    total = 0.0
+    for i in range(x.shape[0]):
+        total += x[i] * i
+    return total if n == 0 else total + summed_in_halves(x * 0.5, n - 1)
+
+
+class Largest:
+    __least = -1.0
+
+    def max(self, x):
+        best = self.__least
+        for i in range(x.shape[0]):
+            best = max(best, x[i])
+        return best
+
+
+@pytest.mark.parametrize("function", [summed_in_halves, Largest.max, Largest().max])
+def test_functions_that_name_themselves_are_read(function):
+    """A function that calls itself; a method that has the name of a function that it calls, and
+    reads a name that begins with two underscores."""
+    x = np.random.default_rng(0).normal(size=40)
+    arguments = (x, 2) if function is summed_in_halves else (x,)
+    if function is Largest.max:
+        arguments = (Largest(), x)
+    jitted = rune_jit.jit(function)
+    for _ in range(2):
+        np.testing.assert_allclose(jitted(*arguments), function(*arguments), rtol=1e-12)
+    assert "is a loop of the program" in jitted.explain()

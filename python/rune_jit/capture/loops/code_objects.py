@@ -28,15 +28,31 @@ def parsed(text: str, filename: str = "<unknown>") -> ast.Module:
 
 def compiled(definition: ast.stmt, code: types.CodeType, qualname: str) -> types.CodeType:
     """The code of a definition, which uses the same variables of outer functions as `code`."""
-    outer = ast.parse(f"def {_OUTER}(): pass").body[0]
-    assert isinstance(outer, ast.FunctionDef)
-    outer.args.args = [ast.arg(name) for name in code.co_freevars]
-    outer.body = [definition]
-    for x in (outer, *outer.args.args):
-        ast.copy_location(x, definition)
-    made = _compiled(ast.Module([outer], []), code)
-    found = inner(inner(made, _OUTER), code.co_name)
-    return _renamed(found, qualname.removesuffix(code.co_name))
+    # Python compiles the definition in a class, in a function whose parameters are the variables.
+    # The names of a class are no variables of the functions in it, so the definition may read a
+    # global of its own name, as recursive functions do. The class of a method is within this class.
+    # Its name is a part of names that begin with two underscores.
+    *_, kind, _ = ["", *qualname.split(".")]
+    kinds = [_SCOPE, *([kind] if kind.isidentifier() else [])]
+    body = definition
+    for name in reversed(kinds):
+        body = _with_body(f"class {name}: pass", body)
+    outer = _with_body(f"def {_OUTER}({', '.join(code.co_freevars)}): pass", body)
+    found = _compiled(ast.Module([outer], []), code)
+    for name in (_OUTER, *kinds, code.co_name):
+        found = inner(found, name)
+    within = f"{_OUTER}.<locals>.{'.'.join(kinds)}."
+    return _renamed(found, within, qualname.removesuffix(code.co_name))
+
+
+def _with_body(source: str, statement: ast.stmt) -> ast.stmt:
+    """The definition in `source`, with this statement as its body."""
+    made: Any = ast.parse(source).body[0]
+    for x in ast.walk(made):
+        if isinstance(x, (ast.stmt, ast.arg)):
+            ast.copy_location(x, statement)
+    made.body = [statement]
+    return made  # type: ignore[no-any-return]
 
 
 def compiled_alone(definition: ast.FunctionDef, like: types.CodeType) -> types.CodeType:
@@ -73,18 +89,17 @@ def _is_single(x: ast.expr) -> bool:
     return isinstance(x, ast.Constant) and isinstance(x.value, (type(None), bool, type(...)))
 
 
-# The name of the function that is put around a definition to compile it.
-_OUTER = "_rune_jit_outer"
+# The names of the function and the class that are put around a definition to compile it.
+_OUTER, _SCOPE = "_rune_jit_outer", "_"
 
 
-def _renamed(code: types.CodeType, within: str) -> types.CodeType:
-    """The code with qualified names that begin with `within` instead of the outer function."""
+def _renamed(code: types.CodeType, old: str, new: str) -> types.CodeType:
+    """The code with qualified names that begin with `new` instead of `old`."""
 
     def renamed(x: Any) -> Any:
         if isinstance(x, types.CodeType):
-            return _renamed(x, within)
-        is_name = type(x) is str and x.startswith(f"{_OUTER}.<locals>.")
-        return within + x.removeprefix(f"{_OUTER}.<locals>.") if is_name else x
+            return _renamed(x, old, new)
+        return new + x.removeprefix(old) if type(x) is str and x.startswith(old) else x
 
     changes: dict[str, Any] = {"co_consts": tuple(map(renamed, code.co_consts))}
     if hasattr(code, "co_qualname"):  # from Python 3.11 on
