@@ -162,8 +162,12 @@ W smaller(W a, W b) {
   else
     return std::isnan(a) || a < b ? a : b;
 }
-inline double larger_number(double a, double b) { return std::isnan(b) || a > b ? a : b; }
-inline double smaller_number(double a, double b) { return std::isnan(b) || a < b ? a : b; }
+inline double larger_number(double a, double b) {
+  return std::isnan(b) || a > b ? a : b;
+}
+inline double smaller_number(double a, double b) {
+  return std::isnan(b) || a < b ? a : b;
+}
 
 inline double scaled(double a, double exponent) {
   if (std::isnan(a) || std::isnan(exponent)) return a + exponent;

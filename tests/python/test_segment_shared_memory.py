@@ -139,3 +139,23 @@ def test_arguments_that_code_which_is_not_copied_returns():
         assert same is values and itself is values
         assert part.base is not None and np.shares_memory(part, values)
     assert "in segments" in jitted.explain()
+
+
+def test_arguments_in_lists_that_loops_apart_make():
+    """The loop makes a list that holds an argument, to which the function writes later."""
+
+    def f(x):
+        for turn in range(2):  # noqa: B007
+            points = [x] + [x + 0.5]  # noqa: RUF005
+        for _ in range(3):
+            middle = points[0] + points[1]
+            x += 1
+            if middle[0] < -100:
+                middle = middle * 2
+        return middle, points[0] is x, points
+
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        ours, theirs = np.array([-1.0, 1.5]), np.array([-1.0, 1.5])
+        check((*jitted(ours), ours), (*f(theirs), theirs))
+    assert "in segments" in jitted.explain()

@@ -191,18 +191,41 @@ class Memory:
         """`shared`: the ids of results that share memory with others. They stay NumPy's."""
         if type(x) is tuple:
             return tuple(self._inside(item, shared) for item in x)
-        for name, given in self.values.items():
-            if x is given:
-                return self._given[name]
-        if isinstance(x, np.ndarray):
-            for storage, *_ in list(self._storages.values()):
-                if np.may_share_memory(storage.array, x):  # both stay NumPy's
-                    self._storages[id(storage)] = storage, True, True
-                    return x
+        known = self._known(x)
+        if known is not x or (isinstance(x, np.ndarray) and self._shares_memory(x)):
+            return known
         made = x if id(x) in shared else self._trace.result(x)
         if type(made) is Tracer and x.ndim > 1 and not x.flags.c_contiguous:
             made._storage.laid_out_by = (lambda: [x]), 0
         return made
+
+    def _known(self, x: Any) -> Any:
+        """The argument that x is, else x. Items of lists and dicts that the loop has made are
+        replaced, too; others stay NumPy's."""
+        for name, given in self.values.items():
+            if x is given:
+                return self._given[name]
+        items: Any = enumerate(x) if type(x) is list else [*x.items()] if type(x) is dict else ()
+        for at, item in items:
+            if isinstance(item, (np.ndarray, list, dict, tuple)):
+                x[at] = self._known_item(item)
+        return x
+
+    def _known_item(self, x: Any) -> Any:
+        if type(x) is tuple:
+            return tuple(map(self._known_item, x))
+        known = self._known(x)
+        if known is x and isinstance(x, np.ndarray):
+            self._shares_memory(x)
+        return known
+
+    def _shares_memory(self, x: np.ndarray) -> bool:
+        """Whether an array may share memory with an argument. Then both stay NumPy's."""
+        for storage, *_ in list(self._storages.values()):
+            if np.may_share_memory(storage.array, x):
+                self._storages[id(storage)] = storage, True, True
+                return True
+        return False
 
 
 def _outside(x: Any, numbers: dict[int, Any]) -> Any:
