@@ -63,7 +63,6 @@ py::dict describe(const AluInfo& row) {
   d["operands"] = row.operands;
   d["numpy"] = row.numpy;
   d["meaning"] = row.meaning;
-  d["commutative"] = row.has(alu_flags::CommutativeOnOthers);
   d["associative"] = row.has(alu_flags::Associative);
   return d;
 }

@@ -486,22 +486,3 @@ def test_the_traces_of_a_call_ask_a_function_once(monkeypatch: pytest.MonkeyPatc
     jitted = rune_jit.jit(darts, fallback="silent")
     assert jitted(x) == darts(x)
     assert len(asked) == 1
-
-
-def test_objects_that_use_traced_arrays_when_a_function_reads_them() -> None:
-    class Taps:
-        def __init__(self, x: Any) -> None:
-            self.x = x
-
-        def __len__(self) -> int:
-            return len(self.x)
-
-        def __getitem__(self, i: int) -> Any:
-            return self.x[i] * 2
-
-    def f(x: Any) -> Any:
-        return signal.lfilter([1.0, 2.0], [1.0], Taps(x * 3))
-
-    jitted = rune_jit.jit(f)
-    for _ in range(3):
-        assert_matches(jitted(X[0]), f(X[0]))

@@ -9,6 +9,7 @@ import types
 
 import numpy as np
 import pytest
+from compare import assert_matches
 
 import rune_jit
 from rune_jit.calls.cache import Cache
@@ -395,3 +396,24 @@ def test_classes_find_what_dicts_outside_have_for_them():
         assert jitted(x) == f(x)
         assert segmented(x) == in_segments(x)
         MET.clear()
+
+
+def test_objects_that_use_traced_arrays_when_a_function_reads_them():
+    signal = pytest.importorskip("scipy.signal")
+
+    class Taps:
+        def __init__(self, x):
+            self.x = x
+
+        def __len__(self):
+            return len(self.x)
+
+        def __getitem__(self, i):
+            return self.x[i] * 2
+
+    def f(x):
+        return signal.lfilter([1.0, 2.0], [1.0], Taps(x * 3))
+
+    jitted, x = rune_jit.jit(f), np.random.default_rng(0).normal(size=6)
+    for _ in range(3):
+        assert_matches(jitted(x), f(x))

@@ -14,6 +14,18 @@ import rune_jit
 from rune_jit.calls.trial import Trial
 from rune_jit.capture import libraries, objects
 
+
+@pytest.fixture(autouse=True)
+def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The modules are files of an installed package, and functions run compiled."""
+    for name, source in (("models", _MODELS), ("readers", _READERS)):
+        (tmp_path / f"{name}.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    for module in (libraries, objects):
+        monkeypatch.setattr(module, "INSTALLED", (str(tmp_path),))
+    monkeypatch.setattr(Trial, "verdict", lambda self: None)
+
+
 _MODELS = """
 class Model:
     def __init__(self, weights):
@@ -34,15 +46,8 @@ def run(model, x, name="predict"):
 """
 
 
-def test_attributes_of_objects_of_packages_are_read_at_each_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_attributes_of_objects_of_packages_are_read_at_each_call() -> None:
     """By the package's code, too, whose names the trace does not know."""
-    (tmp_path / "models.py").write_text(_MODELS)
-    monkeypatch.syspath_prepend(tmp_path)
-    for module in (libraries, objects):
-        monkeypatch.setattr(module, "INSTALLED", (str(tmp_path),))
-    monkeypatch.setattr(Trial, "verdict", lambda self: None)
     import models  # type: ignore[import-not-found]
 
     x, changes = (
@@ -95,14 +100,7 @@ class Weighted:
 
 
 @pytest.mark.parametrize("weights", [np.arange(3.0), 2.0])
-def test_attributes_of_the_users_objects_that_packages_read(
-    weights: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "readers.py").write_text(_READERS)
-    monkeypatch.syspath_prepend(tmp_path)
-    for module in (libraries, objects):
-        monkeypatch.setattr(module, "INSTALLED", (str(tmp_path),))
-    monkeypatch.setattr(Trial, "verdict", lambda self: None)
+def test_attributes_of_the_users_objects_that_packages_read(weights: Any) -> None:
     import readers  # type: ignore[import-not-found]
 
     class Derived(Weighted, readers.Base):  # type: ignore[misc]

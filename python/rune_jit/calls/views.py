@@ -183,7 +183,7 @@ def with_numbers(
         return array._storage.is_outside or id(array._storage) in storages
 
     # Arrays from outside come first, because they are what results are if the numbers are equal.
-    others = [(add(array), number) for array, number in numbers.older() if is_seen(array)]
+    others = [(add(array), number) for array, number in numbers.outside_loops() if is_seen(array)]
     found = [(i, add(Tracer(trace, number, scalar=True))) for i, number in (*others, *own)]
     rows = [(add(x.array), x) if is_seen(x.array) else None for x in numbers.rows]
     return Numbered(found, rows, count, unflatten).__call__

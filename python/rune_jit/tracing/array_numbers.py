@@ -46,7 +46,7 @@ class _From(NamedTuple):
 
 class _Numbered(NamedTuple):
     array: Tracer  # (which keeps its storage alive)
-    number: Any  # None: unknown
+    number: Any  # None: it cannot be computed, and `of` refuses the loop
     is_in_loop: bool  # whether it exists in an iteration only
 
 
@@ -86,7 +86,7 @@ class ArrayNumbers:
     def __init__(self) -> None:
         self._froms = [_From(next_serial(), None)]
         self._known: dict[int, _Numbered] = {}  # by id of a storage, or of a view
-        self._outside: list[Storage] = []
+        self._places: dict[int, int] = {}  # of arrays from outside, by id of their storages
         self._views: dict[int, int] = {}  # by id of a storage: how many views of it have numbers
         self.rows: list[Rows] = []
 
@@ -112,9 +112,7 @@ class ArrayNumbers:
                     " if data decide in a loop which of them is returned\nhint: return copies"
                 )
         if storage.is_outside:
-            if not any(storage is x for x in self._outside):
-                self._outside.append(storage)
-            place = next(i for i, x in enumerate(self._outside) if x is storage)
+            place = self._places.setdefault(id(storage), len(self._places))
             number = trace.builder.constant(np.int64((-1 - place) * _MOST_VIEWS + view))
         elif (of := self._known.get(id(storage))) is not None:
             if of.number is None:
@@ -142,7 +140,7 @@ class ArrayNumbers:
     def _refuse(self, trace: Trace) -> NoReturn:
         """Refuses the loop whose body is being traced, or all loops if they have been traced."""
         assert trace.loops is not None
-        why = "data select views, which it returns, of an array"
+        why = "it returns a view of an array, and data decide which view"
         if not trace.loops.within:
             trace.loops.plans.refuse_all(why)
             raise LoopRefused
@@ -176,7 +174,7 @@ class ArrayNumbers:
             return None
         return self.of(trace, array)
 
-    def older(self) -> Iterator[tuple[Tracer, Any]]:
+    def outside_loops(self) -> Iterator[tuple[Tracer, Any]]:
         """The arrays that exist outside of loops whose numbers have been asked for, and these
         numbers."""
         for array, number, is_in_loop in self._known.values():

@@ -347,8 +347,9 @@ class Attempt(Comparison):
                 others[name] = len(initial)
                 finals.append(trace.operand(after[name]))
                 initial.append(self._stand_in(name, finals[-1]))
-                before = None if self._runs else self._structures.part(name, self._before)
-                self._array_numbers.add(name, before, after[name], finals, initial)
+                if self._loops.numbers is not None:
+                    before = None if self._runs else self._structures.part(name, self._before)
+                    self._array_numbers.add(name, before, after[name], finals, initial)
                 if kind is not None and kind[0] == "unsure":
                     self._pythons[name] = len(initial)
                     finals.append(builder.is_python(finals[-1]))

@@ -32,8 +32,8 @@ def compiled(definition: ast.stmt, code: types.CodeType, qualname: str) -> types
     # The names of a class are no variables of the functions in it, so the definition may read a
     # global of its own name, as recursive functions do. The class of a method is within this class.
     # Its name is a part of names that begin with two underscores.
-    *_, kind, _ = ["", *qualname.split(".")]
-    kinds = [_SCOPE, *([kind] if kind.isidentifier() else [])]
+    within = qualname.split(".")[:-1]
+    kinds = [_SCOPE, *(x for x in within[-1:] if x.isidentifier())]
     body = definition
     for name in reversed(kinds):
         body = _with_body(f"class {name}: pass", body)
@@ -41,8 +41,8 @@ def compiled(definition: ast.stmt, code: types.CodeType, qualname: str) -> types
     found = _compiled(ast.Module([outer], []), code)
     for name in (_OUTER, *kinds, code.co_name):
         found = inner(found, name)
-    within = f"{_OUTER}.<locals>.{'.'.join(kinds)}."
-    return _renamed(found, within, qualname.removesuffix(code.co_name))
+    prefix = f"{_OUTER}.<locals>.{'.'.join(kinds)}."
+    return _renamed(found, prefix, qualname.removesuffix(code.co_name))
 
 
 def _with_body(source: str, statement: ast.stmt) -> ast.stmt:
