@@ -134,3 +134,46 @@ def test_attributes() -> None:
         assert_same(models[0].a, models[1].a)
         models[0].u[0] = models[1].u[0] = 5
         assert_same(*((model.u, model.a) for model in models))
+
+
+def apart(x: Any) -> Any:
+    a = q = x
+    for i in range(4):
+        a = a + i
+        q = a[::-1]
+        a = a[::-1]
+    return a, q
+
+
+def together(x: Any) -> Any:
+    a = q = x
+    for i in range(4):
+        a = a + i
+        a = q = a[::-1]
+    return a, q
+
+
+def of_one_array(x: Any) -> Any:
+    a = p = q = x
+    for i in range(4):
+        a = a + i
+        p = a[1:]
+        q = a[1:]
+    return a, p, q
+
+
+@pytest.mark.parametrize("function", [apart, together, of_one_array])
+def test_objects(function: Callable[..., Any]) -> None:
+    """Two views of the same elements are two objects. Two names may have one of them."""
+
+    def f(x: Any) -> Any:
+        arrays = function(x)
+        return arrays, [[a is b for a in arrays] for b in arrays]
+
+    jitted = rune_jit.jit(f)
+    for _ in range(3):
+        (found, inside), (wanted, wanted_inside) = jitted(np.arange(4)), f(np.arange(4))
+        assert_same(found, wanted)
+        assert inside == wanted_inside == [[a is b for a in found] for b in found]
+        assert all(np.shares_memory(found[0], x) for x in found)
+    assert "is a loop of the program" in jitted.explain()

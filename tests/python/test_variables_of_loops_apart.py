@@ -108,6 +108,33 @@ def test_new_attributes_are_in_the_order_of_the_source():
     assert list(vars(ours)) == list(vars(theirs))
 
 
+class Counts:
+    def __init__(self, x, shares):
+        self.a = x.copy()
+        self.b = self.a if shares else x.copy()
+        self.log = []
+
+    def count(self, x):
+        for _ in range(1, 12, 2):
+            self.a += 1
+            self.log.append(self.a.sum())
+            if x.sum() > 60:
+                pass
+        self.a += 1
+        return self.log
+
+
+@pytest.mark.parametrize("shares", [False, True])
+def test_an_attribute_stays_the_array_that_it_was(shares):
+    jitted = rune_jit.jit(lambda model, x: model.count(x))
+    for _ in range(3):
+        ours, theirs = (Counts(np.arange(3), shares) for _ in range(2))
+        a = ours.a
+        assert jitted(ours, X) == theirs.count(X)
+        assert ours.a is a and ours.a.tolist() == theirs.a.tolist()
+        assert ours.b.tolist() == theirs.b.tolist()
+
+
 def reports(x, report=print):
     for i in range(3):
         report(i, float(x[i]) > 0)

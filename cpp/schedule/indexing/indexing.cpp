@@ -114,6 +114,8 @@ std::vector<Access> cat_accesses(const Graph& graph, const Node& node, const Ind
     if (start != 0) access.mask.require_nonnegative(access.index[axis]);
     if (end != node.shape()[axis])
       access.mask.require_nonnegative(size_expr(graph, end) - 1 - index[axis]);
+    // (The only index of an axis of size 1. All parts of a chain of nodes share it.)
+    if (end - start == 1) access.index[axis] = Expr(0);
     if (!access.mask.is_false()) result.push_back(std::move(access));
     start = end;
   }
@@ -157,6 +159,7 @@ Access forward_access(const Graph& graph, const Node& node, const Index& index) 
         if (widths[i].first != 0) access.mask.require_nonnegative(access.index[i]);
         if (widths[i].second != 0)
           access.mask.require_nonnegative(size_expr(graph, from[i]) - 1 - access.index[i]);
+        if (from[i] == 1) access.index[i] = Expr(0);
       }
       break;
     }

@@ -165,6 +165,19 @@ TEST_F(Rule, CatSelectsOneOperand) {
   }
 }
 
+TEST_F(Rule, PartsOfSizeOneAreReadAtZero) {
+  const Value joined = b.cat({input(b, {2, 3}), input(b, {1, 3})}, 0);
+  const Access last = operand_accesses(b.graph(), joined, variable_index({3, 3}, 0))[1];
+  EXPECT_EQ(sym::text_of(last.index[0]), "0");
+  const Value padded = b.pad(input(b, {1}), {{2, 1}});
+  const Access access = operand_accesses(b.graph(), padded, variable_index({4}, 0))[0];
+  EXPECT_EQ(sym::text_of(access.index[0]), "0");
+  for (int64_t i = 0; i < 4; ++i) {
+    const auto at = [i](uint32_t) { return i; };
+    EXPECT_EQ(sym::evaluate(access.mask, at), i == 2);
+  }
+}
+
 TEST_F(Rule, ContractPairsItsAxes) {
   const Value x = input(b, {2, 3, 4}), y = input(b, {2, 4, 5});
   const Value p = b.contract(x, y, {{2, 1}}, {{0, 0}});

@@ -27,9 +27,8 @@ from rune_jit.capture.loops.syntax import Loop
 from rune_jit.rules.coercions import laid_out_as
 from rune_jit.tracing.loop_plans import LoopRefused
 from rune_jit.tracing.loops import Body, Integer
-from rune_jit.tracing.rows import part, steps_within
 from rune_jit.tracing.sizes import Size, same_size
-from rune_jit.tracing.storage import Step, next_serial, same_steps
+from rune_jit.tracing.storage import next_serial
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, is_traced_array, tracers_in
 
@@ -396,38 +395,6 @@ class Attempt(Comparison):
         elif is_flag(name):
             made._storage.flag_of = self._loop.number
         return made
-
-    def _unite(self, values: dict[str, Any], after: Any) -> None:
-        """Gives names that share an array after the loop one array of the trace, or views of it. If
-        perhaps no iteration runs, they must have shared one before, too."""
-        arrays = [x for x in dict.fromkeys([*self._numbers, *values]) if x in values]
-        found = {x: self._made_by(x, after) for x in arrays if is_traced_array(values[x])}
-        made = {name: x for name, x in found.items() if x is not None}
-        wholes: dict[tuple[int, int], list[str]] = {}
-        for name in sorted(made, key=lambda name: len(made[name].steps)):
-            storage, earlier, steps = made[name]
-            if not self._runs and earlier:
-                continue
-            known = wholes.setdefault((storage, earlier), [])
-            for whole in known:
-                count = len(made[whole].steps)
-                rest = steps[count:]
-                if not same_steps(made[whole].steps, steps[:count]):
-                    continue
-                if self._runs or self._had_before(whole, name, rest):
-                    of = values[whole]
-                    values[name] = part(of, rest, after[name]) if rest else of
-                    break
-            else:
-                known.append(name)
-
-    def _had_before(self, whole: str, name: str, steps: tuple[Step, ...]) -> bool:
-        """Whether one name stood for a part of another name's array before the loop, too."""
-        of, now = (self._structures.part(x, self._before) for x in (whole, name))
-        if not (is_traced_array(of) and is_traced_array(now)):
-            return False
-        found = steps_within(of, now)
-        return found is not None and same_steps(found, steps)
 
     def _is_last(self, name: str, after: Any) -> bool:
         """Whether a name has the last number of the loop's range after the loop."""

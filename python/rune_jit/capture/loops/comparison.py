@@ -26,8 +26,9 @@ from rune_jit.capture.loops.structures import Structures, holder_of
 from rune_jit.capture.loops.syntax import Loop
 from rune_jit.capture.objects import can_be_copied
 from rune_jit.tracing.loops import Body, Loops
+from rune_jit.tracing.rows import part, steps_within
 from rune_jit.tracing.sizes import Size, has_sizes
-from rune_jit.tracing.storage import Step
+from rune_jit.tracing.storage import Step, same_steps
 from rune_jit.tracing.trace import Trace
 from rune_jit.tracing.tracer import Tracer, is_traced_array, tracers_in
 
@@ -38,6 +39,9 @@ class Made(NamedTuple):
     storage: int  # the id of the storage that the body made for it
     earlier: int  # how many iterations before the last one it did so
     steps: tuple[Step, ...]  # the part of the storage
+    # Tells apart the view objects of one part: the id of the view that an iteration made, and how
+    # many iterations before the last one it did so. None for the array itself.
+    view: tuple[int, int] | None
 
 
 class Comparison:
@@ -174,15 +178,54 @@ class Comparison:
         it is a part of one that differs from iteration to iteration."""
         steps: tuple[Step, ...] = ()
         givers, earlier, new = self._givers(), 0, after.get(name)
+        view: tuple[int, int] | None = None
         while is_traced_array(new):
+            if new._steps and not steps:
+                view = id(new), earlier
             steps = (*new._steps, *steps)
             giver = givers.get(id(new._storage))
             if giver is None:
                 varies = any(x.varies for x in steps) or (steps and has_sizes(after[name].shape))
                 is_own = not (varies or self._body.is_older(new._storage))
-                return Made(id(new._storage), earlier, steps) if is_own else None
+                return Made(id(new._storage), earlier, steps, view) if is_own else None
             new, earlier = after[giver], earlier + 1
         return None
+
+    def _unite(self, values: dict[str, Any], after: Any) -> None:
+        """Gives names that share an array after the loop one array of the trace, or views of it. If
+        perhaps no iteration runs, they must have shared one before, too."""
+        arrays = [x for x in dict.fromkeys([*self._numbers, *values]) if x in values]
+        found = {x: self._made_by(x, after) for x in arrays if is_traced_array(values[x])}
+        made = {name: x for name, x in found.items() if x is not None}
+        known: dict[tuple[int, int], list[str]] = {}
+        for name in sorted(made, key=lambda name: len(made[name].steps)):
+            storage, earlier, steps, view = made[name]
+            if not self._runs and earlier:
+                continue
+            others = known.setdefault((storage, earlier), [])
+            for other in sorted(others, key=lambda x: made[x].view != view):
+                count = len(made[other].steps)
+                if not same_steps(made[other].steps, steps[:count]):
+                    continue
+                rest: tuple[Step, ...] | None = None
+                if made[other].view != view:
+                    rest = steps[count:] or (Step("index", [...]),)
+                if self._runs or self._had_before(other, name, rest):
+                    of = values[other]
+                    values[name] = of if rest is None else part(of, rest, after[name])
+                    break
+            others.append(name)
+
+    def _had_before(self, other: str, name: str, steps: tuple[Step, ...] | None) -> bool:
+        """Whether one name stood for a part of another name's array before the loop, too. `steps`
+        is None if both names stand for one array."""
+        of, now = (self._structures.part(x, self._before) for x in (other, name))
+        if not (is_traced_array(of) and is_traced_array(now)):
+            return False
+        if steps is None:
+            return of is now or (of._storage is now._storage and not (of._steps or now._steps))
+        found = steps_within(of, now)
+        return found is not None and same_steps(found, steps)
 
     def _check_exchanges(self, after: Any) -> None:
         """Raises GivenUp unless all names stand for arrays that the body has made after the loop.
