@@ -98,7 +98,8 @@ _STATEMENTS = [
 _RAISING = [
     "{v} = {a}[int({N})] + {a}", "{v} = {a} + m[:{k}, 0]", "self.table.pop('extra')",
     "n = {k} // n",
-    "{v} = np.linalg.inv({m} * ({N} > {k}))", "assert {C}, {N}", "n = int({a})", "{v}[{k}] = {N}",
+    "{v} = np.rint(8 * np.linalg.inv({m} * ({N} > {k})))",
+    "assert {C}, {N}", "n = int({a})", "{v}[{k}] = {N}",
     "{v} = x.reshape(2, -1)[1] + {a}", "helper({a}[{k}:], {k})", "raise KeyError({N})",
     "raise Failure({N})", "n = self.missing",
     "with np.errstate(divide='raise'): z = np.rint({k} / ({a} * 1.0))",

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from outcomes import sharing
+from rounding import with_random_rounding
 from variant_changes import variant
 from variants import Base, TooLong, Variant, base, smaller
 
@@ -25,6 +26,7 @@ from rune_jit.tracing import programs
 
 sys.path.append(str(Path(__file__).parents[1] / "python"))
 _CALLS = 4
+_ROUNDINGS = 6
 _WITH_TIES = {"AdaBoost.fit"}  # rounding decides which of several equal candidates it takes
 
 
@@ -183,6 +185,11 @@ def _unlike(made: Variant, device: str) -> str | None:
         if difference(_calls(made, _as_it_is, noise)[0], wanted):
             made.explanation = ""  # type: ignore[attr-defined]
             return None
+    for number in range(_ROUNDINGS):
+        rounded = with_random_rounding(made, number)
+        if difference(_calls(rounded, _as_it_is, 0)[0], wanted):
+            made.explanation = ""  # type: ignore[attr-defined]
+            return None
     return f"{how}\n{jitted.explain()}"
 
 
@@ -236,3 +243,21 @@ def test_variants(full: bool) -> None:
     # (Consecutive seeds change programs of one file.)
     ways = [check(seed) for seed in (range(20_000) if full else range(0, 240, 4))]
     assert ways.count("program") > len(ways) / 10 and ways.count("segments") > len(ways) / 10
+
+
+def that_cancels(x: Any) -> Any:
+    return np.arctan2((x * 0.1).sum() - x.sum() * 0.1, 0.0)
+
+
+def of_few_bits(x: Any) -> Any:
+    return np.sign((x * 0.5).sum() - x.sum() / 2)
+
+
+@pytest.mark.parametrize("function, decides", [(that_cancels, True), (of_few_bits, False)])
+def test_whether_rounding_decides(function: Any, decides: bool) -> None:
+    made = base(function.__name__, function, lambda rng: (np.arange(9.0),))
+    assert made is not None
+    plain = Variant(made, made.node, 0)
+    found = [_calls(with_random_rounding(plain, n), _as_it_is, 0)[0] for n in range(_ROUNDINGS)]
+    differ = [difference(calls, _calls(plain, _as_it_is, 0)[0]) is not None for calls in found]
+    assert any(differ) == decides
