@@ -105,9 +105,8 @@ def static_key(value: Any) -> Any:
         return kind, static_key((value.start, value.stop, value.step))
     if isinstance(value, frozenset):
         return kind, frozenset(map(static_key, value))
-    if dataclasses.is_dataclass(kind) and kind.__hash__ not in (None, object.__hash__):
-        fields = [(f.name, static_key(getattr(value, f.name))) for f in dataclasses.fields(value)]
-        return kind, tuple(fields)
+    if (fields := _fields_of_value(value)) is not None:
+        return kind, fields
     if kind is types.MethodType:
         return kind, static_key(value.__func__), static_key(value.__self__)
     if isinstance(value, (type, enum.Enum, np.dtype)):
@@ -116,6 +115,18 @@ def static_key(value: Any) -> Any:
         return ByIdentity(value)
     hash(value)
     return kind, value
+
+
+def _fields_of_value(x: Any) -> tuple[tuple[str, Any], ...] | None:
+    """The names and keys of the fields of a dataclass's object that can be hashed. None for other
+    objects. (An object of a frozen dataclass has no hash if a field holds an array.)"""
+    kind: Any = type(x)
+    if not dataclasses.is_dataclass(kind) or kind.__hash__ in (None, object.__hash__):
+        return None
+    try:
+        return tuple([(f.name, static_key(getattr(x, f.name))) for f in dataclasses.fields(x)])
+    except TypeError:
+        return None
 
 
 @functools.cache
@@ -252,8 +263,7 @@ def _may_change(x: Any) -> bool:
     kind: Any = type(x)
     if kind in LEAVES or isinstance(x, (type, enum.Enum)):
         return False
-    is_value = dataclasses.is_dataclass(kind) and kind.__hash__ not in (None, object.__hash__)
-    return kind.__module__ in OF_GENERATORS or (_is_users(kind) and not is_value)
+    return kind.__module__ in OF_GENERATORS or (_is_users(kind) and _fields_of_value(x) is None)
 
 
 def _is_record(x: Any) -> bool:

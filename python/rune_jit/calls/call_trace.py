@@ -340,7 +340,9 @@ class CallTrace:
         changes = contents.changes()
         if changes:
             return changes
-        leaves, treedef = trees.flatten(arguments, call.receiver)
+        pairs = zip(call.leaves, self._leaves, strict=True)
+        receiver = next((inside for real, inside in pairs if real is call.receiver), None)
+        leaves, treedef = trees.flatten(arguments, receiver)
         if (
             changes is None
             or treedef != call.treedef
