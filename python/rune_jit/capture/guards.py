@@ -35,7 +35,14 @@ from rune_jit.capture.matching import (
     members_of,
     owner_of,
 )
-from rune_jit.capture.names import ASKING, BY_TEXT, Names, guards_on_absence, names_in
+from rune_jit.capture.names import (
+    ASKING,
+    BY_TEXT,
+    Names,
+    asks_identity,
+    globals_in,
+    guards_on_absence,
+)
 from rune_jit.capture.objects import is_foreign_array, is_library
 from rune_jit.capture.state import Slot, Unbound, bound_members, refuse_other_order, watched_place
 from rune_jit.capture.told_apart import ToldApart
@@ -51,8 +58,6 @@ Guard = tuple[str, Any, Any, Any]
 _ATOMS = (*trees.PLAIN, np.generic, np.dtype, range, slice)
 _ABSENT = object()
 _MOST_OF_LIBRARY = 5000  # objects that an object of a library may hold
-# Names of functions whose results depend on the identity of their arguments.
-_OF_IDENTITY = {"id", "hash", "weakref"}
 
 
 class Watch:
@@ -168,10 +173,8 @@ class Watch:
         """Notes that code may run in the trace, before it does."""
         if not (self._may_grow or is_foreign):
             stateful.refuse_text(code)
-        # (The hash that `dataclasses` writes depends on the fields only.)
-        is_of_dataclass = (code.co_name, code.co_filename) == ("__hash__", "<string>")
-        if not (is_foreign or is_of_dataclass or is_library_file(code.co_filename)):
-            self._knows_identity |= not names_in(code).isdisjoint(_OF_IDENTITY)
+        if not (is_foreign or is_library_file(code.co_filename)):
+            self._knows_identity |= asks_identity(code)
         self._names.learn(code)
 
     def on_names(
@@ -301,7 +304,7 @@ class Watch:
         for value in self.guard_function(function, is_copied=False):
             self.look(value)
         held = function.__globals__
-        for name in sorted(names_in(function.__code__) & held.keys()):
+        for name in sorted(globals_in(function.__code__) & held.keys()):
             self._read_global(held, name)
 
     def _read_global(self, held: dict[str, Any], name: str) -> None:
@@ -450,12 +453,9 @@ class Watch:
             if held is copy:
                 new_slots = [Slot("content", real)]
             else:
-                keys = [
-                    key
-                    for key in dict.fromkeys((*before, *held))
-                    if held.get(key, _ABSENT) is not before.get(key, _ABSENT)
-                ]
-                new_slots = [Slot("item", real, key) for key in keys]
+                keys = dict.fromkeys((*before, *held))
+                kept = {k for k in keys if held.get(k, _ABSENT) is before.get(k, _ABSENT)}
+                new_slots = [Slot("item", real, key) for key in keys if key not in kept]
             new_slots = [slot for slot in new_slots if slot.key not in self.state]
             if new_slots:
                 what = what or f"a {type(copy).__name__} that holds arrays"

@@ -78,6 +78,13 @@ def _names_read(code: types.CodeType) -> set[str]:
     return names
 
 
+def asks_identity(code: types.CodeType) -> bool:
+    """Whether code names functions whose results depend on the identity of their arguments. (The
+    `__hash__` that `dataclasses` writes depends on the fields only.)"""
+    is_of_dataclass = (code.co_name, code.co_filename) == ("__hash__", "<string>")
+    return not is_of_dataclass and not names_in(code).isdisjoint({"id", "hash", "weakref"})
+
+
 @functools.cache
 def globals_in(code: types.CodeType) -> frozenset[str]:
     """The names of globals that a function and its inner functions read or delete."""
@@ -153,7 +160,7 @@ def _outermost(function: types.FunctionType) -> tuple[types.CodeType | None, boo
 
 _TO_GLOBALS = ("STORE_GLOBAL", "DELETE_GLOBAL")
 _TO_CELLS = ("STORE_DEREF", "DELETE_DEREF")
-_OF_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "DELETE_GLOBAL")
+_OF_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS", "DELETE_GLOBAL")
 
 
 def guards_on_absence(function: types.FunctionType) -> Iterator[tuple[str, Any, Any, Any]]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from rune_jit import _core, trees
 from rune_jit.bound import METHODS
-from rune_jit.capture.names import names_in
+from rune_jit.capture.names import globals_in
 from rune_jit.tracing.context import is_library_file
 from rune_jit.tracing.tracer import are_atomic
 
@@ -287,7 +287,7 @@ def referred_to(function: types.FunctionType) -> list[Any]:
         with contextlib.suppress(ValueError):  # (a variable without a value yet)
             found.append(cell.cell_contents)
     found += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-    names = names_in(function.__code__)
+    names = globals_in(function.__code__)
     return found + [function.__globals__[n] for n in names if n in function.__globals__]
 
 
