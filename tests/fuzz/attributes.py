@@ -1,10 +1,11 @@
 """Random classes whose methods have loops that break, append to lists, assign attributes and call
-other methods.
+other methods. Some are dataclasses. Some globals have the names of attributes.
 
 Values are integers, which wrap around, so that results are exact."""
 
 from __future__ import annotations
 
+import dataclasses
 import linecache
 import random
 from typing import Any
@@ -15,31 +16,46 @@ _START = """
 def outside(u, k):
     return u * k - 1
 
-class Part:
-    def __init__(self, x):
+{of_part}class Part:
+    {fields_of_part}def __init__(self, x):
         self.u, self.k = x * 2, 3
 
     def turn(self, by):
         self.k = self.k + by
         self.u = self.u - by
 
-class Model:
-    scale = 2
+{of_model}class Model:
+    {fields_of_model}scale = 2
 
     def __init__(self, x):
         self.a, self.b, self.c = x.copy(), x + 1, 0
         self.part, self.log, self.rows, self.t = Part(x), [], [], 0
         self.rng = np.random.default_rng(7)
 """
+_DATACLASS = "@dataclasses.dataclass(init=False)\n"
+_FIELDS_OF_PART = "u: object; k: int\n    "
+_FIELDS_OF_MODEL = "a: object; b: object; c: int; part: object; log: list; rows: list; t: int\n    "
+
+
+def _start(seed: int) -> str:
+    """The classes' heads. Two of five are dataclasses."""
+    rng = random.Random(f"classes {seed}")
+    part, model = rng.random() < 0.4, rng.random() < 0.4
+    return _START.format(
+        of_part=_DATACLASS * part,
+        fields_of_part=_FIELDS_OF_PART * part,
+        of_model=_DATACLASS * model,
+        fields_of_model=_FIELDS_OF_MODEL * model,
+    )
 
 
 class _Writer:
     def __init__(self, seed: int) -> None:
-        self.rng = random.Random(seed)
+        self.rng, self.start = random.Random(seed), _start(seed)
         self.methods: list[str] = []
 
     def source(self) -> str:
-        rng, lines = self.rng, [_START]
+        rng, lines = self.rng, [self.start]
         for name in ("first", "second", "third")[: rng.randint(1, 3)]:
             lines += [f"    def {name}(self, v, w{rng.choice(('', '=2', '=3'))}):"]
             for _ in range(rng.randint(0, 3)):
@@ -151,6 +167,8 @@ def attribute_program(seed: int) -> tuple[str, Any]:
     source = _Writer(seed).source()
     name = f"<attributes {seed}>"
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
-    names: dict[str, Any] = {"np": np, "__name__": "attributes"}
+    names: dict[str, Any] = {"np": np, "dataclasses": dataclasses, "__name__": "attributes"}
     exec(compile(source, name, "exec"), names)
+    if seed % 3 == 0:  # (no code reads these)
+        names |= {"a": names["Model"](np.arange(3)), "u": np.arange(3), "t": 1, "turn": [2]}
     return source, names["Model"]
