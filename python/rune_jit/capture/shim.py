@@ -24,7 +24,6 @@ from rune_jit import _core
 from rune_jit.capture import bisect_functions, imported, math_functions
 from rune_jit.capture.creation import OF_WARNINGS, REPLACED, make_array
 from rune_jit.capture.foreign import shuffling
-from rune_jit.capture.own_names import OF_NAMES
 from rune_jit.capture.stand_ins import METHODS, OF_CLASSES, Class, Function, Scalar, StandIn, Type
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.rules.on_host import Vectorized
@@ -335,7 +334,6 @@ def _of_real(ask: Callable[[Any], int]) -> Callable[[Any], int]:
 BUILTINS = {"type": Type(_stand_in_of), **OF_CLASSES}
 BUILTINS |= {f.__name__: _refusing(f, f.__name__) for f in (print, open, input)}
 BUILTINS |= {f.__name__: _of_real(f) for f in (id, hash)}
-BUILTINS |= OF_NAMES
 
 
 @functools.cache
@@ -376,9 +374,7 @@ def _originals() -> dict[int, Any]:
 
 
 # By id of a stand-in for a built-in function: the function. Other modules add theirs.
-STANDING_FOR = {
-    id(stand_in): getattr(builtins, name) for name, stand_in in {**OF_CLASSES, **OF_NAMES}.items()
-}
+STANDING_FOR = {id(stand_in): getattr(builtins, name) for name, stand_in in OF_CLASSES.items()}
 
 
 def original(x: Any) -> Any:

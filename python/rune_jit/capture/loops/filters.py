@@ -2,11 +2,11 @@
 
 out = np.array([i for i in range(n) if x[i] > 0])
 
-filtered.0 = []
-for filtered.0_i in range(n):
-    if x[filtered.0_i] > 0:
-        filtered.0.append(filtered.0_i)
-out = np.array(filtered.0)"""
+_filtered0 = []
+for _filtered0_i in range(n):
+    if x[_filtered0_i] > 0:
+        _filtered0.append(_filtered0_i)
+out = np.array(_filtered0)"""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Filters(Transformer):
             return [s]
         before: list[ast.stmt] = []
         while (found := _first(s.value)) is not None:
-            name = f"filtered.{self._count}"
+            name = f"_filtered{self._count}"
             self._count += 1
             before += self._loop(found, name)
             Replacer(found, ast.copy_location(load(name), found)).visit(s)
