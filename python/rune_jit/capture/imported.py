@@ -1,5 +1,5 @@
-"""Imports in a trace, and the stand-ins for `sys.modules` and `importlib.import_module`. The modules
-that they give are the trace's stand-ins, as those of `import` statements are."""
+"""Imports in a trace, and stand-ins for `sys.modules` and `importlib.import_module`. The modules
+that these give are the trace's stand-ins, as those of `import` statements are."""
 
 from __future__ import annotations
 
