@@ -270,3 +270,27 @@ def test_what_prints_runs_in_segments(capsys):
     for x in (UP, DOWN, UP):
         check(jitted(x), x)
     assert capsys.readouterr().out == "up\nup\n"
+
+
+def test_locals_have_the_names_of_the_function():
+    def checked(x):
+        y = x + 1
+        assert y[0] == 2 and y[1] == 2
+        return locals()
+
+    def chosen(x):
+        y = x if x.sum() > 0 and x[0] > 0 else x + 1
+        z = [row * 2 for row in y if row > 0 and row < 9]
+        return y, z, sorted(vars()), dir()
+
+    def formatted(x):
+        y = x.sum()
+        if 0 < y < 9 or x[0] > 8:
+            y = y + 1
+        return "{y:.2f} {x}".format(**locals()), len(locals())
+
+    for function in (checked, chosen, formatted):
+        jitted, x = rune_jit.jit(function), np.ones(3)
+        for _ in range(3):
+            got, want = jitted(x), function(x)
+            assert str(got) == str(want)

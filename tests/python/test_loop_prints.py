@@ -231,3 +231,18 @@ def test_loops_that_python_runs_again_print_once(capsys: Any) -> None:
             make(buffer.extend)(np.array([-1.0, 0.3, -0.2]))
         outcomes.append((capsys.readouterr().out, buffer.at, list(buffer.values)))
     assert outcomes[0] == outcomes[1]
+
+
+def test_functions_of_numpy_that_print(capsys):
+    def shown(x):
+        print("before", flush=True)
+        np.info(np.sin)
+        np.show_config()
+        return x * 2
+
+    def outcome(function):
+        result = function(np.ones(3)).tolist()
+        return result, capsys.readouterr().out
+
+    wanted, jitted = outcome(shown), rune_jit.jit(shown)
+    assert [outcome(jitted) for _ in range(3)] == [wanted] * 3

@@ -150,7 +150,16 @@ def test_locals_are_seen() -> None:
             x[i] = i
         return x, sorted(locals())
 
-    refused("the function calls locals", f, x())
+    both(f, x())
+
+
+def test_variables_that_eval_may_read() -> None:
+    def f(x):
+        for i in range(6):
+            x[i] = i
+        return x, eval("i")
+
+    refused("the function calls eval", f, x())
 
 
 def test_what_follows_needs_to_know_a_number() -> None:

@@ -1,13 +1,16 @@
-"""Programs in files that have the names of modules of Python's library."""
+"""Programs in files that have the names of modules of Python's library, and that import."""
 
 from __future__ import annotations
 
 import importlib
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+
+import rune_jit
 
 PROGRAM = """
 import numpy as np
@@ -46,3 +49,27 @@ def test_what_a_file_is_called_does_not_matter(
         assert "is a loop of the program" in module.program.explain()
     finally:
         del sys.modules[name]
+
+
+@pytest.mark.parametrize("way", ["import", "import_module"])
+def test_packages_whose_import_a_trace_would_refuse(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / f"of_files_{way}"
+    package.mkdir()
+    code = "import os.path\nfrom . import {}\nFOUND = os.path.isfile(__file__) and {}.ONE == 1\n"
+    (package / "__init__.py").write_text(code.format("rest", "rest"))
+    (package / "rest.py").write_text("import os\nONE = 1 + os.path.isfile('/no such file')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def by_statement(x: Any) -> Any:
+        import of_files_import  # type: ignore[import-not-found]
+
+        return x + of_files_import.FOUND
+
+    def by_function(x: Any) -> Any:
+        return x + importlib.import_module("of_files_import_module").FOUND
+
+    function = by_statement if way == "import" else by_function
+    jitted = rune_jit.jit(function, fallback="error")
+    np.testing.assert_array_equal(jitted(np.ones(3)), np.full(3, 2.0))

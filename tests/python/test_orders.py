@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
+import scipy.ndimage
 from compare import assert_matches
 
 import rune_jit
@@ -109,6 +111,18 @@ ANY_AXES: dict[str, Callable[[Any], Any]] = {
     "vectorized": lambda x: np.vectorize(lambda a, b: a + b)(x, 2.0),
     "einsum": lambda x: (np.einsum("ijk,ijk->ijk", x, x), np.einsum("ijk,k->ij", x, x[0, 0])),
 }
+# Of an array of regular matrices.
+DECOMPOSITIONS: dict[str, Callable[[Any], Any]] = {
+    "solve": lambda x: np.linalg.solve(x[0], x[1].T).T,
+    "inv": lambda x: np.linalg.inv(x).T,
+    "kron": lambda x: np.kron(x[0].T, x[1]).T,
+    "scipy cholesky": lambda x: scipy.linalg.cholesky(x[0] @ x[0].T),
+    "scipy pinv": lambda x: scipy.linalg.pinv(x[0, :2].T).T,
+    "scipy solve": lambda x: scipy.linalg.solve(x[0].T, x[1]),
+    "scipy triangular": lambda x: scipy.linalg.solve_triangular(x[0], x[1].T),
+    "scipy svd": lambda x: scipy.linalg.svd(x[0]),
+    "scipy filter": lambda x: scipy.ndimage.gaussian_filter(x[0].T, 1) * 2,
+}
 LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "C": lambda x: x,
     "F": lambda x: np.asfortranarray(x),
@@ -124,6 +138,20 @@ LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 def axes_in_memory(x: np.ndarray) -> list[int]:
     axes = [axis for axis, size in enumerate(x.shape) if size > 1]
     return sorted(axes, key=lambda axis: -abs(x.strides[axis]))
+
+
+@pytest.mark.parametrize("name", DECOMPOSITIONS)
+def test_axes_of_linear_algebra_lie_as_numpys(name: str) -> None:
+    function = DECOMPOSITIONS[name]
+    x = RNG.standard_normal((2, 4, 4)) + 9 * np.eye(4)
+    in_segments = lambda x: function(x) if x[0, 0].tolist() else None  # noqa: E731
+    for jitted in (rune_jit.jit(function, fallback="error"), rune_jit.jit(in_segments)):
+        for lies in (np.asarray, np.asfortranarray):
+            got, want = jitted(lies(x)), function(lies(x))
+            both = zip(got, want, strict=True) if isinstance(got, tuple) else [(got, want)]
+            for a, b in both:
+                np.testing.assert_allclose(a, b)
+                assert axes_in_memory(a) == axes_in_memory(b)
 
 
 @pytest.mark.parametrize("name", ANY_AXES)

@@ -1,12 +1,13 @@
 """Programs that take turns with NumPy, to find out which is faster."""
 
+import dataclasses
 from contextlib import nullcontext
 
 import numpy as np
 
 import rune_jit
+from rune_jit.calls import signatures, untried
 from rune_jit.calls import trial as trial_module
-from rune_jit.calls import untried
 from rune_jit.calls.trial import Trial
 
 
@@ -72,3 +73,54 @@ def test_calls_that_prove_nothing_are_no_reason_for_more_traces():
 def test_a_long_call_on_numpy_is_followed_by_a_trace(monkeypatch):
     monkeypatch.setattr(untried, "_LONG", 0.0)
     assert _misses_of_changing_sizes() == 19
+
+
+@dataclasses.dataclass
+class _Position:  # an equal one is the same key
+    x: int
+    y: int
+
+    def __hash__(self):
+        return hash((self.x, self.y))
+
+
+class _Grid:
+    def __init__(self, n):
+        self.size, self.taken = np.array([n, n]), np.zeros((n, n))
+
+    def is_free(self, position):
+        is_inside = 0 <= position.x < self.size[0] and 0 <= position.y < self.size[1]
+        return is_inside and self.taken[position.x, position.y] == 0
+
+
+def _free_places(is_free, count):
+    """How often `is_free` agrees with NumPy, for `count` new positions that are asked often."""
+    grid, agreed = _Grid(8), 0
+    for k in range(count):
+        position = _Position(k % 9, k // 9)
+        agreed += sum(is_free(grid, position) == grid.is_free(position) for _ in range(20))
+    return agreed
+
+
+def test_numpy_that_was_faster_for_many_signatures_runs_new_ones(monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setattr(signatures, "_may_be_slow", lambda call, traced: True)
+    monkeypatch.setattr(Trial, "verdict", lambda self: "NumPy is faster")
+    jitted = rune_jit.jit(_Grid.is_free, fallback="silent")
+    assert _free_places(jitted, 30) == 600
+    traced = jitted.cache_info().misses
+    assert traced < 20
+    assert _free_places(jitted, 60) == 1200
+    assert jitted.cache_info().misses <= traced + 2
+    assert untried.SLOWER in jitted.explain()
+
+
+def test_long_calls_are_traced_although_numpy_was_faster_for_others(monkeypatch):
+    monkeypatch.undo()
+    found = untried.Untried()
+    for _ in range(30):
+        assert found.takes("key", untried.SLOWER)
+    monkeypatch.setattr(untried, "_LONG", 0.0)
+    with found.timed("key"):
+        pass
+    assert not found.takes("key", untried.SLOWER)

@@ -196,13 +196,13 @@ class Runner:
                 return self._call_on_numpy(call, entry, args, kwargs)
             trial = known.trial(call)
             if trial and trial.is_over:  # for calls like this one
-                known.end_trial(call.key)
+                known.end_trial(call)
                 continue
             if trial and trial.is_numpys_turn:
                 with trial.numpys_turn():
                     result = self.eager_call(args, kwargs, FOR_TRIAL)
                 if trial.is_over:
-                    known.end_trial(call.key)
+                    known.end_trial(call)
                 return result
             if changes_one_twice(entry, call, args, kwargs):
                 break

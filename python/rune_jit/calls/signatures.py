@@ -24,7 +24,7 @@ from rune_jit.calls.sharing import Sharing, alike
 from rune_jit.calls.state import StateFound, States, WithState
 from rune_jit.calls.traced import Raised, Traced
 from rune_jit.calls.trial import Trial
-from rune_jit.calls.untried import FEW, Untried
+from rune_jit.calls.untried import FEW, SLOWER, Untried
 from rune_jit.errors import (
     ConcretizationError,
     NumPyOnlyError,
@@ -51,6 +51,9 @@ _FEW_NUMBERS = "it computes a few of Python's numbers, which takes less time tha
 # If a function has had so many more traces than calls without a trace, NumPy runs the first calls
 # of new signatures.
 _MOST_MISSES = 4
+# If NumPy was faster than the programs of so many more signatures of a kind of calls than it was
+# not, it runs the calls of new ones.
+_MOST_LOST = 8
 # How many calls a program may leave to Python.
 _MOST_LEFT = 3
 # For how many keys it is remembered that another key's program has served one call.
@@ -86,6 +89,7 @@ class Signatures:
         # Trials of programs that may be slower than NumPy (_may_be_slow), by key.
         self._trials: dict[Any, Trial] = {}
         self._judged: set[Any] = set()  # keys whose trials are over
+        self._lost: dict[Any, int] = {}  # by types of leaves: for how many more NumPy was faster
         self._is_due: set[Any] = set()  # keys whose programs are made, however large they are
         self._too_large: dict[Any, str] = {}  # by kind of calls: why they were postponed
         self._wanted: set[Any] = set()  # keys that are traced in any case
@@ -160,12 +164,16 @@ class Signatures:
         """The trial of the call's program against NumPy, if it is not over."""
         return self._trials.get(call.key) if self._trials else None
 
-    def end_trial(self, key: Any) -> None:
-        """Makes NumPy the entry of a key if it was faster."""
-        self._judged.add(key)
-        trial = self._trials.pop(key, None)  # (another thread may have ended it)
-        if trial and (reason := trial.verdict()):
-            self.cache.replace(key, Fallback(reason))
+    def end_trial(self, call: Call) -> None:
+        """Makes NumPy the entry of a call's key if it was faster."""
+        self._judged.add(call.key)
+        trial = self._trials.pop(call.key, None)  # (another thread may have ended it)
+        if trial is None:
+            return
+        types, reason = call.kind[0], trial.verdict()
+        self._lost[types] = max(0, self._lost.get(types, 0) + (1 if reason else -1))
+        if reason:
+            self.cache.replace(call.key, Fallback(reason))
 
     def compile_now(self, call: Call, entry: Postponed) -> None:
         """Lets the next call like this one make its program, however large it is."""
@@ -235,7 +243,7 @@ class Signatures:
                 self._trials[shared.call.key] = trial
             if trial is not None:
                 if trial.is_over:
-                    self.end_trial(shared.call.key)
+                    self.end_trial(shared.call)
                     return self._entry_of_others(call)
                 self._trials[call.key] = trial
             self._notes[call.key] = traced.loops
@@ -256,8 +264,9 @@ class Signatures:
         traced = self._wanted, self._is_due, self._refuted
         is_new = not any(call.key in keys for keys in traced)
         too_large = self._too_large.get(call.kind) if self._too_large else None
-        is_new &= bool(few or too_large) and self._reports.may_fall_back
-        if is_new and self.untried.takes(call.key, too_large or FEW):
+        is_slower = bool(self._lost) and self._lost.get(call.kind[0], 0) > _MOST_LOST
+        why = too_large or (SLOWER if is_slower else FEW if few else None)
+        if why and is_new and self._reports.may_fall_back and self.untried.takes(call.key, why):
             return None
         self._wanted.discard(call.key)
         with Stopwatch(self._name, is_own=is_own) as watch:

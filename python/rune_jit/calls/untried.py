@@ -1,5 +1,6 @@
 """Signatures whose first calls run on NumPy: those of functions whose calls mostly have new
-signatures, and those whose programs would be too large."""
+signatures, those whose programs would be too large, and those like others for which NumPy was
+faster."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from typing import Any
 # How many calls of a signature run before its trace, and for how many signatures calls are counted.
 _CALLS, _MOST = 8, 256
 FEW = "most of its programs serve one call"
+SLOWER = "it was faster than most of the programs for such arguments"
 # Seconds of a call after which the next one is traced: a trace takes about as long.
 _LONG = 0.01
 
@@ -20,6 +22,7 @@ class Untried:
 
     def __init__(self) -> None:
         self._calls: dict[Any, tuple[int, str]] = {}  # by key: the number of calls, and why
+        self._long: set[Any] = set()  # keys of which a call took long
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -39,11 +42,13 @@ class Untried:
     def takes(self, key: Any, why: str) -> bool:
         """Notes a call of a signature without a trace. Returns whether NumPy must run the call."""
         calls = self._calls.pop(key, (0, why))[0] + 1
-        if calls > _CALLS:
+        if key in self._long or (calls > _CALLS and why != SLOWER):
+            self._long.discard(key)
             return False
         self._calls[key] = calls, why
         for oldest in list(self._calls)[: max(0, len(self._calls) - _MOST)]:
             del self._calls[oldest]
+            self._long.discard(oldest)
         return True
 
     @contextmanager
@@ -52,8 +57,9 @@ class Untried:
         program would be too large."""
         start = time.perf_counter()
         yield
-        if self.why(key) == FEW and time.perf_counter() - start > _LONG:
-            self._calls[key] = _CALLS, FEW
+        if self.why(key) in (FEW, SLOWER) and time.perf_counter() - start > _LONG:
+            self._long.add(key)
 
     def clear(self) -> None:
         self._calls.clear()
+        self._long.clear()

@@ -8,6 +8,7 @@ import sys
 import types
 from typing import TYPE_CHECKING, Any
 
+from rune_jit.capture.imported import imported
 from rune_jit.capture.loops.apart import run_apart
 from rune_jit.capture.loops.appends import APPENDS
 from rune_jit.capture.loops.branches import CONDITIONS, LENGTHS, branch
@@ -150,7 +151,7 @@ class Globals(dict[str, Any]):
 
     def _import(self, *args: Any, **kwargs: Any) -> Any:
         """Imports a module. Returns its stand-in."""
-        module = __import__(*args, **kwargs)
+        module = imported(__import__, *args, **kwargs)
         return self._rebinder.inside(module) if self._rebinder else module
 
     def forget(self) -> None:

@@ -21,6 +21,7 @@ from rune_jit.capture.stand_ins import StandIn, parameters_of
 from rune_jit.containers import leaves_in, replaced
 from rune_jit.errors import ResultsChangedError, UnsupportedOpError
 from rune_jit.rules import host
+from rune_jit.rules.coercions import as_laid_out_by
 from rune_jit.rules.indexing.selection import Selection
 from rune_jit.rules.known import run_known
 from rune_jit.tracing.context import current_trace, require_trace
@@ -90,7 +91,7 @@ class OnHost(StandIn):
             # The function may search for things, such as peaks. It has found none in the example
             # values, but may find some in others.
             raise UnsupportedOpError(f"{self._name}: cannot trace a result without elements")
-        return results
+        return as_laid_out_by(function, args, kwargs, results)
 
 
 def is_compiled(x: Any) -> bool:
@@ -272,7 +273,7 @@ def _pure(function: Callable[..., Any], name: str, /, *args: Any, **kwargs: Any)
     """Calls a function with copies of the arrays. Raises ResultsChangedError if the function writes
     to one or returns one."""
     both: Any = (args, kwargs)
-    copies = {id(x): (x.copy(), x) for x in leaves_in(both) if isinstance(x, np.ndarray)}
+    copies = {id(x): (x.copy("K"), x) for x in leaves_in(both) if isinstance(x, np.ndarray)}
     args, kwargs = replaced(both, lambda x: copies[id(x)][0] if id(x) in copies else x)
     results = function(*args, **kwargs)
     arrays = [x for x in leaves_in(results) if isinstance(x, np.ndarray)]

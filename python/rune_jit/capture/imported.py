@@ -1,14 +1,15 @@
-"""The stand-ins for `sys.modules` and `importlib.import_module`. The modules that they give are the
-trace's stand-ins, as those of `import` statements are."""
+"""Imports in a trace, and stand-ins for `sys.modules` and `importlib.import_module`. The modules
+that these give are the trace's stand-ins, as those of `import` statements are."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
 import sys
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
 
+from rune_jit import _core
 from rune_jit.errors import UnsupportedOpError
 from rune_jit.tracing.context import current_trace
 
@@ -48,9 +49,19 @@ def _refuse_change() -> None:
 MODULES = Modules()
 
 
+def imported(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Calls a function that imports a module. The module's code is no part of the trace, which
+    could refuse it and leave half of a package."""
+    _core.suspend_traces()
+    try:
+        return function(*args, **kwargs)
+    finally:
+        _core.resume_traces()
+
+
 def import_module(name: str, package: str | None = None) -> Any:
     """The stand-in for importlib.import_module."""
-    importlib.import_module(name, package)
+    imported(importlib.import_module, name, package)
     return MODULES[importlib.util.resolve_name(name, package)]
 
 

@@ -204,8 +204,9 @@ _SECRETS = ("choice", "randbelow", "randbits", "token_bytes", "token_hex", "toke
 _OF_FILES = "access getcwd getcwdb getenv getenvb lstat readlink stat times"
 _OF_PATHS = "exists getatime getctime getmtime getsize isdir isfile islink lexists realpath"
 _OF_TIMES = "asctime clock_gettime clock_gettime_ns ctime gmtime localtime strftime"
-# Functions for NumPy's options.
+# Functions for NumPy's options, and those that print.
 _OF_OPTIONS = "get_printoptions printoptions set_printoptions setbufsize seterrcall"
+_OF_OPTIONS += " info show_config show_runtime"
 _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time")
 
 

@@ -129,7 +129,7 @@ def laid_out_as(result: Tracer, operands: Any) -> Tracer:
 # rules note the order.
 _IN_C_ORDER = {
     *(np.reshape, np.ravel, np.array, np.take, np.repeat, np.tile, np.tensordot),
-    *(np.argmax, np.argmin, np.argsort, np.take_along_axis, np.select),
+    *(np.argmax, np.argmin, np.argsort, np.take_along_axis, np.select, np.kron),
     *(np.dot, np.inner, np.outer, np.zeros_like, np.ones_like, np.empty_like, np.full_like),
 }
 
@@ -171,6 +171,18 @@ def as_laid_out(function: Any, result: Any, operands: Any, call: Any = None) -> 
     return result
 
 
+def as_laid_out_by(function: Any, args: Any, kwargs: Any, result: Any) -> Any:
+    """The result of a function of another package, which writes to no argument. Notes for its
+    arrays that the function is asked for their layouts."""
+    asked = None
+    given = tracers_in((args, kwargs))
+    for number, x in enumerate(tracers_in(result)):
+        if len(x._shape) > 1 and _are_small((*given, x)):
+            asked = asked or by_numpy(function, args, kwargs)
+            x._storage.laid_out_by = asked, number
+    return result
+
+
 # In one program NumPy is asked for layouts of arrays of at most so many elements.
 _MOST_ASKED = 1 << 16
 
@@ -179,9 +191,12 @@ def may_ask(arrays: list[Tracer], made: Tracer) -> bool:
     """Whether NumPy may be asked for the layout of a result that is made of these arrays."""
     if made._trace.is_segmented:
         return True
-    are_small = all(math.prod(with_bounds(x._shape)) <= _MOST_ASKED for x in (*arrays, made))
     is_other = not made._storage.order_known or any(axes_of(x) is not None for x in arrays)
-    return are_small and is_other
+    return is_other and _are_small((*arrays, made))
+
+
+def _are_small(arrays: Any) -> bool:
+    return all(math.prod(with_bounds(x._shape)) <= _MOST_ASKED for x in arrays)
 
 
 def call_builder(name: str, *arguments: Any, scalar: bool | None = None) -> Tracer:

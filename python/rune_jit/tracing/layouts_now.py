@@ -148,32 +148,40 @@ def laid_out_as_numpys(tracer: Tracer, memory: np.ndarray) -> np.ndarray:
 
 def by_numpy(function: Callable[..., Any], args: Any, kwargs: Any) -> Callable[[], list[Any]]:
     """A function that returns arrays with the layouts of the results of function(*args, **kwargs):
-    it calls NumPy's function on zeros that lie as traced arrays among the arguments do now. It
-    returns no arrays if that raises, or if such a layout is not known."""
+    it calls NumPy's function on zeros that lie as traced arrays among the arguments do now, and on
+    identity matrices if that raises. It returns no arrays if both raise, or if such a layout is not
+    known."""
     found = {id(x): laid_out_now(x) for x in leaves_in((args, kwargs)) if type(x) is Tracer}
     is_known = not any(x is None for x in found.values())
     args, kwargs = replaced((args, kwargs), lambda x: found.get(id(x), x))
 
     @functools.cache
     def results() -> list[Any]:
-        ours = {id(x): _zeros(x) for x in found.values() if x is not None}
-        given = replaced((args, kwargs), lambda x: ours.get(id(x), x))
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with contextlib.suppress(Exception):
-                made = leaves_in(function(*given[0], **given[1])) if is_known else []
-                return [np.asarray(x) for x in made]
+        for is_regular in (False, True) if is_known else ():
+            ours = {id(x): _made_up(x, is_regular) for x in found.values() if x is not None}
+            given = replaced((args, kwargs), functools.partial(_taken_from, ours))
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                with contextlib.suppress(Exception):
+                    return [np.asarray(x) for x in leaves_in(function(*given[0], **given[1]))]
         return []
 
     return results
 
 
-def _zeros(like: np.ndarray) -> np.ndarray:
-    """Zeros with the layout of an array."""
+def _taken_from(known: dict[int, Any], x: Any) -> Any:
+    return known.get(id(x), x)
+
+
+def _made_up(like: np.ndarray, is_regular: bool) -> np.ndarray:
+    """Zeros, or identity matrices, with the layout of an array."""
     low, high = np.lib.array_utils.byte_bounds(like)
     memory = np.zeros(high - low, np.uint8)
     offset = like.__array_interface__["data"][0] - low
-    return np.ndarray(like.shape, like.dtype, memory.data, offset, like.strides)
+    made = np.ndarray(like.shape, like.dtype, memory.data, offset, like.strides)
+    if is_regular:
+        made[...] = np.eye(*like.shape[-2:]) if like.ndim > 1 else 1
+    return made
 
 
 def _stretched(array: np.ndarray, shape: list[int]) -> np.ndarray:

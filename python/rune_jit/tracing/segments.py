@@ -121,7 +121,10 @@ class SegmentedTrace(TimedTrace):
             return array
         if not _core.is_supported_dtype(array.dtype) or self.gave_up or is_empty_mask(array):
             return array
-        return Tracer(self, self.in_memory(array), scalar=not isinstance(array, np.ndarray))
+        made = Tracer(self, self.in_memory(array), scalar=not isinstance(array, np.ndarray))
+        if not array.flags.c_contiguous:
+            made._storage.laid_out_by = (lambda: [array]), 0
+        return made
 
     def stand_in(self, array: Any) -> Any:
         known = self.stand_ins.get(id(array))

@@ -65,6 +65,7 @@ from rune_jit.capture.loops.syntax import (
     is_branch,
     loop_refusal,
     make_loop,
+    names_variables,
     uses_of,
     without_returns,
 )
@@ -167,6 +168,10 @@ def _read_with_stacks(function: types.FunctionType) -> types.CodeType:
     return _with_stacks[code]
 
 
+# Functions with these nodes keep their statements.
+_UNCHANGED = (ast.Yield, ast.YieldFrom, ast.Await)
+
+
 def _read_lambda(function: types.FunctionType) -> None:
     """Notes the source of a lambda."""
     x = lambda_of(function)
@@ -185,7 +190,7 @@ def _transformed(
     if tree is None:
         return code
     callees, may_have_stacks = callees_of(function), False
-    if any(isinstance(x, (ast.Yield, ast.YieldFrom, ast.Await)) for x in walk(tree)):
+    if any(isinstance(x, _UNCHANGED) or names_variables(x) for x in walk(tree)):
         return with_callees(tree, code, function.__qualname__, callees)
     if not loaded(tree.body) & REFLECTIVE:
         Matches().visit(tree)

@@ -106,6 +106,13 @@ _OF_LISTS = (APPEND, APPENDED, COLLECT, EXTENDED, LAST, LENGTH, POPPED, ITEM, PU
 REFLECTIVE = frozenset({"locals", "vars", "eval", "exec", "dir", "globals"})
 
 
+def names_variables(x: ast.AST) -> bool:
+    """Whether x is a call that gives the names of the caller's variables, among which new ones must
+    not be: `locals()`, `vars()`, `dir()`."""
+    is_plain = isinstance(x, ast.Call) and isinstance(x.func, ast.Name) and not x.args
+    return is_plain and x.func.id in ("locals", "vars", "dir")  # type: ignore[attr-defined]
+
+
 def function_refusal(body: Sequence[ast.stmt]) -> str | None:
     """Why a function with this body may not be called from a loop of the program."""
     return _refusal(as_traced(body), (*_STATEMENTS, *_LEAVES))
