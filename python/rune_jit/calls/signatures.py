@@ -24,7 +24,7 @@ from rune_jit.calls.sharing import Sharing, alike
 from rune_jit.calls.state import StateFound, States, WithState
 from rune_jit.calls.traced import Raised, Traced
 from rune_jit.calls.trial import Trial
-from rune_jit.calls.untried import FEW, Untried
+from rune_jit.calls.untried import FEW, LOST, Untried
 from rune_jit.errors import (
     ConcretizationError,
     NumPyOnlyError,
@@ -51,6 +51,8 @@ _FEW_NUMBERS = "it computes a few of Python's numbers, which takes less time tha
 # If a function has had so many more traces than calls without a trace, NumPy runs the first calls
 # of new signatures.
 _MOST_MISSES = 4
+# So it does if NumPy runs the calls after most traces, and there were more of these than so many.
+_MOST_LOST = 8
 # How many calls a program may leave to Python.
 _MOST_LEFT = 3
 # For how many keys it is remembered that another key's program has served one call.
@@ -66,7 +68,8 @@ class Signatures:
         self.cache = Cache(size)
         self.causes = Causes()
         self.hits = self.misses = 0
-        self.unproved = 0  # hits of entries that may be slower than NumPy
+        self.unproved = 0  # hits of entries that are or may be slower than NumPy
+        self._lost = 0  # traces after which NumPy runs the calls
         self.fast_hits = 0  # calls that ran without this object; the owner counts them
         self._compiler, self._reports = compiler, reports
         self._name = compiler.name
@@ -166,6 +169,8 @@ class Signatures:
         trial = self._trials.pop(key, None)  # (another thread may have ended it)
         if trial and (reason := trial.verdict()):
             self.cache.replace(key, Fallback(reason))
+            self._lost += 1
+            self.unproved += trial.calls
 
     def compile_now(self, call: Call, entry: Postponed) -> None:
         """Lets the next call like this one make its program, however large it is."""
@@ -252,16 +257,22 @@ class Signatures:
     def _make(self, call: Call, done: Callable[[], None]) -> Any:
         """Makes the entry of the first call with a key. Calls `done` after the user's code has
         run."""
-        few = self.misses > max(_MOST_MISSES, self.hits + self.fast_hits - self.unproved)
+        why = self._too_large.get(call.kind) if self._too_large else None
+        if why is None and self.misses > max(
+            _MOST_MISSES, self.hits + self.fast_hits - self.unproved
+        ):
+            why = FEW
+        if why is None and self._lost > max(_MOST_LOST, self.misses / 2):
+            why = LOST
         traced = self._wanted, self._is_due, self._refuted
         is_new = not any(call.key in keys for keys in traced)
-        too_large = self._too_large.get(call.kind) if self._too_large else None
-        is_new &= bool(few or too_large) and self._reports.may_fall_back
-        if is_new and self.untried.takes(call.key, too_large or FEW):
+        if why and is_new and self._reports.may_fall_back and self.untried.takes(call.key, why):
             return None
         self._wanted.discard(call.key)
         with Stopwatch(self._name, is_own=is_own) as watch:
-            return self._compile(call, done, watch)
+            entry = self._compile(call, done, watch)
+        self._lost += type(entry) is Fallback
+        return entry
 
     def _compile(self, call: Call, done: Callable[[], None], watch: Stopwatch) -> Any:
         may_fall_back = self._reports.may_fall_back

@@ -1,5 +1,6 @@
 """Signatures whose first calls run on NumPy: those of functions whose calls mostly have new
-signatures, and those whose programs would be too large."""
+signatures, or whose calls NumPy mostly runs after a trace, and those whose programs would be too
+large."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from typing import Any
 # How many calls of a signature run before its trace, and for how many signatures calls are counted.
 _CALLS, _MOST = 8, 256
 FEW = "most of its programs serve one call"
+LOST = "NumPy runs most of its signatures"
 # Seconds of a call after which the next one is traced: a trace takes about as long.
 _LONG = 0.01
 
@@ -52,8 +54,9 @@ class Untried:
         program would be too large."""
         start = time.perf_counter()
         yield
-        if self.why(key) == FEW and time.perf_counter() - start > _LONG:
-            self._calls[key] = _CALLS, FEW
+        why = self.why(key)
+        if why in (FEW, LOST) and time.perf_counter() - start > _LONG:
+            self._calls[key] = _CALLS, why
 
     def clear(self) -> None:
         self._calls.clear()
