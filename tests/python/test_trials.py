@@ -124,3 +124,25 @@ def test_long_calls_are_traced_although_numpy_was_faster_for_others(monkeypatch)
     with found.timed("key"):
         pass
     assert not found.takes("key", untried.SLOWER)
+
+
+def test_lost_trials_are_no_reason_for_more_traces(monkeypatch):
+    monkeypatch.setattr(Trial, "verdict", lambda self: "NumPy is faster")
+    jitted = rune_jit.jit(lambda x: np.linalg.inv(x) + 1)
+    for n in range(1, 20):
+        for _ in range(5):
+            np.testing.assert_allclose(jitted(2 * np.eye(n)), np.eye(n) / 2 + 1)
+    assert jitted.cache_info().misses <= 5
+
+
+def test_traces_after_which_numpy_runs_are_no_reason_for_more(monkeypatch):
+    def scaled(x, unit):
+        return x * len(unit)
+
+    jitted = rune_jit.jit(scaled)
+    for _ in range(200):
+        np.testing.assert_array_equal(jitted(np.ones(3), "m"), np.ones(3))
+    for n in range(1, 50):
+        assert jitted(2, "m" * n) == 2 * n
+    assert jitted.cache_info().misses <= 10
+    assert untried.SLOWER in jitted.explain()

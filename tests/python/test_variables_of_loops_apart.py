@@ -148,3 +148,22 @@ def test_a_variable_holds_a_function_that_a_trace_replaces(capsys):
     for _ in range(4):
         assert jitted(X) == wanted
         assert capsys.readouterr().out == text
+
+
+class _Weighted:
+    __offset = 3.0
+
+    @rune_jit.jit
+    def total(self, x):
+        __scale = float(str(x[0]))
+        __sum = 0.0
+        for i in range(200):
+            __sum = __sum + x[i] * __scale + self.__offset
+        return __sum
+
+
+def test_a_loop_apart_uses_private_names_of_a_class():
+    x = np.arange(1.0, 300.0)
+    for _ in range(3):
+        assert _Weighted().total(x) == x[:200].sum() + 600
+    assert "more of loops" in _Weighted.total.explain()

@@ -51,8 +51,8 @@ _FEW_NUMBERS = "it computes a few of Python's numbers, which takes less time tha
 # If a function has had so many more traces than calls without a trace, NumPy runs the first calls
 # of new signatures.
 _MOST_MISSES = 4
-# If NumPy was faster than the programs of so many more signatures of a kind of calls than it was
-# not, it runs the calls of new ones.
+# If NumPy runs the calls of so many more signatures of a kind of calls after a trace than programs
+# do, it runs those of new signatures without one.
 _MOST_LOST = 8
 # How many calls a program may leave to Python.
 _MOST_LEFT = 3
@@ -69,7 +69,7 @@ class Signatures:
         self.cache = Cache(size)
         self.causes = Causes()
         self.hits = self.misses = 0
-        self.unproved = 0  # hits of entries that may be slower than NumPy
+        self.unproved = 0  # hits of entries that are or may be slower than NumPy
         self.fast_hits = 0  # calls that ran without this object; the owner counts them
         self._compiler, self._reports = compiler, reports
         self._name = compiler.name
@@ -89,7 +89,8 @@ class Signatures:
         # Trials of programs that may be slower than NumPy (_may_be_slow), by key.
         self._trials: dict[Any, Trial] = {}
         self._judged: set[Any] = set()  # keys whose trials are over
-        self._lost: dict[Any, int] = {}  # by types of leaves: for how many more NumPy was faster
+        # By types of leaves: for how many more signatures NumPy runs the calls than programs do.
+        self._lost: dict[Any, int] = {}
         self._is_due: set[Any] = set()  # keys whose programs are made, however large they are
         self._too_large: dict[Any, str] = {}  # by kind of calls: why they were postponed
         self._wanted: set[Any] = set()  # keys that are traced in any case
@@ -170,10 +171,16 @@ class Signatures:
         trial = self._trials.pop(call.key, None)  # (another thread may have ended it)
         if trial is None:
             return
-        types, reason = call.kind[0], trial.verdict()
-        self._lost[types] = max(0, self._lost.get(types, 0) + (1 if reason else -1))
+        reason = trial.verdict()
+        self._count(call, bool(reason))
         if reason:
             self.cache.replace(call.key, Fallback(reason))
+            self.unproved += trial.calls
+
+    def _count(self, call: Call, is_lost: bool) -> None:
+        """Counts a traced signature whose calls NumPy runs if `is_lost`, and else a program."""
+        types = call.kind[0]
+        self._lost[types] = max(0, self._lost.get(types, 0) + (1 if is_lost else -1))
 
     def compile_now(self, call: Call, entry: Postponed) -> None:
         """Lets the next call like this one make its program, however large it is."""
@@ -270,7 +277,10 @@ class Signatures:
             return None
         self._wanted.discard(call.key)
         with Stopwatch(self._name, is_own=is_own) as watch:
-            return self._compile(call, done, watch)
+            entry = self._compile(call, done, watch)
+        if isinstance(entry, Fallback) or call.key not in self._trials:
+            self._count(call, isinstance(entry, Fallback))
+        return entry
 
     def _compile(self, call: Call, done: Callable[[], None], watch: Stopwatch) -> Any:
         may_fall_back = self._reports.may_fall_back

@@ -38,6 +38,11 @@ class Trial:
         fast, slow = sorted((min(self._ours), min(self._numpys)))
         return len(self._numpys) == _TIMED or (slow > _LONG and slow > _CLEARLY * fast)
 
+    @property
+    def calls(self) -> int:
+        """How many calls of rune_jit were timed."""
+        return len(self._ours)
+
     def note(self, seconds: float, of_numpy: bool = False) -> None:
         """Notes the time of a call. (Calls of several threads may end in any order.)"""
         if not self.is_over:

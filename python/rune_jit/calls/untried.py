@@ -1,65 +1,70 @@
 """Signatures whose first calls run on NumPy: those of functions whose calls mostly have new
-signatures, those whose programs would be too large, and those like others for which NumPy was
-faster."""
+signatures, those whose programs would be too large, and those like others that NumPy runs."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 # How many calls of a signature run before its trace, and for how many signatures calls are counted.
 _CALLS, _MOST = 8, 256
 FEW = "most of its programs serve one call"
-SLOWER = "it was faster than most of the programs for such arguments"
-# Seconds of a call after which the next one is traced: a trace takes about as long.
+SLOWER = "it runs most of the signatures with such arguments"
+# Seconds of all calls of a signature after which it is traced: a trace takes about as long.
 _LONG = 0.01
+
+
+class _Untried(NamedTuple):
+    why: str
+    calls: int = 0
+    seconds: float = 0.0
 
 
 class Untried:
     """The signatures of a function that were called and have not been traced yet."""
 
     def __init__(self) -> None:
-        self._calls: dict[Any, tuple[int, str]] = {}  # by key: the number of calls, and why
-        self._long: set[Any] = set()  # keys of which a call took long
+        self._known: dict[Any, _Untried] = {}  # by key
 
     def __len__(self) -> int:
-        return len(self._calls)
+        return len(self._known)
 
     @property
     def reasons(self) -> list[str]:
-        return list(dict.fromkeys(why for _, why in self._calls.values()))
+        return list(dict.fromkeys(x.why for x in self._known.values()))
 
     def why(self, key: Any) -> str | None:
         """Why NumPy runs calls with this key, or None if it need not."""
-        return self._calls[key][1] if key in self._calls else None
+        return self._known[key].why if key in self._known else None
 
     def is_repeated(self, key: Any) -> bool:
         """Whether NumPy has run more than one call of this signature."""
-        return self._calls.get(key, (0, ""))[0] > 1
+        return key in self._known and self._known[key].calls > 1
 
     def takes(self, key: Any, why: str) -> bool:
-        """Notes a call of a signature without a trace. Returns whether NumPy must run the call."""
-        calls = self._calls.pop(key, (0, why))[0] + 1
-        if key in self._long or (calls > _CALLS and why != SLOWER):
-            self._long.discard(key)
+        """Notes a call of a signature without a trace. Returns whether NumPy must run the call: for
+        SLOWER, until its calls have taken long; else for some calls, unless they take long."""
+        known = self._known.pop(key, _Untried(why))
+        has_taken_long = known.seconds > _LONG and why in (FEW, SLOWER)
+        if has_taken_long or (known.calls == _CALLS and why != SLOWER):
             return False
-        self._calls[key] = calls, why
-        for oldest in list(self._calls)[: max(0, len(self._calls) - _MOST)]:
-            del self._calls[oldest]
-            self._long.discard(oldest)
+        calls = min(known.calls + 1, _CALLS)
+        self._known[key] = known._replace(why=why, calls=calls)
+        for oldest in list(self._known)[: max(0, len(self._known) - _MOST)]:
+            del self._known[oldest]
         return True
 
     @contextmanager
     def timed(self, key: Any) -> Iterator[None]:
-        """Times a call of a signature on NumPy. If it took long, the next one is traced, unless its
-        program would be too large."""
+        """Times a call of a signature on NumPy."""
         start = time.perf_counter()
         yield
-        if self.why(key) in (FEW, SLOWER) and time.perf_counter() - start > _LONG:
-            self._long.add(key)
+        known = self._known.get(key)
+        if known is not None:
+            seconds = known.seconds + time.perf_counter() - start
+            self._known[key] = known._replace(seconds=seconds)
 
     def clear(self) -> None:
-        self._calls.clear()
-        self._long.clear()
+        self._known.clear()

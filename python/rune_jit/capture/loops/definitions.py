@@ -25,11 +25,11 @@ _found: dict[types.CodeType, str] = {}
 
 
 def definition_of(function: types.FunctionType) -> ast.FunctionDef | None:
-    """The definition from which Python has made a function's code. None if the source gives other
-    code."""
+    """The definition from which Python has made a function's code, with the names that the code
+    has. None if the source gives other code."""
     code = function.__code__
     if code in _found:
-        return _parse(_found[code], code)
+        return _with_private_names(_parse(_found[code], code), function.__qualname__)
     linecache.checkcache(code.co_filename)  # (the file may have been edited)
     lines = linecache.getlines(code.co_filename, function.__globals__)
     for text in _texts(lines[code.co_firstlineno - 1 :], code):
@@ -37,8 +37,43 @@ def definition_of(function: types.FunctionType) -> ast.FunctionDef | None:
             tree = _parse(text, code)
             if tree is not None and is_same(code, compiled(tree, code, function.__qualname__)):
                 _found[code] = text
-                return tree
+                return _with_private_names(tree, function.__qualname__)
     return None
+
+
+def _with_private_names(tree: ast.FunctionDef | None, qualname: str) -> ast.FunctionDef | None:
+    """The definition of a method, in which names that begin with two underscores also have the name
+    of the class, as in Python's code. So a part of it may be compiled outside of the class."""
+    kind = "".join(qualname.split(".")[-2:-1]).lstrip("_")
+    if tree is None or not kind.isidentifier():
+        return tree
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        x = waiting.pop()
+        for field in _NAMED.get(type(x).__name__, ()):
+            name = getattr(x, field)
+            setattr(x, field, _private(name, kind) if isinstance(name, str) else name)
+        if isinstance(x, (ast.Global, ast.Nonlocal)):
+            x.names = [_private(name, kind) for name in x.names]
+        # (Names in a class within the method have the name of that class.)
+        waiting += (y for y in ast.iter_child_nodes(x) if not isinstance(y, ast.ClassDef))
+    return tree
+
+
+# The fields of syntax trees that name variables and attributes.
+_NAMED = {
+    "Name": ("id",),
+    "Attribute": ("attr",),
+    "arg": ("arg",),
+    "ExceptHandler": ("name",),
+    "MatchAs": ("name",),
+    "MatchStar": ("name",),
+}
+
+
+def _private(name: str, kind: str) -> str:
+    is_private = name[:2] == "__" and name[-2:] != "__"
+    return f"_{kind}{name}" if is_private else name
 
 
 def _texts(lines: list[str], code: types.CodeType) -> Iterator[str]:
