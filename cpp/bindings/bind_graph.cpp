@@ -299,7 +299,8 @@ void bind_functions(Class& c) {
   def(c, "pad", &pad);
   def(c, "diagonal", &diagonal);
   def(c, "windows", &windows);
-  def(c, "take", &take);
+  def(c, "take", &take, py::arg("x"), py::arg("indices"), py::arg("axis"),
+      py::arg("reported") = py::none(), "An error names the axis `reported`, if it is given.");
   def(c, "index", &graph::numpy::index);
   def(c, "put", &put);
   def(c, "indexed_shape", &indexed_shape);

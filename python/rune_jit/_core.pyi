@@ -424,10 +424,14 @@ class GraphBuilder:
     ) -> typing.Any: ...
     def take(
         self,
-        arg0: typing.Any,
-        arg1: typing.Any,
-        arg2: typing.SupportsInt | typing.SupportsIndex | None,
-    ) -> typing.Any: ...
+        x: typing.Any,
+        indices: typing.Any,
+        axis: typing.SupportsInt | typing.SupportsIndex | None,
+        reported: typing.SupportsInt | typing.SupportsIndex | None = None,
+    ) -> typing.Any:
+        """
+        An error names the axis `reported`, if it is given.
+        """
     def take_checks(self) -> list:
         """
         Returns `checks` and removes them.

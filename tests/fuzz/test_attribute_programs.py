@@ -40,7 +40,7 @@ def check(seed: int, device: str = "cpu") -> str:
         model = kind(x)
         return model.run(x, n), model.a, model.b, model.c, model.t, model.part.u, model.log
 
-    for function in (run, make, kind.run):
+    for function in (kind.run, run, make):
         jitted = rune_jit.jit(function, fallback="silent", device=device)
         models = [kind(np.arange(3)), kind(np.arange(3))]
         for call in range(_CALLS):

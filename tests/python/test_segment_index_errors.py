@@ -120,3 +120,30 @@ def test_many_indices_out_of_bounds():
         with pytest.raises(IndexError, match="index -20001 is out of bounds for axis 0"):
             function(x, at)
         np.testing.assert_array_equal(x, 1)
+
+
+def of_two(x, i, j):
+    j = x.sum() + j
+    print(float(x[0, 0]))
+    return x[i, j]
+
+
+def of_three(x, i, j):
+    y = x.reshape(3, 3, 2)
+    print(float(x[0, 0]))
+    return y[1, x.sum() + i, x.sum() + j]
+
+
+def of_float(x, i, j):
+    print(float(x[0, 0]))
+    return x[x.sum() * 0.5]
+
+
+@pytest.mark.parametrize("function", [of_two, of_three, of_float])
+@pytest.mark.parametrize("i, j", [(1, 0), (-9, -20), (-10, -19), (0, -17), (99, -9)])
+def test_the_axis_that_is_named(function, i, j, capsys):
+    jitted = rune_jit.jit(function)
+    for _ in range(3):
+        x = np.ones((9, 2), np.int64)
+        x[0, 0] = -8
+        assert repr(outcome(jitted, x, i, j)) == repr(outcome(function, x, i, j))

@@ -346,12 +346,12 @@ Operand index_by_arrays(TracedGraph& t, const Operand& x, const IndexItems& item
 
 }  // namespace
 
-Operand take(TracedGraph& t, const Operand& x, const Operand& indices,
-             std::optional<int64_t> axis) {
+Operand take(TracedGraph& t, const Operand& x, const Operand& indices, std::optional<int64_t> axis,
+             std::optional<int64_t> reported) {
   const Value source = axis ? value_of(t, x) : reshape(t, x, {-1}).value;
   const int64_t along =
       axis_of("take", axis.value_or(0), static_cast<int64_t>(t.shape(source).size()));
-  return gather(t, source, value_of(t, indices), along, along);
+  return gather(t, source, value_of(t, indices), along, reported.value_or(along));
 }
 
 Operand index(TracedGraph& t, const Operand& x, const IndexItems& items) {

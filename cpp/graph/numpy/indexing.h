@@ -17,7 +17,9 @@ struct IndexItem {
 };
 using IndexItems = std::vector<IndexItem>;
 
-Operand take(TracedGraph& t, const Operand& x, const Operand& indices, std::optional<int64_t> axis);
+// An error names the axis `reported` if that is given, else `axis`.
+Operand take(TracedGraph& t, const Operand& x, const Operand& indices, std::optional<int64_t> axis,
+             std::optional<int64_t> reported = std::nullopt);
 // x[items]: basic indexing and arrays of integers.
 Operand index(TracedGraph& t, const Operand& x, const IndexItems& items);
 // x with x[items], by basic indexing, replaced by `value` of the selection's shape and x's dtype.

@@ -118,6 +118,8 @@ def _index_item(trace: Trace, item: Any) -> Any:
         if item.ndim and item.dtype.kind in "iu":
             return trace.constant(item)
     if isinstance(item, (Tracer, np.ndarray)):
+        if type(item) is Tracer and item._storage.scalar and item.dtype.kind in "fc":
+            raise IndexError(_NO_INDEX)
         if item.dtype == bool:
             raise DataDependentShapeError(
                 "getitem: cannot trace an index of bool (the result's shape depends on data)\n"
@@ -137,8 +139,8 @@ def basic_view(
     """x[items] as a view, if the items are slices and integers, which may be traced. None if there
     are arrays among them. `is_read` is that of view_in."""
     known_items: list[Any] = []
-    # (axis, integer) for each axis that a traced integer removes.
-    elements: list[tuple[int, Any]] = []
+    # For each traced integer: the axis that it removes, of the view and of x, and the integer.
+    elements: list[tuple[int, int, Any]] = []
     untraced: list[Any] = []  # the items that are known
     axis = of_x = 0
     if trace.loops is not None and trace.loops.open:
@@ -155,8 +157,10 @@ def basic_view(
         if type(item) is Tracer and item.ndim == 0 and item.dtype.kind in "iu":
             if item._storage.array is None and not item._storage.scalar:
                 return None
-            if item._storage.array is None:
-                elements.append((axis, trace.operand(item)))
+            if trace.is_segmented and x._storage.array is not None:
+                item = int(trace.value_of(item))  # (NumPy reads the array)
+            elif item._storage.array is None:
+                elements.append((axis, of_x, trace.operand(item)))
                 known_items.append(slice(None))
                 axis, of_x = axis + 1, of_x + 1
                 continue
@@ -169,7 +173,7 @@ def basic_view(
         if has_positions and type(part) is int and of_x < x.ndim:
             at = trace.position(part, of_x, x.shape[of_x])
             if at is not None:
-                elements.append((axis, at))
+                elements.append((axis, of_x, at))
                 known_items.append(slice(None))
                 axis, of_x = axis + 1, of_x + 1
                 continue
@@ -189,18 +193,24 @@ def basic_view(
         part = trace.part_in_memory(Step("index", untraced), x._value_in(trace))
     view = view_in(trace, Step("index", known_items), x, is_read and part is None)
     if part is not None:
-        for along, at in reversed(elements):
+        for count, (axis, _, at) in enumerate(elements):
+            along = axis - count
             shape = (*view.shape[:along], *view.shape[along + 1 :])
             view = view._view(Step("element", (along, at)), shape)
         view._value, view._version = part, view._storage.version
         return view
-    for along, at in reversed(elements):
-        step = Step("element", (along, at))
-        now = step.of(trace.builder, view._value_in(trace))
-        view = view._view(step, tuple(now.shape), now)
+    for count, (axis, reported, at) in enumerate(elements):
+        along = axis - count
+        now = trace.builder.take(view._value_in(trace), at, along, reported)
+        view = view._view(Step("element", (along, at)), tuple(now.shape), now)
     return view
 
 
+# NumPy's text for a number that is no integer.
+_NO_INDEX = (
+    "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean"
+    " arrays are valid indices"
+)
 # Types of items that are not masks.
 NO_MASKS = frozenset((int, slice, type(None), type(Ellipsis)))
 
