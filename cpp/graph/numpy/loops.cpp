@@ -254,6 +254,22 @@ void end_condition(TracedGraph& t, const Operand& holds) {
 
 namespace {
 
+// Whether the loop with this counter has a loop with a condition that depends on what it carries.
+// After a failed check, what it carries may be such that the inner loop would not end.
+bool may_not_end(const TracedGraph& t, Value counter) {
+  bool found = false;
+  for (uint32_t id = counter.id; id < t.size() && !found; ++id) {
+    const auto* inner = t[Value{id}].as<End_Loop>();
+    if (!inner || !inner->goes_on) continue;
+    search(t, {Value{id}}, [&](Value v) {
+      if (found || v.id < counter.id) return false;
+      found = t[v].as<Carry>() && t[v].inputs[1] == counter;
+      return !found;
+    });
+  }
+  return found;
+}
+
 // Whether a value in the loop with this counter is certainly the same in all iterations.
 bool is_invariant(const TracedGraph& t, Value value, Value counter) {
   bool varies = false;
@@ -290,12 +306,19 @@ Operands end_loop(TracedGraph& t, const Dim& counter, const Dim& start, const Di
   const auto varying = std::stable_partition(first_check, t.checks.end(), [&](const RunCheck& c) {
     return !c.axis && span.least() > 0 && is_invariant(t, c.value, declared);
   });
+  if (!goes_on && varying != t.checks.end() && may_not_end(t, declared)) {
+    goes_on = std::ssize(carried);
+    carried.push_back(t.constant(Scalar::of(DType::Bool, true)));
+    before.push_back(carried.back());
+  }
+  // A loop with a condition does not begin if a check has failed: it might not end.
   if (goes_on)
-    for (auto check = first_check; check != varying; ++check) {
+    for (auto check = t.checks.begin(); check != varying; ++check) {
       Value& begins = before[*goes_on];
-      check->value = t.alu(AluOp::Where, {begins, check->value, none});
+      if (check >= first_check) check->value = t.alu(AluOp::Where, {begins, check->value, none});
       begins = t.alu(AluOp::And, {begins, t.alu(AluOp::Cmpeq, {check->value, none})});
     }
+  const size_t num_results = carried.size();
   scope.num_checks = static_cast<size_t>(varying - t.checks.begin());
   for (size_t i = scope.num_checks; i < t.checks.size(); ++i) {
     const Value so_far = t.add(Carry{std::ssize(carried)}, {none, declared});
@@ -305,7 +328,7 @@ Operands end_loop(TracedGraph& t, const Dim& counter, const Dim& start, const Di
   }
   // A loop with a condition also ends when a check has failed.
   if (goes_on)
-    for (size_t i = values.size(); i < carried.size(); ++i)
+    for (size_t i = num_results; i < carried.size(); ++i)
       carried[*goes_on] =
           t.alu(AluOp::And, {carried[*goes_on], t.alu(AluOp::Cmpeq, {carried[i], none})});
   std::vector<Value> operands{declared};
@@ -321,7 +344,7 @@ Operands end_loop(TracedGraph& t, const Dim& counter, const Dim& start, const Di
     results.back().weak = values[i].weak;
   }
   for (size_t i = scope.num_checks; i < t.checks.size(); ++i)
-    t.checks[i].value = result(values.size() + i - scope.num_checks);
+    t.checks[i].value = result(num_results + i - scope.num_checks);
   return results;
 }
 

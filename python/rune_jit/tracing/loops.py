@@ -247,10 +247,12 @@ class Loops:
         """The number of conditions around the operations that are traced now."""
         return len(self._conditions)
 
-    def runs(self, builder: Any, test: Any) -> Any:
-        """The test of a loop, joined with the conditions around it. Where one of these does not
-        hold, the loop must not run: its test might never become false."""
-        return _all(builder, [condition for condition, _ in self._conditions] + [test])
+    def runs(self, trace: Trace, test: Any) -> Any:
+        """The test of a loop, joined with the conditions around it and with what the program
+        assumes. Where one of these does not hold, the loop must not run: its test might never
+        become false."""
+        conditions = [condition for condition, _ in self._conditions]
+        return _all(trace.builder, [*trace.assumptions(), *conditions, test])
 
     def append(self, items: list[Any], values: list[Any], is_new: bool) -> bool:
         """Called before values are appended to a list. `is_new`: whether the list was made under

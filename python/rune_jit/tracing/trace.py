@@ -398,6 +398,11 @@ class Trace:
         self._assumed.append(self._pair(value, number))
         return number
 
+    def assumptions(self) -> list[Any]:
+        """For each assumed number: whether it is that number."""
+        pairs = [[self.builder.index(pair, [i]) for i in (0, 1)] for pair in self._assumed]
+        return [self.builder.ufunc("equal", pair)[0] for pair in pairs]
+
     def _refuse_in_loops(self) -> None:
         if self.loops is not None:
             self.loops.refuse("it needs a number that depends on data")

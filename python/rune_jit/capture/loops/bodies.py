@@ -271,7 +271,7 @@ class Attempt(Comparison):
         if self._goes_on is not None or self._first is not True or may_not_end:
             goes_on = len(initial)
             finals.append(True if self._goes_on is None else trace.operand(self._goes_on))
-            initial.append(self._loops.runs(builder, trace.operand(self._first)))
+            initial.append(self._loops.runs(trace, trace.operand(self._first)))
         r = self._range
         results = builder.end_loop(self.counter, r.start, r.stop, r.step, finals, initial, goes_on)
         self._close(results)
