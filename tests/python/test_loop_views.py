@@ -177,3 +177,26 @@ def test_objects(function: Callable[..., Any]) -> None:
         assert inside == wanted_inside == [[a is b for a in found] for b in found]
         assert all(np.shares_memory(found[0], x) for x in found)
     assert "is a loop of the program" in jitted.explain()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_an_array_from_before_the_loop(count: int) -> None:
+    def f(x: Any) -> Any:
+        v, q, w = x, x[:2], x[1:3]
+        lengths = []
+        for _ in range(count):
+            inner = []
+            for m in range(5):
+                inner.append(m)
+            lengths.append(inner)
+            v = q[::-1]
+            q, w = w, w * 2
+        return v, q, w, lengths
+
+    jitted = rune_jit.jit(f)
+    for _ in range(2):
+        x, y = np.arange(4), np.arange(4)
+        (*found, _), (*wanted, _) = jitted(x), f(y)
+        assert_same(found, wanted)
+        assert [np.shares_memory(x, a) for a in found] == [np.shares_memory(y, a) for a in wanted]
+    assert ("is a loop of the program" in jitted.explain()) == (count > 2)

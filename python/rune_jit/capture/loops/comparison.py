@@ -244,6 +244,14 @@ class Comparison:
                 ):
                     raise GivenUp(f"{name} and {giver} exchange arrays")
                 giver = givers.get(id(after[giver]._storage))
+        for name in self._results:
+            made = self._made_by(name, after)
+            if (
+                made is not None
+                and made.earlier > 1
+                and not self._range.has_more_than(made.earlier)
+            ):
+                raise GivenUp(f"{name} is an array from before the loop")
 
     def _check_result(self, name: str, after: Any, finals: dict[int, str]) -> None:
         trace = self._trace
