@@ -63,6 +63,7 @@ class Comparison:
     _changing: dict[str, ChangingShape]
     _by_value: set[str]
     _carried: list[str]
+    _results: list[str]
     _same_memory: list[tuple[str, str]]
     _runs: bool
     _is_decided_by_data: bool
