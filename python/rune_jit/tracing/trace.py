@@ -278,7 +278,7 @@ class Trace:
         for number, pair in enumerate(self._assumed):
             for raises in of(number):
                 yield raises, "raise"
-            yield pair, "assumed"
+            yield self._pair(*pair), "assumed"
         for raises in of(len(self._assumed)):
             yield raises, "raise"
         for pair in of(None):
@@ -373,7 +373,7 @@ class Trace:
         if guess is not None and self._guesses:
             self._refuse_in_loops()
             self._has_guessed = True
-            self._assumed.append(self._pair(value, guess))
+            self._assumed.append((value, guess))
             return guess
         frame = _core.user_frame()
         place = frame and (frame.f_code, frame.f_lasti)
@@ -395,13 +395,12 @@ class Trace:
         self._refuse_in_loops()
         assert self.evaluate is not None
         number = self.evaluate(value)
-        self._assumed.append(self._pair(value, number))
+        self._assumed.append((value, number))
         return number
 
     def assumptions(self) -> list[Any]:
         """For each assumed number: whether it is that number."""
-        pairs = [[self.builder.index(pair, [i]) for i in (0, 1)] for pair in self._assumed]
-        return [self.builder.ufunc("equal", pair)[0] for pair in pairs]
+        return [self.builder.ufunc("equal", pair)[0] for pair in self._assumed]
 
     def _refuse_in_loops(self) -> None:
         if self.loops is not None:
