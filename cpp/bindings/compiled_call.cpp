@@ -1,6 +1,7 @@
 #include "bindings/compiled_call.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
 
@@ -108,6 +109,20 @@ Output Output::of(const py::tuple& t) {
   return output;
 }
 
+std::vector<Output> Output::of(const std::vector<py::tuple>& all) {
+  std::vector<Output> outputs;
+  std::map<int64_t, size_t> first;  // by the number of a computed array
+  for (const py::tuple& t : all) {
+    Output output = of(t);
+    if (output.from == From::Computed) {
+      const auto [at, is_new] = first.try_emplace(output.index, outputs.size());
+      if (!is_new) output.same_as = at->second;
+    }
+    outputs.push_back(std::move(output));
+  }
+  return outputs;
+}
+
 CompiledCall::CompiledCall(std::shared_ptr<BoundProgram> program, std::vector<int64_t> input_leaves,
                            std::vector<py::object> captured, const std::vector<py::tuple>& outputs,
                            py::object unflatten,
@@ -121,13 +136,13 @@ CompiledCall::CompiledCall(std::shared_ptr<BoundProgram> program, std::vector<in
     : program_(std::move(program)),
       input_leaves_(std::move(input_leaves)),
       captured_(std::move(captured)),
+      outputs_(Output::of(outputs)),
       unflatten_(std::move(unflatten)),
       device_(std::move(device)),
       guards_(to_guards(guards)),
       contiguous_(std::move(contiguous)),
       transposed_inputs_(Transposition::of(transposed_inputs)),
       transposed_results_(Transposition::of(transposed_results)) {
-  for (const py::tuple& output : outputs) outputs_.push_back(Output::of(output));
   for (const auto& [leaf, dtype] : leaf_guards)
     leaf_guards_.push_back({leaf, dtype.is_none() ? std::nullopt : std::optional(to_dtype(dtype))});
   for (const auto& [input, computed] : writes) writes_.push_back({input, computed});
@@ -328,7 +343,10 @@ py::object CompiledCall::assemble(std::span<const py::handle> leaves,
                                   std::span<const py::object> computed) const {
   if (unflatten_.is_none()) return one(outputs_[0], leaves, computed);
   py::tuple results(outputs_.size());
-  for (size_t i = 0; i < outputs_.size(); ++i) results[i] = one(outputs_[i], leaves, computed);
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const std::optional<size_t> same = outputs_[i].same_as;
+    results[i] = same ? py::object(results[*same]) : one(outputs_[i], leaves, computed);
+  }
   return unflatten_(results);
 }
 

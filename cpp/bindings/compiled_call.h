@@ -57,13 +57,16 @@ struct Output {
   bool to_python = false;  // return a Python number, not NumPy's
   // The number of a computed bool that replaces `to_python`, if it depends on the call.
   std::optional<int64_t> python_if;
-  bool copy = false;      // for Constant: each call returns its own array
-  bool to_array = false;  // return a 0-d array, not a scalar
+  bool copy = false;              // for Constant: each call returns its own array
+  bool to_array = false;          // return a 0-d array, not a scalar
+  std::optional<size_t> same_as;  // the number of an earlier result that is the same object
   py::object constant;
 
   // Reads ("computed", index, to_python, to_array[, python_if]), ("leaf", index), ("constant",
   // object) or ("copy", array).
   static Output of(const py::tuple& t);
+  // Reads all results of a function, and finds those that are the same object.
+  static std::vector<Output> of(const std::vector<py::tuple>& all);
 };
 
 class CompiledCall {

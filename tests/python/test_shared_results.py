@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compare import assert_matches
+from devices import devices
 
 import rune_jit
 
@@ -52,6 +53,11 @@ def of_made_arrays(x: Any) -> Any:
 def of_complex(x: Any) -> Any:
     y = x + 1j
     return y.real, y.imag, y
+
+
+def of_one_twice(x: Any) -> Any:
+    y, total = x + 1, x.sum()
+    return y, [y, total], {"y": y, "total": total}
 
 
 def of_captured(x: Any) -> Any:
@@ -116,6 +122,7 @@ FUNCTIONS = [
     apart,
     of_made_arrays,
     of_complex,
+    of_one_twice,
     of_captured,
     of_read_only,
     of_read_only_in_segments,
@@ -149,10 +156,12 @@ def memory(result: Any, x: Any) -> list[Any]:
     return [*pairs, *(v.flags.writeable for v in arrays)]
 
 
+@pytest.mark.parametrize("device", devices("cpu", "interpreter-delayed"))
 @pytest.mark.parametrize("layout", ARGUMENTS)
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_functions(function: Callable[[Any], Any], layout: str) -> None:
-    jitted = rune_jit.jit(function, fallback="silent")
+def test_functions(function: Callable[[Any], Any], layout: str, device: str) -> None:
+    """Also on a device that has its own memory, from which results are copied."""
+    jitted = rune_jit.jit(function, device=device, fallback="silent")
     if layout == "Fortran" and function in (of_each_other, in_segments):
         pytest.skip("what reshape and T of its result give depends on its order, which is C here")
     for _ in range(4):
@@ -315,3 +324,12 @@ def test_reshaped_arrays(function: Callable[[Any], Any]) -> None:
         assert_matches(got, expected, 8)
         assert got.strides == expected.strides
     assert "segments" not in jitted.explain()
+
+
+@pytest.mark.parametrize("device", devices("cpu", "interpreter-delayed"))
+def test_arrays_that_are_returned_twice(device: str) -> None:
+    x = rune_jit.asarray(np.arange(4.0), device=device)
+    first, (second, total) = rune_jit.jit(lambda x: ((y := x + 1), [y, y.sum()]))(x)
+    assert first is second
+    second += total
+    np.testing.assert_array_equal(np.asarray(first), np.arange(4.0) + 11)
