@@ -12,13 +12,14 @@ from graph_reference import evaluate
 from metal_testing import end_faults
 
 import rune_jit
-from rune_jit.calls import trial
+from rune_jit.calls import costs, trial
 
 
 @pytest.fixture(autouse=True)
 def no_call_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However busy the machine is, NumPy takes its turns and is not found faster. Tests of that
-    undo this."""
+    """However busy the machine is, NumPy takes its turns and is not found faster, and new
+    signatures are traced. Tests of that undo this."""
+    monkeypatch.setattr(costs, "_SECONDS", math.inf)
     monkeypatch.setattr(trial, "_CLEARLY", math.inf)
     monkeypatch.setattr(trial.Trial, "verdict", lambda self: None)
 

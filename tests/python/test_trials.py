@@ -6,7 +6,7 @@ from contextlib import nullcontext
 import numpy as np
 
 import rune_jit
-from rune_jit.calls import signatures, untried
+from rune_jit.calls import costs, entries, signatures, untried
 from rune_jit.calls import trial as trial_module
 from rune_jit.calls.trial import Trial
 
@@ -104,6 +104,7 @@ def _free_places(is_free, count):
 
 def test_numpy_that_was_faster_for_many_signatures_runs_new_ones(monkeypatch):
     monkeypatch.undo()
+    monkeypatch.setattr(costs, "_SECONDS", float("inf"))
     monkeypatch.setattr(signatures, "_may_be_slow", lambda call, traced: True)
     monkeypatch.setattr(Trial, "verdict", lambda self: "NumPy is faster")
     jitted = rune_jit.jit(_Grid.is_free, fallback="silent")
@@ -112,18 +113,72 @@ def test_numpy_that_was_faster_for_many_signatures_runs_new_ones(monkeypatch):
     assert traced < 20
     assert _free_places(jitted, 60) == 1200
     assert jitted.cache_info().misses <= traced + 2
-    assert untried.SLOWER in jitted.explain()
+    assert costs.SLOWER in jitted.explain()
 
 
-def test_long_calls_are_traced_although_numpy_was_faster_for_others(monkeypatch):
+class _Clock:
+    """A clock for the calls of untraced signatures."""
+
+    def __init__(self, monkeypatch):
+        self.now = 0.0
+        monkeypatch.undo()
+        monkeypatch.setattr(entries.time, "thread_time", lambda: self.now)
+
+    def run(self, entry, *calls):
+        """Runs calls that take so many seconds. Returns the entry."""
+        for seconds in calls:
+            with entry.timed():
+                self.now += seconds
+        return entry
+
+
+def test_a_signature_is_traced_when_its_calls_have_taken_as_long_as_a_trace(monkeypatch):
+    entry = _Clock(monkeypatch).run(entries.Untraced("", 0.1, 1e-3), *[0.5e-3] * 10)
+    assert not entry.is_due
+    assert 50 < entry.calls_without_look < 190
+    entry.note_more(190)
+    assert entry.is_due
+
+
+def test_a_signature_is_traced_if_its_first_two_calls_take_long(monkeypatch):
+    clock = _Clock(monkeypatch)
+    assert not clock.run(entries.Untraced("", 0.1, 1e-3), 5e-3).is_due
+    assert not clock.run(entries.Untraced("", 0.1, 1e-3), 5e-3, 0.5e-3, 5e-3).is_due
+    assert clock.run(entries.Untraced("", 0.1, 1e-3), 5e-3, 2e-3).is_due
+
+
+def test_new_signatures_are_postponed_if_calls_are_short(monkeypatch):
+    clock, found = _Clock(monkeypatch), costs.Costs()
+    for _ in range(10):
+        assert found.postponed(is_slower=False) is None  # traces have taken little time
+        found.note(1e-3)
+    assert found.postponed(is_slower=True) is not None
+    for _ in range(7):
+        found.note(0.1)
+    trace = 0.61 / 16
+    entry = clock.run(found.postponed(is_slower=False), trace / 50, trace / 50)
+    assert entry.is_due
+    assert found.postponed(is_slower=False) is None
+    for _ in range(15):
+        found.note(trace)
+    entry = found.postponed(is_slower=False)  # the 32nd one, whose calls are measured again
+    clock.run(entry, trace / 200, trace / 200)
+    assert not entry.is_due
+    found.note(trace)
+    assert found.postponed(is_slower=False) is not None
+
+
+def test_signatures_with_short_calls_are_not_traced(monkeypatch):
     monkeypatch.undo()
-    found = untried.Untried()
-    for _ in range(30):
-        assert found.takes("key", untried.SLOWER)
-    monkeypatch.setattr(untried, "_LONG", 0.0)
-    with found.timed("key"):
-        pass
-    assert not found.takes("key", untried.SLOWER)
+    monkeypatch.setattr(costs, "_SECONDS", 0.0)
+    monkeypatch.setattr(costs, "_MANY_CALLS", 1e-9)
+    total = rune_jit.jit(lambda x, names: x.sum() + len(names))
+    for _ in range(3):
+        for n in range(1, 30):
+            for _ in range(5):
+                assert total(np.ones(n), "ab") == n + 2
+    assert total.cache_info().misses == 4
+    assert total.explain().count(costs.SHORT) == 1
 
 
 def test_lost_trials_are_no_reason_for_more_traces(monkeypatch):
@@ -145,4 +200,4 @@ def test_traces_after_which_numpy_runs_are_no_reason_for_more(monkeypatch):
     for n in range(1, 50):
         assert jitted(2, "m" * n) == 2 * n
     assert jitted.cache_info().misses <= 10
-    assert untried.SLOWER in jitted.explain()
+    assert costs.SLOWER in jitted.explain()

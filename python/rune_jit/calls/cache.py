@@ -9,6 +9,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from rune_jit.calls.entries import Untraced
+
 # How long a thread waits for another thread that traces the user's function, in seconds. (The other
 # one may itself wait for this thread.)
 _LONGEST_WAIT = 2.0
@@ -25,7 +27,8 @@ class _Making:
 
 class Cache:
     """Entries by key. An entry has the attribute `last_used`, a number that grows with each use. If
-    there are more than `most` entries, the least recently used one is removed."""
+    there are more than `most` entries, the least recently used one is removed. Those that are
+    `Untraced` are removed before others."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -76,8 +79,8 @@ class Cache:
         with self._lock:
             self._entries[key] = entry
             while len(self._entries) > self._most:
-                others = (k for k in self._entries if k != key)
-                del self._entries[min(others, key=lambda k: self._entries[k].last_used)]
+                others = ((_worth(x), k) for k, x in self._entries.items() if k != key)
+                del self._entries[min(others, key=lambda worth_and_key: worth_and_key[0])[1]]
                 self.evictions += 1
                 self.changes += 1
 
@@ -116,6 +119,10 @@ class Cache:
         """Called in a child process, which lacks the threads that held the lock or made entries."""
         self._lock = threading.Lock()
         self._making = {}
+
+
+def _worth(entry: Any) -> tuple[bool, int]:
+    return not isinstance(entry, Untraced), entry.last_used
 
 
 _caches: weakref.WeakSet[Cache] = weakref.WeakSet()

@@ -3,6 +3,10 @@ pays."""
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rune_jit import _core
@@ -24,33 +28,88 @@ class Fallback:
         return self.use.tick
 
 
-# When NumPy's calls of a signature have taken so many seconds, a program is made after all. That
-# takes about as long.
-_PATIENCE = 3.0
+# How many seconds it takes to make a large program.
+_LARGE = 3.0
 _MOST_CALLS = 100_000
 
 
 class Postponed(Fallback):
-    """A signature whose program would take longer to make than it saves in many calls. NumPy runs
-    its calls until they have taken that long."""
+    """A signature whose program would take longer to make, `seconds`, than it saves in many calls.
+    NumPy runs its calls until they have taken that long."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, seconds: float = _LARGE) -> None:
         super().__init__(reason)
-        self._spent = 0.0  # seconds
+        self._seconds = seconds
+        self._spent = self._last = 0.0  # seconds of all calls, and of the last one
 
     @property
     def is_due(self) -> bool:
-        return self._spent >= _PATIENCE
+        return self._spent >= self._seconds
 
-    def note(self, seconds: float) -> int:
-        """Notes how long a call took. Returns how many such calls may follow without a look."""
-        self._spent += seconds
-        left = (_PATIENCE - self._spent) / 2
-        return min(int(left / max(seconds, 1e-7)), _MOST_CALLS) if left > 0 else 0
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Times a call."""
+        start = time.thread_time()
+        try:
+            yield
+        finally:
+            self._last = time.thread_time() - start
+            self._spent += self._last
 
-    def note_more(self, calls: int, seconds: float) -> None:
+    @property
+    def calls_without_look(self) -> int:
+        """How many calls like the last one may follow without a look at their times."""
+        left = 0.0 if self.is_due else (self._seconds - self._spent) / 2
+        return min(int(left / max(self._last, 1e-7)), _MOST_CALLS)
+
+    def note_more(self, calls: int) -> None:
         """Counts calls that were not timed."""
-        self._spent += calls * seconds
+        self._spent += calls * self._last
+
+
+class Untraced(Postponed):
+    """A signature that is postponed before its first trace. It is also due if its first two calls
+    take more than `most` seconds each."""
+
+    def __init__(self, reason: str, seconds: float, most: float = math.inf) -> None:
+        super().__init__(reason, seconds)
+        self._most = most
+        self._timed = 0
+        self._shortest = math.inf
+
+    @property
+    def is_new(self) -> bool:
+        """Whether there has been no call."""
+        return self._timed == 0
+
+    @property
+    def shortest(self) -> float | None:
+        """How many seconds the shortest call took. (The first call takes longer than others.)"""
+        return self._shortest if self._timed > 1 else None
+
+    @property
+    def is_due(self) -> bool:
+        return super().is_due or (self.shortest or 0.0) > self._most
+
+    @property
+    def calls_without_look(self) -> int:
+        return super().calls_without_look if self._timed > 1 else 0
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Times a call. Jitted functions that the first calls call run on NumPy as well, because
+        their traces are not the time of a call."""
+        is_alone = self.shortest is None
+        if is_alone:
+            _core.numpy_began()
+        try:
+            with super().timed():
+                yield
+        finally:
+            self._timed += 1
+            self._shortest = min(self._shortest, self._last)
+            if is_alone:
+                _core.numpy_ended()
 
 
 def way(entry: Any) -> tuple[str, str]:

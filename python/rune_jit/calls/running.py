@@ -13,7 +13,7 @@ from rune_jit import _core
 from rune_jit.arrays.conversion import holds_array
 from rune_jit.calls.arguments import Call, take_apart
 from rune_jit.calls.compiler import Compiler
-from rune_jit.calls.entries import Fallback, Postponed, way
+from rune_jit.calls.entries import Fallback, Postponed, Untraced, way
 from rune_jit.calls.lowered import Lowered
 from rune_jit.calls.numbers import WithNumbers
 from rune_jit.calls.options import CacheInfo
@@ -247,13 +247,14 @@ class Runner:
     ) -> Any:
         entry.use.is_now()
         if isinstance(entry, Postponed):
-            start = time.thread_time()
+            if not (isinstance(entry, Untraced) and not entry.is_new):
+                self._dispatcher._note_look(isinstance(entry, Untraced))
             try:
-                return self.eager_call(args, kwargs, entry.reason)
+                with entry.timed():
+                    return self.eager_call(args, kwargs, entry.reason)
             finally:
-                seconds = time.thread_time() - start
-                if calls := entry.note(seconds):
-                    entry.note_more(self._remember_numpy(call, entry, args, kwargs, calls), seconds)
+                if calls := entry.calls_without_look:
+                    entry.note_more(self._remember_numpy(call, entry, args, kwargs, calls))
         self._dispatcher._note_look(self._reports.may_fall_back)
         if not entry.until_it_returns:
             self._remember_numpy(call, entry, args, kwargs)

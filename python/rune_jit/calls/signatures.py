@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,8 @@ from rune_jit.calls.cache import Cache
 from rune_jit.calls.causes import Causes
 from rune_jit.calls.compiler import Compiler
 from rune_jit.calls.constants import Constants
-from rune_jit.calls.entries import Fallback, Postponed, way
+from rune_jit.calls.costs import Costs
+from rune_jit.calls.entries import Fallback, Postponed, Untraced, way
 from rune_jit.calls.paths import Paths, UncompiledWay
 from rune_jit.calls.reports import Reports
 from rune_jit.calls.segmented import Segmented
@@ -24,7 +26,7 @@ from rune_jit.calls.sharing import Sharing, alike
 from rune_jit.calls.state import StateFound, States, WithState
 from rune_jit.calls.traced import Raised, Traced
 from rune_jit.calls.trial import Trial
-from rune_jit.calls.untried import FEW, SLOWER, Untried
+from rune_jit.calls.untried import FEW, Untried
 from rune_jit.errors import (
     ConcretizationError,
     NumPyOnlyError,
@@ -97,11 +99,17 @@ class Signatures:
         # How many calls a program with limited room for items has left to Python, by key.
         self._short: dict[Any, int] = {}
         self.untried = Untried()
+        self._costs = Costs()
 
     def describe(self) -> list[str]:
         """A line for each signature, which says how its calls run, and lines about its program."""
-        lines = [f"{self._name}: on NumPy: {why}" for why in self.untried.reasons]
-        for key, entry in self.cache.by_key().items():
+        entries = self.cache.by_key()
+        postponed = (x.reason for x in entries.values() if isinstance(x, Untraced))
+        reasons = dict.fromkeys((*self.untried.reasons, *postponed))
+        lines = [f"{self._name}: on NumPy: {why}" for why in reasons]
+        for key, entry in entries.items():
+            if isinstance(entry, Untraced):
+                continue
             lines.append(f"{self._name}: {way(entry)[1]}")
             if type(entry) is not Fallback:
                 lines += [f"  {line}" for line in self._notes.get(key, [])]
@@ -267,17 +275,20 @@ class Signatures:
     def _make(self, call: Call, done: Callable[[], None]) -> Any:
         """Makes the entry of the first call with a key. Calls `done` after the user's code has
         run."""
-        few = self.misses > max(_MOST_MISSES, self.hits + self.fast_hits - self.unproved)
         traced = self._wanted, self._is_due, self._refuted
-        is_new = not any(call.key in keys for keys in traced)
-        too_large = self._too_large.get(call.kind) if self._too_large else None
-        is_slower = bool(self._lost) and self._lost.get(call.kind[0], 0) > _MOST_LOST
-        why = too_large or (SLOWER if is_slower else FEW if few else None)
-        if why and is_new and self._reports.may_fall_back and self.untried.takes(call.key, why):
-            return None
+        if self._reports.may_fall_back and not any(call.key in keys for keys in traced):
+            too_large = self._too_large.get(call.kind) if self._too_large else None
+            is_slower = bool(self._lost) and self._lost.get(call.kind[0], 0) > _MOST_LOST
+            if not too_large and (postponed := self._costs.postponed(is_slower)):
+                return postponed
+            few = self.misses > max(_MOST_MISSES, self.hits + self.fast_hits - self.unproved)
+            if (why := too_large or (FEW if few else None)) and self.untried.takes(call.key, why):
+                return None
         self._wanted.discard(call.key)
+        start = time.perf_counter()
         with Stopwatch(self._name, is_own=is_own) as watch:
             entry = self._compile(call, done, watch)
+        self._costs.note(time.perf_counter() - start)
         if isinstance(entry, Fallback) or call.key not in self._trials:
             self._count(call, isinstance(entry, Fallback))
         return entry

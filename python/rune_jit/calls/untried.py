@@ -1,5 +1,5 @@
 """Signatures whose first calls run on NumPy: those of functions whose calls mostly have new
-signatures, those whose programs would be too large, and those like others that NumPy runs."""
+signatures, and those whose programs would be too large."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 # How many calls of a signature run before its trace, and for how many signatures calls are counted.
 _CALLS, _MOST = 8, 256
 FEW = "most of its programs serve one call"
-SLOWER = "it runs most of the signatures with such arguments"
 # Seconds of all calls of a signature after which it is traced: a trace takes about as long.
 _LONG = 0.01
 
@@ -44,14 +43,11 @@ class Untried:
         return key in self._known and self._known[key].calls > 1
 
     def takes(self, key: Any, why: str) -> bool:
-        """Notes a call of a signature without a trace. Returns whether NumPy must run the call: for
-        SLOWER, until its calls have taken long; else for some calls, unless they take long."""
+        """Notes a call of a signature without a trace. Returns whether NumPy must run the call."""
         known = self._known.pop(key, _Untried(why))
-        has_taken_long = known.seconds > _LONG and why in (FEW, SLOWER)
-        if has_taken_long or (known.calls == _CALLS and why != SLOWER):
+        if known.calls == _CALLS or (known.seconds > _LONG and why == FEW):
             return False
-        calls = min(known.calls + 1, _CALLS)
-        self._known[key] = known._replace(why=why, calls=calls)
+        self._known[key] = known._replace(why=why, calls=known.calls + 1)
         for oldest in list(self._known)[: max(0, len(self._known) - _MOST)]:
             del self._known[oldest]
         return True
