@@ -150,22 +150,25 @@ def test_a_signature_is_traced_if_its_first_two_calls_take_long(monkeypatch):
 def test_new_signatures_are_postponed_if_calls_are_short(monkeypatch):
     clock, found = _Clock(monkeypatch), costs.Costs()
     for _ in range(10):
-        assert found.postponed(is_slower=False) is None  # traces have taken little time
+        assert found.postponed(0) is None  # traces have taken little time
         found.note(1e-3)
-    assert found.postponed(is_slower=True) is not None
+    for lost, is_due in ((1, True), (2, False)):
+        entry = found.postponed(lost)
+        clock.run(entry, 0.6e-3, 0.6e-3)
+        assert entry.is_due == is_due
     for _ in range(7):
         found.note(0.1)
     trace = 0.61 / 16
-    entry = clock.run(found.postponed(is_slower=False), trace / 50, trace / 50)
+    entry = clock.run(found.postponed(0), trace / 50, trace / 50)
     assert entry.is_due
-    assert found.postponed(is_slower=False) is None
+    assert found.postponed(0) is None
     for _ in range(15):
         found.note(trace)
-    entry = found.postponed(is_slower=False)  # the 32nd one, whose calls are measured again
+    entry = found.postponed(0)  # the 32nd one, whose calls are measured again
     clock.run(entry, trace / 200, trace / 200)
     assert not entry.is_due
     found.note(trace)
-    assert found.postponed(is_slower=False) is not None
+    assert found.postponed(0) is not None
 
 
 def test_signatures_with_short_calls_are_not_traced(monkeypatch):

@@ -27,20 +27,23 @@ class Costs:
         self._seconds += seconds
         self._longest = max(self._longest, seconds)
 
-    def postponed(self, is_slower: bool) -> Untraced | None:
+    def postponed(self, lost: int) -> Untraced | None:
         """The entry of a new signature whose calls NumPy runs until they have taken the time of a
-        trace. None if the signature should be traced at once. `is_slower`: NumPy was faster for
-        most of the signatures of this kind.
+        trace. None if the signature should be traced at once.
+
+        `lost`: 0, or how much more often NumPy was faster for signatures of this kind than it may
+        be. The calls wait for the time of so many traces, so that all these traces together take
+        an ever smaller part of the time.
 
         How long a call takes is known from the signature that was postponed last. Some signatures
         are postponed only to find this out: the 4th, the 8th, the 16th, and so on.
         """
         seconds = self._seconds - self._longest  # (The first trace of a process imports modules.)
-        if self._traces < _TRACES or (seconds < _SECONDS and not is_slower):
+        if self._traces < _TRACES or (seconds < _SECONDS and not lost):
             return None
         trace = seconds / (self._traces - 1)
-        if is_slower:
-            return Untraced(SLOWER, trace)
+        if lost:
+            return Untraced(SLOWER, lost * trace)
         most = trace / _MANY_CALLS
         is_power_of_two = self._traces & (self._traces - 1) == 0
         known = None if self._last is None else self._last.shortest

@@ -278,8 +278,8 @@ class Signatures:
         traced = self._wanted, self._is_due, self._refuted
         if self._reports.may_fall_back and not any(call.key in keys for keys in traced):
             too_large = self._too_large.get(call.kind) if self._too_large else None
-            is_slower = bool(self._lost) and self._lost.get(call.kind[0], 0) > _MOST_LOST
-            if not too_large and (postponed := self._costs.postponed(is_slower)):
+            lost = self._lost.get(call.kind[0], 0) - _MOST_LOST if self._lost else 0
+            if not too_large and (postponed := self._costs.postponed(max(0, lost))):
                 return postponed
             few = self.misses > max(_MOST_MISSES, self.hits + self.fast_hits - self.unproved)
             if (why := too_large or (FEW if few else None)) and self.untried.takes(call.key, why):
