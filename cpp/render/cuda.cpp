@@ -45,11 +45,18 @@ constexpr const char* kFromBfloat = R"(__device__ inline float rune_from_bfloat(
   return rune_bitcast<float>((unsigned)x.bits << 16);
 }
 )";
-// Rounds to nearest even. Every NaN becomes the quiet one.
+// Rounds to nearest even. Every NaN becomes the quiet one. A double is rounded to odd first, to the
+// float towards zero, whose last bit says whether it is inexact.
 constexpr const char* kToBfloat = R"(__device__ inline rune_bfloat rune_to_bfloat(float x) {
   const unsigned bits = rune_bitcast<unsigned>(x);
   if (x != x) return rune_bfloat{(unsigned short)((bits >> 16 & 0x8000u) | 0x7fc0u)};
   return rune_bfloat{(unsigned short)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16)};
+}
+__device__ inline rune_bfloat rune_to_bfloat(double x) {
+  const float y = (float)x;
+  if (y == x || x != x) return rune_to_bfloat(y);
+  const unsigned above = (y > x) == (x > 0);
+  return rune_to_bfloat(rune_bitcast<float>((rune_bitcast<unsigned>(y) - above) | 1u));
 }
 )";
 constexpr const char* kMax = R"(template <class T>
@@ -151,6 +158,7 @@ void set_literals_and_casts(Dialect& d) {
   d.casts[{DType::Float64, DType::Float16}] = "rune_to_half($0)";
   d.casts[{DType::Bfloat16, DType::Float32}] = "rune_from_bfloat($0)";
   d.casts[{DType::Float32, DType::Bfloat16}] = "rune_to_bfloat($0)";
+  d.casts[{DType::Float64, DType::Bfloat16}] = "rune_to_bfloat($0)";
 }
 
 // The math library has a float version of every double function, whose name ends with an f.

@@ -84,10 +84,10 @@ Value half_to_float(Writer& w, const Value& x) {
 }
 
 // Rounds to nearest even, by integer arithmetic on the float32's bits. Every NaN becomes the quiet
-// one. A float64 is rounded to float32 first, as ml_dtypes does.
+// one.
 Value bfloat16_from(Writer& w, const Value& x) {
   const int n = x.lanes;
-  const Value f = x.dtype == DType::Float64 ? w.convert("fptrunc", x, DType::Float32) : x;
+  const Value f = x.dtype == DType::Float64 ? round_to_odd(w, x) : x;
   const Value bits = w.convert("bitcast", f, DType::Uint32);
   const Value sixteen = constant(DType::Uint32, 16, n);
   const Value high = w.binary("lshr", bits, sixteen);

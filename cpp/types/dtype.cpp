@@ -97,9 +97,7 @@ DType promote_weak(DType a, Kind weak) {
     case Kind::Bool: return a;
     case Kind::Int:
     case Kind::Uint: return is_bool(a) ? DType::Int64 : a;
-    case Kind::Float:
-      if (a == DType::Bfloat16) return DType::Float32;
-      return is_inexact(a) ? a : DType::Float64;
+    case Kind::Float: return is_inexact(a) ? a : DType::Float64;
     case Kind::Complex: return complex_of(promote_weak(real_of(a), Kind::Float));
   }
   RUNE_UNREACHABLE();

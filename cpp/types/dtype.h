@@ -77,8 +77,8 @@ bool is_of_kinds(DType dtype, std::string_view letters);
 DType promote(DType a, DType b);
 
 // numpy.result_type(a, <Python scalar of this kind>): Python scalars are weak. `weak` is Bool, Int,
-// Float or Complex. Int with bool gives int64. Float with bool or integers gives float64, and with
-// bfloat16 float32. Complex gives the complex dtype of Float's result.
+// Float or Complex. Int with bool gives int64. Float with bool or integers gives float64. Complex
+// gives the complex dtype of Float's result.
 DType promote_weak(DType a, Kind weak);
 
 // The dtype in which NumPy's float-only ufuncs (exp, sqrt ...) compute: float16 for bool, int8 and

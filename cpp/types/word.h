@@ -46,8 +46,8 @@ Wide<kDType> read(uint64_t word) {
   return static_cast<Wide<kDType>>(word);
 }
 
-// Converts a number to the dtype and returns its word. Floats are rounded once, except bfloat16,
-// which is rounded by way of float32 as in ml_dtypes. Integers wrap.
+// Converts a number to the dtype and returns its word. Floats are rounded once. Integers wrap, and
+// are rounded to bfloat16 by way of float32, as in ml_dtypes.
 template <DType kDType, class V>
 uint64_t word_of(V value) {
   using T = typename Represented<kDType>::T;
@@ -58,7 +58,7 @@ uint64_t word_of(V value) {
   else if constexpr (kDType == DType::Float16)
     return half_from_float(static_cast<double>(value));
   else if constexpr (kDType == DType::Bfloat16)
-    return bfloat16_from_float(static_cast<float>(value));
+    return bfloat16_from_float(std::is_floating_point_v<V> ? value : static_cast<float>(value));
   else if constexpr (kDType == DType::Bool)
     return value != 0;
   else if constexpr (std::is_floating_point_v<V>)

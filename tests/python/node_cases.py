@@ -183,6 +183,8 @@ def case_cast_all_pairs(g: Graph) -> Expected:
     result: Expected = []
     for source, target in itertools.product(DTYPES, DTYPES):
         x = sample((37,), source)
+        if source == BF16 and target.kind in "iu":
+            x = np.abs(x)  # ml_dtypes gives 0 for numbers that do not fit
         result.append((g.node("cast", ir._dtype_text(target), g.input(x)), x.astype(target)))
     return result
 

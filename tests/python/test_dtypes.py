@@ -229,6 +229,24 @@ def test_bfloat16_in_joins(dtype: Any) -> None:
             _check(product, "product", x, y)
 
 
+@pytest.mark.parametrize("device", ["cpu", "interpreter", "metal-interpreted", "cuda-interpreted"])
+def test_casts_of_bfloat16(device: str) -> None:
+    """Numbers that an integer dtype does not have become 0, and float64 is rounded once."""
+    x = np.array([0.5, -1, 127.5, -129, 255, 256, 3e4, 7e4, -3e9, 1e19, np.nan, -np.inf])
+    integers = [d for d in DTYPES if np.dtype(d).kind in "iu"]
+    of = rune_jit.jit(lambda x: [x.astype(d) for d in integers], device=device, fallback="error")
+    brain = x.astype(ml_dtypes.bfloat16)
+    with np.errstate(invalid="ignore"):
+        for dtype, got in zip(integers, of(brain), strict=True):
+            np.testing.assert_array_equal(got, brain.astype(dtype), strict=True)
+    if device == "metal-interpreted":  # which has no float64
+        return
+    halfway = np.array([1 + 2.0**-8, 1 + 2.0**-8 + 2.0**-40, -1 - 2.0**-8 + 2.0**-40, 1e300, 1e-60])
+    to = rune_jit.jit(lambda x: x.astype(ml_dtypes.bfloat16), device=device, fallback="error")
+    got, wanted = to(halfway), halfway.astype(ml_dtypes.bfloat16)
+    np.testing.assert_array_equal(got.view(np.uint16), wanted.view(np.uint16))
+
+
 def test_three_operands_promote_together() -> None:
     """int16 and uint16 alone are int32, which with float32 would be float64."""
     arrays = [np.ones(2, d) for d in ("int16", "uint16", "float32")]

@@ -381,6 +381,11 @@ def test_cast(source, target, lanes):
     if target == "u32" and source in FLOATS:
         # NumPy's own answers to values that do not fit depend on the array's length.
         equal |= ~((x > -1) & (x.astype(np.float64) < 2.0**32))
+    if source == "bf16" and target in INTEGERS:
+        # ml_dtypes gives 0 for these, and so does the graph that makes such a cast.
+        limits = np.iinfo(DTYPES[target])
+        wide = x.astype(np.float64)
+        equal |= ~((wide >= limits.min) & (wide < limits.max + 1.0))
     wrong = np.flatnonzero(~equal)[:3]
     assert not len(wrong), [(x[i], ours[i], x[i].astype(DTYPES[target])) for i in wrong]
 

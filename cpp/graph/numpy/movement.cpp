@@ -144,7 +144,7 @@ Operand broadcast_to(TracedGraph& t, const Operand& x, const Shape& shape) {
 Operand concatenate(TracedGraph& t, const Operands& parts, std::optional<int64_t> axis,
                     std::optional<DType> dtype) {
   if (parts.empty()) user_error(ErrorKind::Value, "need at least one array to concatenate");
-  const DType common = dtype ? *dtype : common_type(t, "concatenate", parts);
+  const DType common = dtype ? *dtype : result_type(t, parts);
   std::vector<Value> values;
   for (const Operand& part : parts) {
     Value value = convert(t, part, common);

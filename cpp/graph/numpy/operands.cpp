@@ -207,28 +207,16 @@ DType result_type(const TracedGraph& t, const Operands& operands) {
   return result;
 }
 
-DType common_type(const TracedGraph& t, const char* op, const Operands& operands) {
-  const auto is_bfloat16 = [&](const Operand& x) {
-    return !x.weak && dtype_of(t, x) == DType::Bfloat16;
-  };
-  if (std::none_of(operands.begin(), operands.end(), is_bfloat16)) return result_type(t, operands);
-  const auto refuse = [&](const char* what) {
-    user_error(ErrorKind::Type, op, ": cannot combine bfloat16 and ", what,
-               " (NumPy has no common dtype for all orders)\nhint: convert one with astype");
-  };
-  bool alone = true, with_number = false, with_float = false;
-  for (const Operand& x : operands) {
-    const DType d = dtype_of(t, x);
-    if (x.weak) {
-      with_number |= x.weak != Kind::Bool;
-      with_float |= x.weak == Kind::Float;
-    } else if (d != DType::Bfloat16) {
-      alone = false;
-      if (bits_of(d) == 16 || (is_integer(d) && bits_of(d) > 8)) refuse(numpy_name(d));
-    }
-  }
-  if (with_number && !alone) refuse("a Python number and another dtype");
-  return with_float ? DType::Float64 : result_type(t, operands);
+DType common_type(const TracedGraph& t, const Operands& operands) {
+  const DType result = result_type(t, operands);
+  const auto is_float = [](const Operand& x) { return x.weak == Kind::Float; };
+  if (result != DType::Bfloat16 || std::none_of(operands.begin(), operands.end(), is_float))
+    return result;
+  if (operands.size() > 2)
+    user_error(ErrorKind::Unsupported,
+               "result_type: cannot trace bfloat16 and a Python float among several operands (what"
+               " they give depends on their order)");
+  return is_float(operands[0]) ? DType::Float32 : result;
 }
 
 DType float_type(const TracedGraph& t, const Operands& operands) {
@@ -266,7 +254,18 @@ Value convert(TracedGraph& t, const Operand& x, DType dtype) {
     const ScalarGuard guard{ScalarGuard::Check::FitsDtype, placeholder->index, dtype};
     if (!contains(t.guards, guard)) t.guards.push_back(guard);
   }
-  return t.cast(x.value, dtype);
+  return cast(t, x.value, dtype);
+}
+
+Value cast(TracedGraph& t, Value x, DType dtype) {
+  if (t.dtype(x) != DType::Bfloat16 || !is_integer(dtype)) return t.cast(x, dtype);
+  const Value wide = t.cast(x, DType::Float32);
+  const auto bound = [&](__int128 n) { return scalar(t, DType::Float32, static_cast<double>(n)); };
+  const Value zero = scalar(t, DType::Float32, 0);
+  const Value below = elementwise(t, AluOp::Cmplt, {wide, bound(lowest_integer(dtype))});
+  const Value fits = elementwise(t, AluOp::Cmplt, {wide, bound(highest_integer(dtype) + 1)});
+  const Value most = elementwise(t, AluOp::Where, {fits, wide, zero});
+  return t.cast(elementwise(t, AluOp::Where, {below, zero, most}), dtype);
 }
 
 Value to_bool(TracedGraph& t, const Operand& x) {

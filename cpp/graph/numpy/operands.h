@@ -164,9 +164,9 @@ Shape shape_of(const TracedGraph& t, const Operand& x);
 DType dtype_of(const TracedGraph& t, const Operand& x);
 // The dtype in which a ufunc computes on these operands.
 DType result_type(const TracedGraph& t, const Operands& operands);
-// numpy.result_type. It differs from result_type() for bfloat16, which has no common dtype with
-// 16-bit dtypes of another kind nor with wider integers, and gives float64 with a Python float.
-DType common_type(const TracedGraph& t, const char* op, const Operands& operands);
+// numpy.result_type. It differs from result_type() for a Python float and bfloat16, which is
+// bfloat16 only if the float is the second of the two.
+DType common_type(const TracedGraph& t, const Operands& operands);
 // The dtype in which NumPy's float-only loops compute on these operands.
 DType float_type(const TracedGraph& t, const Operands& operands);
 
@@ -188,6 +188,9 @@ __int128 highest_integer(DType dtype);
 Value value_of(TracedGraph& t, const Operand& x);
 // The operand converted to a dtype. Literals and weak inputs are checked to fit.
 Value convert(TracedGraph& t, const Operand& x, DType dtype);
+// A value converted to a dtype, as NumPy's astype does. Of bfloat16, as in ml_dtypes, numbers that
+// an integer dtype does not have become 0.
+Value cast(TracedGraph& t, Value x, DType dtype);
 Value to_bool(TracedGraph& t, const Operand& x);
 // A constant. The dtype is not complex.
 Value scalar(TracedGraph& t, DType dtype, double value);

@@ -177,7 +177,9 @@ Operands power_ufunc(TracedGraph& t, const Operands& xs) {
 }
 
 Operands float_power(TracedGraph& t, const Operands& xs) {
-  return {arithmetic(t, "float_power", AluOp::Pow, xs, DType::Float64)};
+  const bool is_bfloat16 = result_type(t, xs) == DType::Bfloat16;
+  const DType dtype = is_bfloat16 ? DType::Bfloat16 : DType::Float64;
+  return {arithmetic(t, "float_power", AluOp::Pow, xs, dtype)};
 }
 
 // Operations that differ by kind: for bool, add is `or` and multiply is `and`; for dtypes without
@@ -353,7 +355,7 @@ Operand power(TracedGraph& t, const Operands& operands, bool is_operator) {
 }
 
 Operand where(TracedGraph& t, const Operand& condition, const Operand& x, const Operand& y) {
-  const DType dtype = common_type(t, "where", {x, y});
+  const DType dtype = common_type(t, {x, y});
   const auto converted = [&](const Operand& v) {
     // NumPy converts a Python int to int64 or uint64, which then wraps to the dtype.
     if (!v.literal || v.literal->kind != Kind::Int || !is_integer(dtype))
@@ -395,7 +397,7 @@ Operand clip(TracedGraph& t, const Operand& x, const std::optional<Operand>& low
 
 Operand astype(TracedGraph& t, const Operand& x, DType dtype) {
   if (x.literal) return convert(t, x, dtype);
-  return t.cast(x.value, dtype);
+  return cast(t, x.value, dtype);
 }
 
 Operand bitcast(TracedGraph& t, const Operand& x, DType dtype) {

@@ -29,7 +29,7 @@ class Fallback:
 
 
 # How many seconds it takes to make a large program.
-_LARGE = 3.0
+_PATIENCE = 3.0
 _MOST_CALLS = 100_000
 
 
@@ -37,9 +37,9 @@ class Postponed(Fallback):
     """A signature whose program would take longer to make, `seconds`, than it saves in many calls.
     NumPy runs its calls until they have taken that long."""
 
-    def __init__(self, reason: str, seconds: float = _LARGE) -> None:
+    def __init__(self, reason: str, seconds: float | None = None) -> None:
         super().__init__(reason)
-        self._seconds = seconds
+        self._seconds = _PATIENCE if seconds is None else seconds
         self._spent = self._last = 0.0  # seconds of all calls, and of the last one
 
     @property

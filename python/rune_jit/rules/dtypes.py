@@ -66,7 +66,7 @@ def _result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     dtypes = [np.dtype(x) for x in arrays_and_dtypes if isinstance(x, described)]
     operands = [trace.operand(x) for x in arrays_and_dtypes if not isinstance(x, described)]
     operands += [trace.builder.constant(np.zeros((), x)[()]) for x in dtypes]
-    return trace.builder.result_type("result_type", operands)
+    return trace.builder.result_type(operands)
 
 
 def _stand_in(x: Any) -> Any:

@@ -92,9 +92,7 @@ def _round(a: Any, decimals: Any = 0) -> Any:
         return np.rint(a)
     scale = 10.0 ** abs(decimals)
     there, back = (np.multiply, np.divide) if decimals > 0 else (np.divide, np.multiply)
-    # bfloat16 with a Python float would give float64, but NumPy rounds each step to the array's
-    # dtype.
-    return back(np.rint(there(a, scale).astype(a.dtype)), scale).astype(a.dtype)
+    return back(np.rint(there(a, scale)), scale)
 
 
 @implements(np.fix)

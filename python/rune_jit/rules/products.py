@@ -53,7 +53,6 @@ def _dot_product(a: Any, b: Any, axis_of_b: int) -> Tracer:
     x, y = trace.array(a), trace.array(b)
     if x.ndim and y.ndim:
         return Tracer(trace, _contracted(trace, x, y, [-1], [axis_of_b]))
-    trace.builder.result_type("dot", [x, y])  # NumPy would give Python objects
     return Tracer(trace, trace.builder.ufunc("multiply", [x, y])[0])
 
 
@@ -107,7 +106,6 @@ def _contracted(trace: Trace, x: Any, y: Any, axes_x: list[int], axes_y: list[in
     if len(axes_x) != len(axes_y):
         raise ValueError(f"tensordot: cannot pair {len(axes_x)} axes with {len(axes_y)}")
     refuse_unless(x.ndim + y.ndim <= len(string.ascii_letters), "tensordot of more than 52 axes")
-    trace.builder.result_type("tensordot", [x, y])  # NumPy would give Python objects
     labels_x = list(string.ascii_letters[: x.ndim])
     labels_y = list(string.ascii_letters[-y.ndim :] if y.ndim else "")
     for i, j in zip(axes_x, axes_y, strict=True):
@@ -211,7 +209,7 @@ def _einsum(subscripts: Any, *operands: Any, optimize: Any = False, **kwargs: An
     trace = require_trace()
     builder = trace.builder
     values = [trace.array(x) for _, x in pairs]
-    dtype = builder.result_type("einsum", values)
+    dtype = builder.result_type(values)
     # Floats of 16 bits are summed in 32 bits. For bools, the products are counted.
     wide = {"float16": np.float32, "bfloat16": np.float32, "bool": np.int32}.get(dtype.name, dtype)
     if any(v.dtype != wide for v in values):

@@ -144,7 +144,7 @@ def _scatter_at(ufunc: np.ufunc, x: Tracer, indices: Any, *others: Any) -> None:
     rounds = mode in ("add", "prod")
     wraps = x.dtype.kind in "iu" and given.kind in "iub" and rounds
     wraps &= not (x.dtype == np.uint64 and given.kind == "i")  # NumPy adds these as float64
-    common = trace.builder.result_type(f"{ufunc.__name__}.at", [trace.operand(x), value])
+    common = trace.builder.result_type([trace.operand(x), value])
     # Rounding does not change which of two floats is greater.
     in_common = (rounds or x.dtype.kind in "iu") and x.dtype != bool
     if in_common and _is_python_number(value) and not _holds(x.dtype, value):
