@@ -139,3 +139,51 @@ def test_a_counter_in_a_module_is_one_program() -> None:
     for i in range(4):
         np.testing.assert_array_equal(jitted(np.ones(3)), [i + 1.0] * 3)
     assert "as one program" in jitted.explain()
+
+
+class Scaling(types.ModuleType):
+    factor: float
+
+    def __call__(self, x: Any) -> Any:
+        return np.sin(x) * self.factor
+
+
+scaling = Scaling("scaling_of_a_test")
+scaling.factor = 2.0
+sys.modules[scaling.__name__] = scaling
+
+
+def calls_module(x: Any) -> Any:
+    return scaling(x) + callable(scaling) + callable(config)
+
+
+def calls_module_after_value(x: Any) -> Any:
+    return scaling(x) * len(x.tolist())
+
+
+def calls_module_in_a_loop(x: Any) -> Any:
+    for i in range(20):
+        x = 0.1 * scaling(x) + i
+    return x, list(map(scaling, [x, x + 1]))
+
+
+@pytest.mark.parametrize(
+    "f", [calls_module, calls_module_after_value, calls_module_in_a_loop], ids=lambda f: f.__name__
+)
+def test_module_that_can_be_called(f: Callable[..., Any], monkeypatch: Any) -> None:
+    jitted = rune_jit.jit(f)
+    for factor in (2.0, 3.0, 4.0):
+        monkeypatch.setattr(scaling, "factor", factor)
+        x = np.arange(3.0) + factor
+        assert_matches(jitted(x), f(x))
+    assert "on NumPy" not in jitted.explain()
+
+
+def calls_usual_module(x: Any) -> Any:
+    return config(x * len(x.tolist()))
+
+
+def test_call_of_a_module_without_call() -> None:
+    for f in (calls_usual_module, rune_jit.jit(calls_usual_module)):
+        with pytest.raises(TypeError, match=r"^'module' object is not callable$"):
+            f(np.ones(3))

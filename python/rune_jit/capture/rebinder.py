@@ -52,7 +52,7 @@ from rune_jit.capture.objects import (
 )
 from rune_jit.capture.outside import UNIQUE, is_class_of_call, of_numpy, outside_of
 from rune_jit.capture.random_methods import Outside
-from rune_jit.capture.shim import IMPURE, ModuleView, of_lists, original, replacements
+from rune_jit.capture.shim import IMPURE, ModuleView, of_lists, original, replacements, view_class
 from rune_jit.capture.stand_ins import (
     StandIn,
     refuse_code,
@@ -462,11 +462,11 @@ class Rebinder:
             return module
         if id(module) not in self._copies:
             names, read = vars(module), self.read
-            assign = functools.partial(self._assign, names)
-            view = ModuleView(module, lambda x: read(names, x, getattr(module, x)), names, assign)
+            kind, assign = view_class(module), functools.partial(self._assign, names)
+            view = kind(module, lambda x: read(names, x, getattr(module, x)), names, assign)
             if not (self._trace.is_segmented or self._watch.is_foreign(module.__name__)):
                 copy = self._copy_of(names)
-                view = ModuleView(module, functools.partial(copy.attribute, module), copy)
+                view = kind(module, functools.partial(copy.attribute, module), copy)
             self._copies[id(module)] = module, view
         return self._copies[id(module)][1]
 

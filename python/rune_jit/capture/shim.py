@@ -8,6 +8,7 @@ from __future__ import annotations
 import bisect
 import builtins
 import functools
+import inspect
 import math
 import os
 import sys
@@ -301,6 +302,24 @@ class ModuleView(_Module):
         return dir(self._module)
 
 
+ModuleView.__name__ = "module"  # as errors call it: 'module' object is not callable
+
+
+class _CallableView(ModuleView):
+    """The stand-in for a module whose class has a `__call__`."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        trace, call = current_trace(), type(self._module).__call__
+        if trace is None:
+            return self._module(*args, **kwargs)  # type: ignore[operator]
+        return trace.rebind(call)(self, *args, **kwargs)
+
+
+def view_class(module: types.ModuleType) -> type[ModuleView]:
+    call = inspect.getattr_static(type(module), "__call__", None)
+    return _CallableView if isinstance(call, types.FunctionType) else ModuleView
+
+
 def _view_of(module: types.ModuleType) -> ModuleView:
     """The stand-in for a module of NumPy or Python."""
 
@@ -382,7 +401,7 @@ def original(x: Any) -> Any:
     """The object for which x is a stand-in, or x itself if it is none."""
     if isinstance(x, Vectorized):
         return x.real
-    if type(x) is ModuleView:
+    if isinstance(x, ModuleView):
         return x._module
     known = STANDING_FOR.get(id(x), x)
     return x._real if isinstance(x, StandIn) else _originals().get(id(x), known)
