@@ -227,7 +227,7 @@ class Attempt(Comparison):
                     raise GivenUp(f"{name} does not count the iterations")
                 continue
             if is_traced_array(self._before[name]):
-                is_complete &= self._compare_array(name, given, new, finals)
+                is_complete &= self._compare_array(name, given, after, finals)
             else:
                 is_complete &= self._compare_number(name, new)
         self._check_exchanges(after)

@@ -70,6 +70,7 @@ class Comparison:
     # The kinds of names that have no value before the loop, and may have any (`any_value`).
     zeros: dict[str, Any]
     is_settled = False  # whether Python's numbers may become NumPy's in any iteration
+    follows_peeled = False  # whether iterations were peeled before the loop
     _goes_on: Any
 
     def _compare_number(self, name: str, new: Any) -> bool:
@@ -104,9 +105,9 @@ class Comparison:
             return False
         raise Unsettled(f"{name} has another type after an iteration")
 
-    def _compare_array(self, name: str, given: Tracer, new: Any, finals: dict[int, str]) -> bool:
+    def _compare_array(self, name: str, given: Tracer, after: Any, finals: dict[int, str]) -> bool:
         """Whether the loop carries an array in the right way now, without another trace."""
-        before = self._before[name]
+        before, new = self._before[name], after[name]
         if name not in self._by_value:
             if is_view(new, before):
                 return True
@@ -127,13 +128,30 @@ class Comparison:
             if new is given or is_view(new, given):
                 self._by_value.discard(name)  # (the name always stands for the same array)
                 return False
-            raise Unstable(f"{name} is written to before it stands for another array")
+            if not self._is_alone(before, new, after):
+                raise Unstable(f"{name} is written to before it stands for another array")
         if new is given:
             self._by_value.discard(name)
             return False
         if self._body.has_written(before._storage):
             raise Unstable(f"{name} is a view of an array that is written to")
         self._check_new(name, new, finals)
+        return True
+
+    def _is_alone(self, before: Tracer, new: Tracer, after: Any) -> bool:
+        """Whether an iteration may write to the array that a name stands for at its start, as if
+        that was a copy: the iteration before has made the array, and nothing else refers to it.
+        `before` and `new` are the arrays after a peeled iteration and after one of the loop."""
+        if not self.follows_peeled or self._loops.growing or self._lists:
+            return False
+        appended = [values for _, values, *_ in self._body.appended.values()]
+        for array, values, kept in ((before, self._before, []), (new, after, appended)):
+            storage = array._storage
+            if array._steps or storage.is_outside or self._loops.sharing(storage):
+                return False
+            held = [tracers_in([values[name]]) for name in self._carried] + [tracers_in(kept)]
+            if sum(any(x._storage is storage for x in found) for found in held) != 1:
+                return False
         return True
 
     def _check_new(self, name: str, new: Tracer, finals: dict[int, str]) -> None:

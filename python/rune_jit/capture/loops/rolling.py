@@ -345,6 +345,7 @@ class Rolling:
         made = Attempt(self._trace, loop, rest, before, effects, replaced, self._first)
         made.zeros = self._zeros
         made.is_settled = self._num_peeled >= Unsettled.most_peeled
+        made.follows_peeled = self._num_peeled > 0
         return made
 
     def _effects(self, before: dict[str, Any]) -> tuple[Effects, Held]:
