@@ -404,8 +404,8 @@ def replacements() -> dict[int, Any]:
 
 @functools.cache
 def stand_ins() -> list[Any]:
-    """The stand-ins for functions and classes."""
-    return [x for _, x in _pairs() if issubclass(type(x), StandIn)]
+    """The stand-ins for functions, classes and modules."""
+    return list({id(x): x for _, x in _pairs()}.values())
 
 
 @functools.cache
