@@ -3,6 +3,7 @@ which of them a call is given."""
 
 from __future__ import annotations
 
+import time
 import types
 from collections.abc import Callable
 from typing import Any
@@ -211,6 +212,79 @@ def test_functions_that_are_stored_in_segments() -> None:
         assert record.all == expected.all
         assert record.names == expected.names
         assert record.of == expected.of
+
+
+class Place:
+    held: Any
+
+
+def _keep(f: Any, place: Place, items: list[Any], table: dict[str, Any]) -> None:
+    place.held = table["held"] = f
+    items.append(f)
+
+
+def _zeros(x: Any, *places: Any) -> Any:
+    _keep(np.zeros, *places)
+    return x.tolist()
+
+
+def _generators(x: Any, *places: Any) -> Any:
+    _keep(np.random.default_rng, *places)
+    return x.tolist()
+
+
+def _random(x: Any, *places: Any) -> Any:
+    _keep(np.random, *places)
+    return x.tolist()
+
+
+def _clock(x: Any, *places: Any) -> Any:
+    _keep(time.time, *places)
+    return x.tolist()
+
+
+@pytest.mark.parametrize(
+    ("function", "held"),
+    [
+        (_zeros, np.zeros),
+        (_generators, np.random.default_rng),
+        (_random, np.random),
+        (_clock, time.time),
+    ],
+)
+def test_what_is_numpys_and_pythons_is_stored_in_segments(function: Any, held: Any) -> None:
+    jitted = rune_jit.jit(function)
+    for _ in range(4):
+        places: tuple[Any, ...] = (Place(), [], {})
+        assert jitted(X, *places) == X.tolist()
+        place, items, table = places
+        assert items[0] is table["held"] is place.held is held
+    assert "in segments" in jitted.explain()
+
+
+class Named(tuple[Any, ...]):
+    """A tuple with attributes, as SciPy's results are."""
+
+    module: Any
+    zeros: Any
+    doubled: Any
+
+
+def _named(x: Any, a: Any) -> Any:
+    made = Named((x.tolist(), a))
+    made.module, made.zeros, made.doubled = np.random, np.zeros, x * 2
+    return made
+
+
+@pytest.mark.parametrize("a", [1.0, np.ones(2)])
+def test_attributes_of_tuples_in_segments(a: Any) -> None:
+    jitted = rune_jit.jit(_named)
+    for _ in range(4):
+        result = jitted(X, a)
+        assert result.module is np.random
+        assert result.zeros is np.zeros
+        assert type(result.doubled) is np.ndarray
+        np.testing.assert_array_equal(result.doubled, X * 2)
 
 
 KNOWN = made()

@@ -378,9 +378,13 @@ def _generates(x):
     return rows()
 
 
-@pytest.mark.parametrize("function", [_raises, _raises_in_numpy, _handles, _generates])
+def _reads(x):
+    return x[0].tolist(), len(time.tzname)
+
+
+@pytest.mark.parametrize("function", [_raises, _raises_in_numpy, _handles, _generates, _reads])
 def test_the_objects_of_the_process_are_not_searched(function, monkeypatch):
-    """What exceptions and generators hold of the trace is found without that."""
+    """What exceptions, generators and modules hold of the trace is found without that."""
 
     def outcome(f):
         try:

@@ -63,7 +63,7 @@ def replaced(x: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> Any
             new = replaced(item, replace, seen)
             if new is not item:
                 kind.__setitem__(x, key, new)
-    elif isinstance(x, (set, frozenset, tuple)) and are_atomic(contents(x)):
+    elif type(x) in (set, frozenset, tuple) and are_atomic(contents(x)):
         return x
     elif isinstance(x, (set, frozenset)):
         items = [replaced(item, replace, seen) for item in contents(x)]
@@ -80,7 +80,7 @@ def replaced(x: Any, replace: Callable[[Any], Any], seen: dict[int, Any]) -> Any
             seen[id(x)] = tuple.__new__(type(x), items)
             if held := attribute(x, "__dict__"):
                 vars(seen[id(x)]).update(replaced(held, replace, seen))
-        return seen[id(x)]
+            return seen[id(x)]
     elif isinstance(x, slice):
         old = (x.start, x.stop, x.step)
         parts = [replaced(part, replace, seen) for part in old]
@@ -210,30 +210,28 @@ def holders_of(held: list[Any]) -> list[Any]:
     return found
 
 
-# How many references there were to each of NumPy's stand-ins after the last call.
-_references: list[int] = []
+def references() -> list[int]:
+    """How many references there are to each stand-in for a function, class or module of NumPy or
+    Python."""
+    return [*map(sys.getrefcount, stand_ins())]
 
 
-def replace_stand_ins(made: list[Any], roots: list[Any], most: int) -> None:
-    """Replaces stand-ins of functions and classes by the originals in what the roots reach, if a
-    call in segments may have stored some there, and these are at most `most` objects. `made`: the
-    stand-ins that the call has made."""
-    if not _are_stored(made):
-        return
+# So few objects are searched for stand-ins after each call.
+_FEW = 50
+
+
+def replace_stand_ins(made: list[Any], before: list[int], roots: list[Any], most: int) -> None:
+    """Replaces stand-ins of functions, classes and modules by the originals in what the roots
+    reach, if this is at most `most` objects. `made`: the stand-ins that the call has made;
+    `before`: the `references` when it began."""
+    # More references tell that some are stored. (`made`, the variable and the argument of
+    # getrefcount refer to those of this call.) Garbage that is collected meanwhile may hide them.
+    are_more = any(sys.getrefcount(x) > 3 for x in made)
+    if not are_more and not any(map(operator.gt, references(), before)):
+        most = min(most, _FEW)
     reached = [*itertools.islice(reachable(roots), most + 1)]
-    if len(reached) <= most:
+    if len(reached) <= most and any(original(x) is not x for x in reached):
         replaced(roots, original, {})
-    del reached
-    _references[:] = map(sys.getrefcount, stand_ins())
-
-
-def _are_stored(made: list[Any]) -> bool:
-    """Whether there are more references to stand-ins than after the last call."""
-    # (`made`, the variable and the argument of getrefcount refer to those of this call.)
-    if any(sys.getrefcount(x) > 3 for x in made):
-        return True
-    now = [*map(sys.getrefcount, stand_ins())]
-    return now != _references and any(map(int.__gt__, now, _references or itertools.repeat(0)))
 
 
 def holders_and_made(traced: list[Any]) -> tuple[list[Any], list[Any]]:

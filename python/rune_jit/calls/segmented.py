@@ -26,6 +26,7 @@ from rune_jit.calls.replacing import (
     holders_and_made,
     objects_with,
     plain_by_id,
+    references,
     replace_functions,
     replace_in,
     replace_stand_ins,
@@ -126,7 +127,7 @@ class Segmented:
         if any(np.may_share_memory(a, b) for a, b in itertools.combinations(arrays, 2)):
             return self._function(*args, **kwargs)
         trace = SegmentedTrace(self._name, self.programs)
-        references, interrupted = sys.getrefcount(trace), False
+        of_trace, interrupted, before = sys.getrefcount(trace), False, references()
         ended: collections.Counter[types.CodeType] = collections.Counter()
         try:
             return _call_in_segments(trace, self._function, args, kwargs)
@@ -141,17 +142,17 @@ class Segmented:
             trace.forget_names()
             # Beside this function, only traced arrays refer to the trace. If there are more
             # references, the function has stored some, often in the object whose method it is.
-            if sys.getrefcount(trace) > references and not interrupted:
+            if sys.getrefcount(trace) > of_trace and not interrupted:
                 _replace_reachable(trace, [getattr(self._function, "__self__", None), args, kwargs])
-            if sys.getrefcount(trace) > references and not interrupted:
+            if sys.getrefcount(trace) > of_trace and not interrupted:
                 with trace.active():
                     outside(trace, arrays_of_objects(self._function, [*args, *kwargs.values()]))
-            if sys.getrefcount(trace) > references:
+            if sys.getrefcount(trace) > of_trace:
                 _replace_kept(trace, interrupted)
             replace_functions(trace.functions_inside, ended)
             if not interrupted:
                 roots = [getattr(self._function, "__self__", None), args, kwargs]
-                replace_stand_ins(trace.stand_ins_inside, roots, _MOST_REACHED)
+                replace_stand_ins(trace.stand_ins_inside, before, roots, _MOST_REACHED)
 
 
 def _call_in_segments(

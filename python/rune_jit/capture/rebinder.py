@@ -52,7 +52,7 @@ from rune_jit.capture.objects import (
 )
 from rune_jit.capture.outside import UNIQUE, is_class_of_call, of_numpy, outside_of
 from rune_jit.capture.random_methods import Outside
-from rune_jit.capture.shim import IMPURE, ModuleView, of_lists, original, replacements, view_class
+from rune_jit.capture.shim import IMPURE, ModuleView, of_lists, original, replacements
 from rune_jit.capture.stand_ins import (
     StandIn,
     refuse_code,
@@ -461,12 +461,12 @@ class Rebinder:
         if is_library(module.__name__) and module.__name__ not in IMPURE:
             return module
         if id(module) not in self._copies:
-            names, read = vars(module), self.read
-            kind, assign = view_class(module), functools.partial(self._assign, names)
-            view = kind(module, lambda x: read(names, x, getattr(module, x)), names, assign)
-            if not (self._trace.is_segmented or self._watch.is_foreign(module.__name__)):
-                copy = self._copy_of(names)
-                view = kind(module, functools.partial(copy.attribute, module), copy)
+            if self._trace.is_segmented or self._watch.is_foreign(module.__name__):
+                view = shim.live_view(module, self)
+            else:
+                copy = self._copy_of(vars(module))
+                read = functools.partial(copy.attribute, module)
+                view = shim.view_class(module)(module, read, copy)
             self._copies[id(module)] = module, view
         return self._copies[id(module)][1]
 

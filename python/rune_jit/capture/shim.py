@@ -16,6 +16,7 @@ import time
 import types
 import uuid
 import warnings
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -320,6 +321,25 @@ def view_class(module: types.ModuleType) -> type[ModuleView]:
     return _CallableView if isinstance(call, types.FunctionType) else ModuleView
 
 
+def live_view(module: types.ModuleType, rebinder: Any) -> ModuleView:
+    """The stand-in for a module whose names the trace assigns at once. After the trace it reads and
+    assigns those of the module."""
+    # (Where a reference to the rebinder remains, a call in segments searches for what holds it.)
+    names, running_of = vars(module), weakref.ref(rebinder)
+
+    def read(name: str) -> Any:
+        value, running = getattr(module, name), running_of()
+        return value if running is None else running.read(names, name, value)
+
+    def assign(name: str, value: Any) -> None:
+        if (running := running_of()) is None:
+            names[name] = value
+        else:
+            running._assign(names, name, value)
+
+    return view_class(module)(module, read, names, assign)
+
+
 def _view_of(module: types.ModuleType) -> ModuleView:
     """The stand-in for a module of NumPy or Python."""
 
@@ -384,8 +404,8 @@ def replacements() -> dict[int, Any]:
 
 @functools.cache
 def stand_ins() -> list[Any]:
-    """The stand-ins for functions and classes."""
-    return [x for _, x in _pairs() if issubclass(type(x), StandIn)]
+    """The stand-ins for functions, classes and modules."""
+    return list({id(x): x for _, x in _pairs()}.values())
 
 
 @functools.cache
