@@ -67,6 +67,7 @@ class Comparison:
     _same_memory: list[tuple[str, str]]
     _runs: bool
     _is_decided_by_data: bool
+    _lists: list[Any]
     # The kinds of names that have no value before the loop, and may have any (`any_value`).
     zeros: dict[str, Any]
     is_settled = False  # whether Python's numbers may become NumPy's in any iteration
