@@ -12,7 +12,7 @@ from graph_reference import evaluate
 from metal_testing import end_faults
 
 import rune_jit
-from rune_jit.calls import costs, trial
+from rune_jit.calls import costs, trial, untried
 
 
 @pytest.fixture(autouse=True)
@@ -20,6 +20,7 @@ def no_call_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     """However busy the machine is, NumPy takes its turns and is not found faster, and new
     signatures are traced. Tests of that undo this."""
     monkeypatch.setattr(costs, "_SECONDS", math.inf)
+    monkeypatch.setattr(untried, "_LONG", math.inf)
     monkeypatch.setattr(trial, "_CLEARLY", math.inf)
     monkeypatch.setattr(trial.Trial, "verdict", lambda self: None)
 

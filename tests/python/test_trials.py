@@ -145,6 +145,7 @@ def test_a_signature_is_traced_if_its_first_two_calls_take_long(monkeypatch):
     assert not clock.run(entries.Untraced("", 0.1, 1e-3), 5e-3).is_due
     assert not clock.run(entries.Untraced("", 0.1, 1e-3), 5e-3, 0.5e-3, 5e-3).is_due
     assert clock.run(entries.Untraced("", 0.1, 1e-3), 5e-3, 2e-3).is_due
+    assert clock.run(entries.Untraced("", 0.1, 1e-3), 0.2).shortest == 0.2
 
 
 def test_new_signatures_are_postponed_if_calls_are_short(monkeypatch):

@@ -84,8 +84,9 @@ class Untraced(Postponed):
 
     @property
     def shortest(self) -> float | None:
-        """How many seconds the shortest call took. (The first call takes longer than others.)"""
-        return self._shortest if self._timed > 1 else None
+        """How many seconds the shortest call took. None if there was one call only, which takes
+        longer than others, and it has not taken as long as a trace."""
+        return self._shortest if self._timed > 1 or super().is_due else None
 
     @property
     def is_due(self) -> bool:

@@ -247,8 +247,8 @@ class Runner:
     ) -> Any:
         entry.use.is_now()
         if isinstance(entry, Postponed):
-            if not (isinstance(entry, Untraced) and not entry.is_new):
-                self._dispatcher._note_look(isinstance(entry, Untraced))
+            if isinstance(entry, Untraced) and entry.is_new:
+                self._dispatcher._note_look(True)
             try:
                 with entry.timed():
                     return self.eager_call(args, kwargs, entry.reason)
