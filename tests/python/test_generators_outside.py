@@ -408,3 +408,19 @@ def test_sizes_of_draws_are_arguments(sizes: tuple[Any, Any]) -> None:
         found, expected = f(rng, size, np.int32), draw(other, size, np.int32)
         np.testing.assert_array_equal(found, expected, strict=True)
         assert rng.random() == other.random()
+
+
+def into(values: Any, out: Any) -> None:
+    out[:] = values * 2
+
+
+def test_out_of_another_call_is_no_generators() -> None:
+    def drawn(x: Any, rng: Any) -> Any:
+        into(rng.random(3), out=x)
+        return x, np.add(x, 1, out=np.empty(3))
+
+    jitted = rune_jit.jit(drawn, fallback="error")
+    for seed in range(3):
+        wanted = drawn(np.zeros(3), np.random.default_rng(seed))
+        for a, b in zip(jitted(np.zeros(3), np.random.default_rng(seed)), wanted, strict=True):
+            np.testing.assert_array_equal(a, b)

@@ -146,22 +146,38 @@ def refuse_code(code: types.CodeType) -> None:
     """Raises UnsupportedOpError if code cannot run on traced arrays, and no operation in it would
     raise an error."""
     names_out = any(type(names) is tuple and "out" in names for names in code.co_consts)
-    if names_out and _FILLING & set(code.co_names) and _FILLING & _last_names(code):
+    if names_out and _FILLING & set(code.co_names) and _fills(code):
         raise UnsupportedOpError(f"{code.co_name}: cannot trace out= of a random generator")
     if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         raise NumPyOnlyError(f"{code.co_name}: cannot trace an async function")
 
 
-def _last_names(code: types.CodeType) -> set[str]:
-    """The last names of the paths of attributes in code: `rand` of `np.random.rand`."""
-    found: set[str] = set()
+def _fills(code: types.CodeType) -> bool:
+    """Whether code calls a path of attributes that ends with one of these names (`rng.random`) with
+    the keyword `out`. The call begins where its path begins."""
+    paths: set[Any] = set()
+    calls: set[Any] = set()
     last = None
+    names_out = False
     for instruction in dis.get_instructions(code):
         is_attribute = instruction.opname in ("LOAD_ATTR", "LOAD_METHOD")
-        if last is not None and not is_attribute:
-            found.add(last)
-        last = instruction.argval if is_attribute else None
-    return found
+        if last is not None and not is_attribute and last.argval in _FILLING:
+            paths.add(_begin_of(last))
+        last = instruction if is_attribute else None
+        is_names = instruction.opname == "KW_NAMES"
+        value = code.co_consts[instruction.arg or 0] if is_names else instruction.argval
+        if type(value) is tuple:
+            names_out = "out" in value
+        elif names_out and instruction.opname.startswith("CALL"):
+            calls.add(_begin_of(instruction))
+            names_out = False
+    return bool(paths & calls)
+
+
+def _begin_of(instruction: dis.Instruction) -> tuple[int | None, int | None] | None:
+    """Line and column of the code of an instruction. (Python 3.10 does not know them.)"""
+    where = getattr(instruction, "positions", None)
+    return where and (where.lineno, where.col_offset)
 
 
 @functools.cache
