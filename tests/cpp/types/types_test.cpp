@@ -103,7 +103,7 @@ TEST(DTypes, PythonNumbersAreWeak) {
   EXPECT_EQ(promote_weak(DType::Uint8, Kind::Int), DType::Uint8);
   EXPECT_EQ(promote_weak(DType::Uint8, Kind::Float), DType::Float64);
   EXPECT_EQ(promote_weak(DType::Float16, Kind::Float), DType::Float16);
-  EXPECT_EQ(promote_weak(DType::Bfloat16, Kind::Float), DType::Float32);
+  EXPECT_EQ(promote_weak(DType::Bfloat16, Kind::Float), DType::Bfloat16);
   EXPECT_EQ(promote_weak(DType::Bool, Kind::Complex), DType::Complex128);
   EXPECT_EQ(promote_weak(DType::Int8, Kind::Complex), DType::Complex128);
   EXPECT_EQ(promote_weak(DType::Float16, Kind::Complex), DType::Complex64);
