@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 from compare import assert_matches
-from devices import devices
+from devices import HAS_FLOAT64, devices
 
 import rune_jit
 
 TABLE = np.arange(12.0).reshape(3, 4)
+# The second one has memory of its own, from which results are copied.
+DEVICES = devices("cpu", "interpreter-delayed") if HAS_FLOAT64 else []
 
 
 def of_arguments(x: Any) -> Any:
@@ -156,11 +158,10 @@ def memory(result: Any, x: Any) -> list[Any]:
     return [*pairs, *(v.flags.writeable for v in arrays)]
 
 
-@pytest.mark.parametrize("device", devices("cpu", "interpreter-delayed"))
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("layout", ARGUMENTS)
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_functions(function: Callable[[Any], Any], layout: str, device: str) -> None:
-    """Also on a device that has its own memory, from which results are copied."""
     jitted = rune_jit.jit(function, device=device, fallback="silent")
     if layout == "Fortran" and function in (of_each_other, in_segments):
         pytest.skip("what reshape and T of its result give depends on its order, which is C here")
@@ -326,7 +327,7 @@ def test_reshaped_arrays(function: Callable[[Any], Any]) -> None:
     assert "segments" not in jitted.explain()
 
 
-@pytest.mark.parametrize("device", devices("cpu", "interpreter-delayed"))
+@pytest.mark.parametrize("device", DEVICES)
 def test_arrays_that_are_returned_twice(device: str) -> None:
     x = rune_jit.asarray(np.arange(4.0), device=device)
     first, (second, total) = rune_jit.jit(lambda x: ((y := x + 1), [y, y.sum()]))(x)
