@@ -59,8 +59,11 @@ def _base_laid_out(tracer: Tracer, known: _Layouts) -> np.ndarray | None:
     dtype = tracer.dtype
     for step in reversed(tracer._steps):
         dtype = step.dtype_before(dtype)
-    in_c_order = layout(storage.shape, dtype, ())
+    follows = storage.leaf is None and storage.laid_out_by is None and storage.order_known
+    if follows and (same := _operand_in_c_order(storage, dtype, known)) is not None:
+        return same
     shape = tuple(with_bounds(storage.shape))
+    in_c_order = _in_c_order(shape, dtype)
     if sum(size != 1 for size in shape) < 2 or (storage.reshaped and not trace.is_segmented):
         return in_c_order  # (The trace has taken a reshaped array to be in C order.)
     if storage.leaf is not None:
@@ -76,7 +79,7 @@ def _base_laid_out(tracer: Tracer, known: _Layouts) -> np.ndarray | None:
     laid_out = [x for x in operands if x is not None]
     if not storage.order_known or len(laid_out) < len(operands):
         return None
-    if all(map(has_c_order, laid_out)) or 0 in shape:
+    if all(x.flags.c_contiguous or has_c_order(x) for x in laid_out) or 0 in shape:
         return in_c_order
     if any(x.shape != shape for x in laid_out) and not storage.in_order_of_operands:
         return None  # not an elementwise operation
@@ -87,6 +90,27 @@ def _base_laid_out(tracer: Tracer, known: _Layouts) -> np.ndarray | None:
     dtypes = [x.dtype for x in laid_out] + [dtype]
     made = np.nditer(arrays, [], roles, dtypes, itershape=small).operands[-1]
     return _with_axes(axes_in_memory(made) or range(len(shape)), shape, dtype)
+
+
+def _operand_in_c_order(
+    storage: Storage, dtype: np.dtype[Any], known: _Layouts
+) -> np.ndarray | None:
+    """If all operands lie in C order: the layout of one with the shape and dtype of the result, if
+    there is one. (This is the usual case, and building an array for it would take longer than to
+    trace the operation.)"""
+    same = None
+    for x in storage.order_from:
+        lies = None if x._steps else known.get(x._storage)
+        if lies is None or not lies.flags.c_contiguous:
+            return None
+        if lies.shape == storage.shape and lies.dtype == dtype:
+            same = lies
+    return same
+
+
+@functools.lru_cache(maxsize=256)
+def _in_c_order(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    return layout(shape, dtype, ())
 
 
 def _with_axes(
