@@ -46,8 +46,8 @@ Wide<kDType> read(uint64_t word) {
   return static_cast<Wide<kDType>>(word);
 }
 
-// Converts a number to the dtype and returns its word. Floats are rounded once. Integers wrap, and
-// are rounded to bfloat16 by way of float32, as in ml_dtypes.
+// Converts a number to the dtype and returns its word. Floats are rounded once. Integers wrap. An
+// integer becomes a bfloat16 by way of float32, as in ml_dtypes.
 template <DType kDType, class V>
 uint64_t word_of(V value) {
   using T = typename Represented<kDType>::T;

@@ -164,8 +164,8 @@ Shape shape_of(const TracedGraph& t, const Operand& x);
 DType dtype_of(const TracedGraph& t, const Operand& x);
 // The dtype in which a ufunc computes on these operands.
 DType result_type(const TracedGraph& t, const Operands& operands);
-// numpy.result_type. It differs from result_type() for a Python float and bfloat16, which is
-// bfloat16 only if the float is the second of the two.
+// numpy.result_type. It differs from result_type() for a Python float and a bfloat16: if the float
+// is the first of the two, they give float32.
 DType common_type(const TracedGraph& t, const Operands& operands);
 // The dtype in which NumPy's float-only loops compute on these operands.
 DType float_type(const TracedGraph& t, const Operands& operands);

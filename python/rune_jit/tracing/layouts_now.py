@@ -79,7 +79,7 @@ def _base_laid_out(tracer: Tracer, known: _Layouts) -> np.ndarray | None:
     laid_out = [x for x in operands if x is not None]
     if not storage.order_known or len(laid_out) < len(operands):
         return None
-    if all(x.flags.c_contiguous or has_c_order(x) for x in laid_out) or 0 in shape:
+    if all(map(has_c_order, laid_out)) or 0 in shape:
         return in_c_order
     if any(x.shape != shape for x in laid_out) and not storage.in_order_of_operands:
         return None  # not an elementwise operation
