@@ -273,14 +273,15 @@ std::vector<py::object> CompiledCall::run(std::span<const py::handle> arguments,
   return program_->run(taken);
 }
 
-// If the device has memory of its own, checks of indices do not wait for the device. They are
-// deferred until results are read.
+// Checks of indices do not wait for a device with memory of its own if all that the call makes are
+// Arrays there. They are deferred until one of them is read.
 const Check* CompiledCall::failed_check(std::span<const py::object> computed) const {
   const size_t first = computed.size() - checks_.size();
+  const bool may_defer = writes_.empty() && !device_.is_none();
   DeferredChecks deferred;
   for (size_t i = 0; i < checks_.size(); ++i) {
     const py::object& flags = computed[first + i];
-    if (checks_[i].kind == Check::Kind::Index && !is_ndarray(flags, false))
+    if (may_defer && checks_[i].kind == Check::Kind::Index && !is_ndarray(flags, false))
       deferred.push_back(std::make_shared<DeferredCheck>(
           [check = checks_[i], memory = flags.cast<std::shared_ptr<DeviceMemory>>()] {
             check.passes(py::cast(memory));

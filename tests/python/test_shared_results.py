@@ -273,8 +273,16 @@ def near_diagonal(x: Any) -> Any:
     return found
 
 
+def rows_twice(x: Any) -> Any:
+    found = []
+    for i in range(len(x)):
+        found.append(x[i, 1:])
+    return found, found[-1], [found[-1], found[3]]
+
+
 OF_LOOPS = (
     near_diagonal,
+    rows_twice,
     rows_and_all,
     rows,
     windows,
@@ -334,3 +342,19 @@ def test_arrays_that_are_returned_twice(device: str) -> None:
     assert first is second
     second += total
     np.testing.assert_array_equal(np.asarray(first), np.arange(4.0) + 11)
+
+
+def written_before_an_error(x: Any, at: Any) -> Any:
+    x += 1
+    return x[at] * 2
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_arguments_that_are_written_to_before_an_index_error(device: str) -> None:
+    jitted = rune_jit.jit(written_before_an_error, device=device)
+    for _ in range(3):
+        x = np.arange(4.0)
+        np.testing.assert_array_equal(jitted(x, np.array([1, 3])), [4.0, 8.0])
+        with pytest.raises(IndexError, match="index 9 is out of bounds for axis 0 with size 4"):
+            jitted(x, np.array([1, 9]))
+        np.testing.assert_array_equal(x, np.arange(4.0) + 2)

@@ -256,10 +256,10 @@ def _not_copied(trace: Trace, leaves: list[Any]) -> list[Any]:
     arrays or other results, or that overlap. Raises LoopRefused if the position of such a row is
     not known."""
     assert trace.loops is not None
-    made = list(leaves)
+    made = {id(leaf): leaf for leaf in leaves}  # (A result that is returned twice is one object.)
     others = {id(x._storage) for x in leaves if type(x) is Tracer and origin_of(x) is None}
-    last: dict[int, tuple[int, Tracer]] = {}  # by memory: the last row, and its number
-    for i, leaf in enumerate(leaves):
+    last: dict[int, tuple[int, Tracer]] = {}  # by memory: the last row, and its id
+    for i, leaf in list(made.items()):
         origin = origin_of(leaf)
         if origin is None:
             continue
@@ -275,10 +275,10 @@ def _not_copied(trace: Trace, leaves: list[Any]) -> list[Any]:
             made[i] = view
         elif is_known:
             before, other = last.get(id(storage), (i, view))
-            if before < i and _may_overlap(storage, other, view):
+            if before != i and _may_overlap(storage, other, view):
                 made[before], made[i] = other, view
             last[id(storage)] = i, view
-    return made
+    return [made[id(leaf)] for leaf in leaves]
 
 
 def _share_memory(group: list[Tracer], given: list[Any], has_arrays: bool) -> bool:
