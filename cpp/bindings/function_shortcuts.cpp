@@ -65,7 +65,7 @@ std::optional<Operand> mean(PyGraph& g, const Operand& x, const Axes& axes, bool
   }
   if (count == 0) return {};
   const Operand total = graph::numpy::reduce(g, "sum", x, axes, keepdims, dtype);
-  const Operand divisor = graph::numpy::astype(g, Operand(graph::numpy::Literal::of(count)), dtype);
+  const Operand divisor = g.constant(Scalar::of(dtype, static_cast<double>(count)));
   return graph::numpy::ufunc(g, "divide", {total, divisor})[0];
 }
 

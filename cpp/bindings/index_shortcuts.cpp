@@ -1,5 +1,6 @@
 // Shortcuts for the rules that read and write arrays by integers and slices, and for operations in
 // place.
+#include <algorithm>
 #include <cmath>
 
 #include "bindings/bindings.h"
@@ -111,10 +112,54 @@ std::optional<PyObject*> attempt_getitem(const ShortcutObject&, Arguments args) 
   return result.release().ptr();
 }
 
-void write(const ActiveTrace& active, const TracerObject& x, PyObject* steps, const PyValue& part) {
-  static PyObject* const name = PyUnicode_InternFromString("write");
-  const py::object trace = active.trace;
-  call_method(x[TracerField::Storage], name, trace.ptr(), steps, part.ptr());
+py::object attribute(PyObject* object, PyObject* name) {
+  auto result = py::reinterpret_steal<py::object>(PyObject_GetAttr(object, name));
+  if (!result) throw py::error_already_set();
+  return result;
+}
+
+// Whether the trace notes or refuses writes to this storage, so that Storage.write must do them.
+bool is_watched(const ActiveTrace& active, const StorageObject& storage) {
+  using enum StorageField;
+  static PyObject* const loops_name = PyUnicode_InternFromString("loops");
+  static PyObject* const watches = PyUnicode_InternFromString("watches_writes");
+  if (active.is_segmented || storage.has(Captured) || storage.has(Array) || storage.is(IsExposed) ||
+      !storage.has(Value) || PyTuple_GET_SIZE(storage[Reshaped]) > 0)
+    return true;
+  const py::object loops = attribute(active.trace.ptr(), loops_name);
+  return !loops.is_none() && attribute(loops.ptr(), watches).ptr() == Py_True;
+}
+
+// `old` with its view through the steps, which are indices, replaced by `part`, which may be 0-d.
+Operand put(PyGraph& g, const Operand& old, std::span<PyObject* const> steps, const Operand& part) {
+  if (steps.empty()) return part;
+  const auto items = to_index(g, py::reinterpret_borrow<py::list>(items_of_step(steps[0])));
+  const auto rest = steps.subspan(1);
+  return graph::numpy::put(
+      g, old, items, rest.empty() ? part : put(g, graph::numpy::index(g, old, items), rest, part));
+}
+
+// Storage.write(trace, steps, part). The view has this shape, to which `part` is broadcast.
+void write(const ActiveTrace& active, const TracerObject& x, PyObject* steps, const Operand& part,
+           const Shape& shape) {
+  PyGraph& g = *active.graph;
+  const auto is_index = [](PyObject* step) { return items_of_step(step) != nullptr; };
+  StorageObject& storage = storage_of(x);
+  if (is_watched(active, storage) || !std::ranges::all_of(items_of(steps), is_index)) {
+    static PyObject* const name = PyUnicode_InternFromString("write");
+    const py::object trace = active.trace;
+    const PyValue whole = to_value(g, graph::numpy::broadcast_to(g, part, shape));
+    call_method(x[TracerField::Storage], name, trace.ptr(), steps, whole.ptr());
+    return;
+  }
+  using enum StorageField;
+  const auto old = py::reinterpret_borrow<PyValue>(storage[Value]);
+  const bool is_number = PyTuple_GET_SIZE(steps) > 0 && g.shape(part.value).empty();
+  const Operand fitting = is_number ? part : graph::numpy::broadcast_to(g, part, shape);
+  const PyValue written = to_value(g, put(g, old.operand(), items_of(steps), fitting));
+  storage.set(Value, written.ptr());
+  const long version = PyLong_AsLong(storage[Version]);
+  storage.set(Version, py::int_(version + 1).ptr());
 }
 
 // A Python number converted to a dtype, if NumPy stores it without a warning or an error.
@@ -195,8 +240,7 @@ std::optional<PyObject*> attempt_setitem(const ShortcutObject&, Arguments args) 
   if (!part) return {};
   const Shape shape = graph::numpy::indexed_shape(g, old.operand(), to_index(g, index->items));
   if (shape.empty() && !g.shape(part->value).empty()) return {};
-  const PyValue value = to_value(g, graph::numpy::broadcast_to(g, *part, shape));
-  write(*active, *x, with_step(*x, make_step("index", index->items)).ptr(), value);
+  write(*active, *x, with_step(*x, make_step("index", index->items)).ptr(), *part, shape);
   active = active_trace();
   return look(*active) ? py::none().release().ptr() : nullptr;
 }
@@ -231,7 +275,7 @@ bool write_result(const ActiveTrace& active, const TracerObject& x, const Operan
   const graph::Value old = py::reinterpret_borrow<PyValue>(known).operand().value;
   if (g[result.value].dtype() != g[old].dtype() || g.shape(result.value) != g.shape(old))
     return false;
-  write(active, x, x[TracerField::Steps], to_value(g, result));
+  write(active, x, x[TracerField::Steps], result, g.shape(old));
   return true;
 }
 

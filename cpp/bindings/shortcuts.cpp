@@ -96,6 +96,21 @@ PyObject* call_or_numpy(PyObject* object, PyObject* const* args, size_t flags, P
   return nullptr;
 }
 
+// Stand-in for a function of NumPy: calls its attribute `_real`, the function. Calls the rule if an
+// argument is a list or tuple that holds traced arrays.
+PyObject* call_real(PyObject* object, PyObject* const* args, size_t flags, PyObject* names) {
+  const auto n = static_cast<size_t>(PyVectorcall_NARGS(flags));
+  const size_t all = n + (names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0);
+  for (size_t i = 1; i < all; ++i) {
+    if (!PyList_CheckExact(args[i]) && !PyTuple_CheckExact(args[i])) continue;
+    if (py::reinterpret_steal<py::object>(contains_tracer(nullptr, args[i])).ptr() == Py_True)
+      return PyObject_Vectorcall(as_shortcut(object)->rule, args, flags, names);
+  }
+  static PyObject* const name = PyUnicode_InternFromString("_real");
+  const auto real = py::reinterpret_steal<py::object>(PyObject_GetAttr(args[0], name));
+  return real ? PyObject_Vectorcall(real.ptr(), args + 1, n - 1, names) : nullptr;
+}
+
 // Calls `about`, the method, for an array. Calls the rule, which allows or refuses the method, for
 // a number.
 PyObject* call_method(PyObject* object, PyObject* const* args, size_t flags, PyObject* names) {
@@ -232,19 +247,24 @@ py::object value_of(PyObject* trace, PyGraph& graph, PyObject* x) {
 
 }  // namespace
 
+// Whether a step of a view keeps the order of the axes.
+static bool selects_only(PyObject* step) {
+  const bool is_element =
+      PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(step, 0), "element") == 0;
+  return is_element || items_of_step(step);
+}
+
 bool is_c_ordered(const TracerObject& x) {
   using enum StorageField;
   const StorageObject& storage = storage_of(x);
-  if (storage.has(Leaf) || PyTuple_GET_SIZE(storage[OrderFrom]) > 0 || !storage.is(OrderKnown) ||
-      storage.has(LaidOutBy))
+  if (storage.has(Leaf) ? !storage.is(InCOrder)
+                        : PyTuple_GET_SIZE(storage[OrderFrom]) > 0 || !storage.is(OrderKnown) ||
+                              storage.has(LaidOutBy))
     return false;
-  const bool is_new =
-      PyTuple_GET_SIZE(x[TracerField::Steps]) == 0 && !storage.has(Array) && !storage.has(Captured);
-  if (is_new) return true;
-  static PyObject* const name = PyUnicode_InternFromString("is_c_ordered");
-  return py::reinterpret_steal<py::object>(
-             PyObject_CallMethodOneArg(x[TracerField::Storage], name, x[TracerField::Steps]))
-      .cast<bool>();
+  for (PyObject* step : items_of(x[TracerField::Steps]))
+    if (!selects_only(step)) return false;
+  PyObject* const known = storage[storage.has(Array) ? Array : Captured];
+  return known == Py_None || (is_ndarray(known, false) && header_of(known).contiguous);
 }
 
 namespace {
@@ -414,6 +434,11 @@ void bind_shortcuts(py::module_& m) {
       py::arg("rule"), py::arg("otherwise"),
       "A callable that calls the rule. In a trace in segments, it calls otherwise(trace, error, "
       "args, kwargs) if the rule raises an Exception, and then Trace.after_operation.");
+  m.def(
+      "shorten_stand_in", [](const py::object& rule) { return make(&call_real, rule, py::none()); },
+      py::arg("rule"),
+      "A method that calls the attribute _real of its object instead, unless an argument is a list "
+      "or tuple that holds traced arrays.");
   m.def(
       "shorten_method",
       [](const py::object& rule, const py::object& method) {

@@ -75,8 +75,7 @@ struct Given {
 // Reads the operands. Returns nothing if some are unusual.
 std::optional<Given> usual(const ActiveTrace& active, Arguments operands);
 
-// Whether the result of an elementwise operation of NumPy on this array is certainly in C order
-// (Storage.is_c_ordered).
+// Whether the result of an elementwise operation of NumPy on this array is certainly in C order.
 bool is_c_ordered(const TracerObject& x);
 
 // Makes the Python object for an operation's result in the innermost trace. Returns null with an

@@ -29,7 +29,8 @@ constexpr const char* kStorageNames[] = {"value",
                                          "of_counters",
                                          "flag_of",
                                          "is_exposed",
-                                         "laid_out_by"};
+                                         "laid_out_by",
+                                         "in_c_order"};
 
 // The Python classes derived from these types, and the class of steps. They are never freed.
 PyTypeObject* tracer_type = nullptr;
@@ -94,7 +95,7 @@ StorageObject* new_storage(PyTypeObject* type) {
   Py_SETREF(self->fields[static_cast<size_t>(Serial)], next_serial(nullptr, nullptr));
   self->set(Version, zero());
   for (const StorageField flag :
-       {Scalar, LayoutUsed, InOrderOfOperands, IsNonzero, OfCounters, IsExposed})
+       {Scalar, LayoutUsed, InOrderOfOperands, IsNonzero, OfCounters, IsExposed, InCOrder})
     self->set(flag, Py_False);
   self->set(OrderKnown, Py_True);
   self->set(OrderFrom, empty_tuple());

@@ -59,6 +59,7 @@ enum class StorageField : uint8_t {
   FlagOf,
   IsExposed,
   LaidOutBy,
+  InCOrder,
   Count
 };
 using StorageObject = Record<StorageField>;

@@ -152,13 +152,6 @@ double additions_of(const Node& node) {
   }
 }
 
-// The value that a node writes to a part of an array, `x[2:5] = value`. NumPy writes the part only.
-std::optional<Value> written_part(const Graph& graph, const Node& node) {
-  if (!node.as<Ternary>() || !graph[node.inputs[0]].as<Pad>()) return std::nullopt;
-  const Node& padded = graph[node.inputs[1]];
-  return padded.as<Pad>() ? std::optional(padded.inputs[0]) : std::nullopt;
-}
-
 }  // namespace
 
 double numpy_ns(const Graph& graph, Value v) {
@@ -166,10 +159,9 @@ double numpy_ns(const Graph& graph, Value v) {
   if (is_view(node) || is_constant(node) || node.as<Placeholder>()) return 0;
   constexpr double kNumber = 150, kCall = 700, kReduction = 2000;
   constexpr double kCache = 1 << 20;  // bytes
-  if (node.as<Pad>()) return 0;       // (a part of a write)
-  if (const auto part = written_part(graph, node)) {
-    const Node& value = graph[*part];
-    return kCall + 2 * static_cast<double>(bytes_of(value)) / 40 + elements_of(value) / 5;
+  if (node.as<Update>()) {            // (NumPy writes to a part of an array.)
+    const Node& part = graph[node.inputs[1]];
+    return kCall + 2 * static_cast<double>(bytes_of(part)) / 40 + elements_of(part) / 5;
   }
   double bytes = static_cast<double>(bytes_of(node));
   for (Value operand : node.inputs) {
@@ -191,6 +183,7 @@ double compile_ns(const Graph& graph, Value v) {
   if (is_constant(node) || node.as<Placeholder>()) return 0;
   constexpr double kView = 0.1e6, kNode = 0.5e6, kFunction = 4e6, kPeriodic = 20e6;
   if (is_view(node)) return kView;
+  if (node.as<Update>()) return 3 * kNode;  // (It becomes two Pads and a Where.)
   if (const auto* binary = node.as<Binop>())
     return binary->op == AluOp::Pow || binary->op == AluOp::Atan2 ? kFunction : kNode;
   const auto* unary = node.as<Unary>();

@@ -97,6 +97,7 @@ __all__: list[str] = [
     "shorten_operand",
     "shorten_operator",
     "shorten_setitem",
+    "shorten_stand_in",
     "shorten_ufuncs",
     "shorten_value_in",
     "static_leaves",
@@ -1316,6 +1317,11 @@ def shorten_operator(rule: typing.Any, ufunc: str, reflected: bool) -> typing.An
 def shorten_setitem(rule: typing.Any) -> typing.Any:
     """
     Tracer.__setitem__
+    """
+
+def shorten_stand_in(rule: typing.Any) -> typing.Any:
+    """
+    A method that calls the attribute _real of its object instead, unless an argument is a list or tuple that holds traced arrays.
     """
 
 def shorten_ufuncs(rule: typing.Any, names: dict) -> typing.Any:

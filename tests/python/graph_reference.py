@@ -102,6 +102,11 @@ def _evaluate(
         return np.concatenate(xs, attrs["axis"])
     if kind == "gather":
         return np.take(x, xs[1], attrs["axis"])
+    if kind == "update":
+        made = x.copy()
+        ends = (low + n for low, n in zip(attrs["offsets"], xs[1].shape, strict=True))
+        made[tuple(map(slice, attrs["offsets"], ends))] = xs[1]
+        return made
     if kind == "sink":
         return np.zeros(0, bool)
     raise NotImplementedError(kind)

@@ -397,7 +397,7 @@ def test_a_view_is_written_once() -> None:
         x[1:3] += 1
 
     text = str(rune_jit.jit(f, fallback="error").trace(vector()))
-    assert text.count("ternary where") == 1
+    assert text.count("= update") == 1
 
 
 @pytest.mark.parametrize(

@@ -387,10 +387,13 @@ Operand put(TracedGraph& t, const Operand& x, const IndexItems& items, const Ope
     }
     return v;
   };
-  const Value part = t.flip(t.reshape(value_of(t, value), box), reversed);
+  const Value given = value_of(t, value);
+  const bool is_number = t.shape(given).empty();
+  const Value part = is_number ? value_of(t, broadcast_to(t, given, box))
+                               : t.flip(t.reshape(given, box), reversed);
   if (all) return part;
-  if (!t.open_loops.empty() && std::all_of(selection.ranges.begin(), selection.ranges.end(),
-                                           [](const Stretch& range) { return range.step == 1; })) {
+  if (std::all_of(selection.ranges.begin(), selection.ranges.end(),
+                  [](const Stretch& range) { return range.step == 1; })) {
     std::vector<Dim> offsets;
     for (const Stretch& range : selection.ranges) offsets.push_back(range.start);
     return t.add(Update{std::move(offsets)}, {old, part});

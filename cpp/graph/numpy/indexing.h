@@ -22,7 +22,8 @@ Operand take(TracedGraph& t, const Operand& x, const Operand& indices, std::opti
              std::optional<int64_t> reported = std::nullopt);
 // x[items]: basic indexing and arrays of integers.
 Operand index(TracedGraph& t, const Operand& x, const IndexItems& items);
-// x with x[items], by basic indexing, replaced by `value` of the selection's shape and x's dtype.
+// x with x[items], by basic indexing, replaced by `value` of x's dtype and of the selection's
+// shape, or 0-d.
 Operand put(TracedGraph& t, const Operand& x, const IndexItems& items, const Operand& value);
 // The shape of x[items].
 Shape indexed_shape(TracedGraph& t, const Operand& x, const IndexItems& items);

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rune_jit import _core
 from rune_jit.errors import NumPyOnlyError, UnsupportedOpError
 from rune_jit.rules.coercions import SAMPLES, refuse
 from rune_jit.rules.indexing.selection import Selection
@@ -97,13 +98,8 @@ class Function(StandIn):
         super().__init__(real)
         self._make_array = make_array
 
+    @_core.shorten_stand_in
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        for x in (*args, *kwargs.values()) if kwargs else args:
-            if (type(x) is list or type(x) is tuple) and contains_tracer(x):
-                return self._call_with_lists(args, kwargs)
-        return self._real(*args, **kwargs)
-
-    def _call_with_lists(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._real is np.block:  # (its argument is a nested list)
             return self._real(*args, **kwargs)
         convert = self._each if self._real.__name__ in _OF_SEQUENCES else self._as_array

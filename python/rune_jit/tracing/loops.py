@@ -43,8 +43,7 @@ class HostCall(NamedTuple):
 
 
 class Body:
-    """The body of a loop that is being traced, with the arrays, lists and host calls that it has
-    used so far."""
+    """The body of a loop that is being traced, and what it has used so far."""
 
     def __init__(self, loop: int, counter: Any, bounds: tuple[Any, Any]) -> None:
         self.loop = loop
@@ -144,8 +143,7 @@ class Loops:
         self.parts: list[tuple[int, Tracer, list[Tracer]]] = []
 
     def bounds(self, size: Any) -> tuple[int, int]:
-        """The least and the greatest value of a Size, whose counters may depend on outer
-        counters."""
+        """The least and the greatest value of a Size. (Counters may depend on outer counters.)"""
         return self._least(size, 1), -self._least(size, -1)
 
     def _least(self, size: Any, sign: int) -> int:
@@ -284,8 +282,7 @@ class Loops:
         return not ends[0] and all(self._decides(builder, *pair) for pair in pairs)
 
     def _decides(self, builder: Any, body: Body, end: int) -> bool:
-        """Whether a body's counter alone decides the conditions in the body with numbers below
-        `end`."""
+        """Whether a body's counter alone decides its conditions with numbers below `end`."""
         conditions = (condition for condition, _ in self._conditions[body.conditions : end])
         return all(builder.holds_at(body.counter, x, 0, 0, 1) is not None for x in conditions)
 
@@ -312,6 +309,11 @@ class Loops:
         is_captured = storage.captured is not None
         return [c for c, last in self._conditions if storage.serial <= last or is_captured]
 
+    @property
+    def watches_writes(self) -> bool:
+        """Whether `before_write` may have an effect."""
+        return bool(self.open or self._conditions or self._may_share)
+
     def before_write(
         self, trace: Trace, storage: Storage, steps: tuple[Step, ...], part: Any
     ) -> Any:
@@ -329,8 +331,7 @@ class Loops:
         return trace.builder.where(holds, part, old)
 
     def before_known_write(self, trace: Trace, storage: Storage) -> None:
-        """Called before NumPy writes to an array whose elements are known. If a body writes to an
-        older array, the array becomes a traced value."""
+        """Called before NumPy writes to known elements. An older array becomes a traced value."""
         self._check_write(storage)
         if self._is_conditional(storage) or any(body.is_older(storage) for body in self.open):
             for body in self.open:
@@ -381,8 +382,7 @@ class Loops:
             self._refuse_shared(a, "it asks whether arrays share memory, which data decide")
 
     def check_layout(self, storage: Storage) -> None:
-        """Called where the function asks how a storage lies in memory. This may differ from
-        iteration to iteration for carried arrays."""
+        """Called where the function asks how a storage lies in memory. Iterations may differ."""
         for body in self.open:
             if any(storage is given for given in body.given):
                 self.plans.refuse(body.loop, "it asks how an array that it carries lies in memory")

@@ -216,6 +216,7 @@ class Storage(_core.StorageBase):
     serial: int  # a later storage has a greater one
     version: int
     leaf: int | None  # which argument this is
+    in_c_order: bool  # whether it is an argument that counts as one in C order
     scalar: bool  # a NumPy scalar or a Python number: in-place operators rebind
     layout_used: bool  # whether the trace requires a C-contiguous array
     # The arrays whose layout NumPy gives to this one, if `order_known`. Empty: C order.
@@ -314,14 +315,6 @@ class Storage(_core.StorageBase):
         array, self.array = self.array, None
         if isinstance(array, np.ndarray) and not array.flags.c_contiguous:
             self.laid_out_by = (lambda: [array]), 0
-
-    def is_c_ordered(self, steps: tuple[Step, ...]) -> bool:
-        """Whether elementwise operations on the view through `steps` surely give C order."""
-        has_own = self.leaf is not None or self.laid_out_by is not None
-        if has_own or self.order_from or not self.order_known:
-            return False
-        keeps_order = all(step.kind in ("index", "element") for step in steps)
-        return keeps_order and self.is_known_in_c_order()
 
     def is_known_in_c_order(self) -> bool:
         """Whether NumPy's array of these elements is in C order, or there is none."""
