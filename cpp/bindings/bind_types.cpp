@@ -16,10 +16,9 @@ namespace rune::bindings {
 
 namespace {
 
-// dtypes by NumPy's type number. NumPy has two numbers for some types (long and long long).
-// bfloat16 gets its number when ml_dtypes is imported.
+// NumPy's dtypes by type number. NumPy has two numbers for some types (long and long long).
 struct DTypeTable {
-  std::array<py::object, kNumGraphDTypes> descriptors;
+  std::array<py::object, kNumGraphDTypes> descriptors;  // null for bfloat16
   std::vector<std::optional<DType>> by_number;
 
   void add(int number, DType dtype) {
@@ -37,10 +36,8 @@ const DTypeTable& dtype_table() {
     DTypeTable t;
     for (int i = 0; i < kNumGraphDTypes; ++i) {
       const auto d = static_cast<DType>(i);
-      const py::object scalar_type = d == DType::Bfloat16
-                                         ? py::module_::import("ml_dtypes").attr("bfloat16")
-                                         : py::object(py::str(numpy_name(d)));
-      const py::dtype descriptor = py::dtype::from_args(scalar_type);
+      if (d == DType::Bfloat16) continue;
+      const py::dtype descriptor = py::dtype::from_args(py::str(numpy_name(d)));
       t.add(descriptor.num(), d);
       t.descriptors[i] = descriptor;
     }
@@ -54,6 +51,23 @@ const DTypeTable& dtype_table() {
     return t;
   };
   return table.call_once_and_store_result(make).get_stored();
+}
+
+// The dtype of ml_dtypes. That package takes longer to import than all of this one, so that it is
+// imported where the dtype is first needed.
+const py::object& bfloat16() {
+  PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<py::object> descriptor;
+  const auto make = [] {
+    return py::object(py::dtype::from_args(py::module_::import("ml_dtypes").attr("bfloat16")));
+  };
+  return descriptor.call_once_and_store_result(make).get_stored();
+}
+
+// Whether a type number that is not NumPy's is that of bfloat16.
+bool is_bfloat16(int number) {
+  static PyObject* const name = PyUnicode_InternFromString("ml_dtypes");
+  if (!PyDict_Contains(PyImport_GetModuleDict(), name)) return false;
+  return py::reinterpret_borrow<py::dtype>(bfloat16()).num() == number;
 }
 
 py::dict describe(const AluInfo& row) {
@@ -78,7 +92,10 @@ std::optional<DType> dtype_of(py::handle descriptor) {
   constexpr char kOther = std::endian::native == std::endian::little ? '>' : '<';
   if (fields.byteorder == kOther) return std::nullopt;
   const auto& by_number = dtype_table().by_number;
-  const auto number = static_cast<size_t>(fields.type_num);  // -1 for dtypes of other libraries
+  constexpr int kFirstOfOthers = 256;  // type numbers of other libraries; some have -1
+  if (fields.type_num >= kFirstOfOthers)
+    return is_bfloat16(fields.type_num) ? std::optional(DType::Bfloat16) : std::nullopt;
+  const auto number = static_cast<size_t>(fields.type_num);
   return number < by_number.size() ? by_number[number] : std::nullopt;
 }
 
@@ -95,7 +112,8 @@ DType to_dtype(py::handle anything) {
 }
 
 py::dtype to_numpy(DType dtype) {
-  return py::reinterpret_borrow<py::dtype>(dtype_table().descriptors[static_cast<int>(dtype)]);
+  return py::reinterpret_borrow<py::dtype>(
+      dtype == DType::Bfloat16 ? bfloat16() : dtype_table().descriptors[static_cast<int>(dtype)]);
 }
 
 bool is_ndarray(py::handle object, bool exact) {

@@ -15,8 +15,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-import ml_dtypes  # noqa: F401  (gives NumPy the name "bfloat16")
-
 from rune_jit import _core
 from rune_jit._core import targets
 from rune_jit.arrays.array import Array

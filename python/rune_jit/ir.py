@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import ml_dtypes  # noqa: F401  (gives NumPy the name "bfloat16")
 import numpy as np
 
 from rune_jit import _core

@@ -42,7 +42,7 @@ PROGRAM = """
     after = state()
     differ = [name for name in before if before[name] != after[name]]
     loaded = sys.modules.keys() - loaded_before
-    late = {"llvmlite", "platformdirs", "multiprocessing", "rune_jit.chunked.arrays"}
+    late = {"llvmlite", "ml_dtypes", "platformdirs", "multiprocessing", "rune_jit.chunked.arrays"}
     late |= {f"rune_jit.{name}" for name in ("calls.running", "capture", "rules", "eager")}
     rune_jit.jit(max)  # defining a function loads nothing more
     print(differ, sorted(loaded & late), sorted((sys.modules.keys() - loaded_before) - loaded))
@@ -54,6 +54,33 @@ def test_import_has_no_side_effects(tmp_path: Path) -> None:
     done = run_program(PROGRAM, RUNE_JIT_CACHE_DIR=cache, RUNE_JIT_CALIBRATION="")
     assert (done.stdout, done.stderr) == ("[] [] []\n", "")
     assert list(tmp_path.iterdir()) == []
+
+
+NARROW_FLOATS = """
+    import sys
+    import numpy as np
+    import rune_jit
+
+    def doubled(x, dtype):
+        try:
+            return (x * 2).astype(dtype).tolist()
+        except TypeError as error:
+            return str(error)
+
+    for dtype in ("float32", "bfloat16"):
+        print(rune_jit.jit(doubled)(np.ones(2), dtype))
+    print("ml_dtypes" in sys.modules)
+    import ml_dtypes
+    for x, dtype in ((np.ones(2), "bfloat16"), (np.ones(2, ml_dtypes.bfloat16), "float32")):
+        print(rune_jit.jit(doubled)(x, dtype))
+"""
+
+
+def test_calls_load_no_dtypes_of_other_packages() -> None:
+    """As with NumPy, the name "bfloat16" is known from the import of ml_dtypes on."""
+    done = run_program(NARROW_FLOATS)
+    lines = ["[2.0, 2.0]", "data type 'bfloat16' not understood", "False", *["[2.0, 2.0]"] * 2, ""]
+    assert (done.stdout, done.stderr) == ("\n".join(lines), "")
 
 
 ARRAYS_FIRST = """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes  # noqa: F401  (gives NumPy the name "bfloat16", for arguments `dtype`)
 import numpy as np
 
 from rune_jit import _core
