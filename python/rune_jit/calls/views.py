@@ -15,10 +15,11 @@ from rune_jit.arrays.array import Array
 from rune_jit.capture.guards import Watch
 from rune_jit.capture.state import Path, Place, content, is_place, with_content
 from rune_jit.tracing.array_numbers import Rows, kind_of_rows
+from rune_jit.tracing.layouts_now import laid_out_now
 from rune_jit.tracing.loop_plans import LoopRefused
 from rune_jit.tracing.rows import origin_of, viewed, whole
 from rune_jit.tracing.sizes import Size
-from rune_jit.tracing.storage import Step, Storage, layout
+from rune_jit.tracing.storage import Step
 from rune_jit.tracing.trace import Trace, Unless
 from rune_jit.tracing.tracer import ATOMIC, Tracer, are_atomic, is_traced_array
 
@@ -275,7 +276,7 @@ def _not_copied(trace: Trace, leaves: list[Any]) -> list[Any]:
             made[i] = view
         elif is_known:
             before, other = last.get(id(storage), (i, view))
-            if before != i and _may_overlap(storage, other, view):
+            if before != i and _may_overlap(other, view):
                 made[before], made[i] = other, view
             last[id(storage)] = i, view
     return [made[id(leaf)] for leaf in leaves]
@@ -297,7 +298,7 @@ def _share_memory(group: list[Tracer], given: list[Any], has_arrays: bool) -> bo
         return False
     if all(not x._steps for x in group):  # one array is one output anyhow
         return storage.array is not None
-    return any(_may_overlap(storage, a, b) for a, b in itertools.combinations(group, 2))
+    return any(_may_overlap(a, b) for a, b in itertools.combinations(group, 2))
 
 
 def _is_read_only(x: Tracer) -> bool:
@@ -305,12 +306,12 @@ def _is_read_only(x: Tracer) -> bool:
     return bool(x._steps) and not (x._writeable or is_numpys)
 
 
-def _may_overlap(storage: Storage, a: Tracer, b: Tracer) -> bool:
+def _may_overlap(a: Tracer, b: Tracer) -> bool:
+    """Whether two views of one storage may share elements."""
     if any(step.kind == "element" for step in (*a._steps, *b._steps)):
         return True
-    memory = np.empty(1, a.dtype)
-    first, second = (layout(storage.shape, x.dtype, x._steps, memory) for x in (a, b))
-    return bool(np.may_share_memory(first, second))
+    first, second = laid_out_now(a), laid_out_now(b)
+    return first is None or second is None or bool(np.may_share_memory(first, second))
 
 
 def _is_fixed(x: Tracer) -> bool:
