@@ -1,5 +1,5 @@
-// Shortcuts for the rules of NumPy's functions (reductions, where, transpose, reshape), of astype,
-// and of ufuncs with out=.
+// Shortcuts for the rules of NumPy's functions (reductions, where, transpose, reshape), of methods
+// that reduce, of astype, and of ufuncs with out=.
 #include <algorithm>
 #include <string_view>
 
@@ -190,6 +190,14 @@ std::optional<PyObject*> attempt_function(const ShortcutObject& self, Arguments 
   return reduction(*active, name, call);
 }
 
+// Tracer.sum() and others: NumPy's function of the same name, without NumPy's dispatch
+std::optional<PyObject*> attempt_method(const ShortcutObject& self, Arguments args) {
+  const ActiveTrace* active = active_trace();
+  if (!active || !active->graph->open_loops.empty()) return {};
+  static PyObject* const no_names = PyDict_New();
+  return reduction(*active, py::handle(self.about).cast<std::string_view>(), {args, no_names});
+}
+
 // Reads a dtype. The stand-in of a class of scalars has the class's dtype.
 DType dtype_given(PyObject* x) {
   const bool is_array = as_tracer(x) || is_ndarray(x, false);
@@ -248,6 +256,12 @@ void bind_function_shortcuts(py::module_& m) {
       },
       py::arg("rule"), py::arg("names"),
       "A Tracer.__array_function__ that computes functions of these names without the rule.");
+  m.def(
+      "shorten_reduction",
+      [](const py::object& rule, const py::str& name) {
+        return make_shortcut(rule, name, &attempt_method);
+      },
+      py::arg("rule"), py::arg("name"), "A method of Tracer that reduces.");
   m.def(
       "shorten_astype",
       [](const py::object& rule) { return make_shortcut(rule, py::none(), &attempt_astype); },

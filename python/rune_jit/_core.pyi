@@ -96,6 +96,7 @@ __all__: list[str] = [
     "shorten_method",
     "shorten_operand",
     "shorten_operator",
+    "shorten_reduction",
     "shorten_setitem",
     "shorten_stand_in",
     "shorten_ufuncs",
@@ -1312,6 +1313,11 @@ def shorten_operand(rule: typing.Any) -> typing.Any:
 def shorten_operator(rule: typing.Any, ufunc: str, reflected: bool) -> typing.Any:
     """
     A method for an operator of traced arrays that computes most operands without the rule.
+    """
+
+def shorten_reduction(rule: typing.Any, name: str) -> typing.Any:
+    """
+    A method of Tracer that reduces.
     """
 
 def shorten_setitem(rule: typing.Any) -> typing.Any:

@@ -389,7 +389,7 @@ Operand put(TracedGraph& t, const Operand& x, const IndexItems& items, const Ope
   };
   const Value given = value_of(t, value);
   const bool is_number = t.shape(given).empty();
-  const Value part = is_number ? value_of(t, broadcast_to(t, given, box))
+  const Value part = is_number ? t.expand(t.reshape(given, Shape(box.size(), 1)), box)
                                : t.flip(t.reshape(given, box), reversed);
   if (all) return part;
   if (std::all_of(selection.ranges.begin(), selection.ranges.end(),

@@ -205,8 +205,7 @@ class Compiled(StandIn):
 
 def method_in_c(method: Any) -> Any:
     """The object to call for a method in C. Those of extension modules get NumPy's arrays."""
-    kind = type(method.__self__)
-    if kind is Tracer or kind in _PYTHONS or current_trace() is None:
+    if type(method.__self__) in _PYTHONS or current_trace() is None:
         return method
     function = method.__func__ if type(method) is types.MethodType else method  # (Cython's)
     return Compiled(method) if is_compiled(function) else method

@@ -413,11 +413,10 @@ def _set_item(self: Tracer, index: Any, value: Any) -> None:
     _set_item_or_numpy(self, index, value)
 
 
+_REDUCTIONS = ("sum", "prod", "max", "min", "any", "all", "mean")
+
 # Functions with shortcuts, by name.
-_SHORT = {
-    getattr(np, name): name
-    for name in ("sum", "prod", "max", "min", "any", "all", "mean", "where", "transpose", "reshape")
-}
+_SHORT = {getattr(np, name): name for name in (*_REDUCTIONS, "where", "transpose", "reshape")}
 
 for _name, _method in {
     "__array_ufunc__": _core.shorten_ufuncs(host.or_numpy(_array_ufunc, _ufunc_of), ufuncs.NATIVE),
@@ -451,5 +450,8 @@ for _name in (*METHODS, *_READING, "transpose"):
     setattr(Tracer, _name, host.or_numpy(_method, host.given(_by_name(_name))))
 for _name in [f"__i{name}__" for name in BINARY]:
     setattr(Tracer, _name, _core.shorten_in_place(getattr(Tracer, _name), BINARY[_name[3:-2]]))
+
+for _name in _REDUCTIONS:
+    setattr(Tracer, _name, _core.shorten_reduction(getattr(Tracer, _name), _name))
 
 refuse_attributes_of_arrays()
