@@ -172,6 +172,19 @@ def test_new_signatures_are_postponed_if_calls_are_short(monkeypatch):
     assert found.postponed(0) is not None
 
 
+def test_few_traces_that_take_long_postpone_new_signatures(monkeypatch):
+    clock, found = _Clock(monkeypatch), costs.Costs()
+    for _ in range(2):
+        found.note(0.4)
+        assert found.postponed(0) is None
+    found.note(0.4)
+    assert not clock.run(found.postponed(0), 1e-3, 1e-3).is_due
+    found = costs.Costs()
+    found.note(2.0)
+    assert not clock.run(found.postponed(0), 5e-3, 5e-3).is_due
+    assert clock.run(found.postponed(0), 50e-3, 50e-3).is_due
+
+
 def test_signatures_with_short_calls_are_not_traced(monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr(costs, "_SECONDS", 0.0)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from rune_jit.calls.entries import Untraced
 
-# A new signature is traced at once if the function has had fewer traces, or if they have taken
-# fewer seconds.
-_TRACES, _SECONDS = 4, 0.1
+# A new signature is traced at once if the function's traces have taken less than _SECONDS, or if
+# there have been fewer than _TRACES and they have taken less than _MANY_SECONDS.
+_TRACES, _SECONDS, _MANY_SECONDS = 4, 0.1, 0.5
+# The first trace of a process imports modules, which takes up to so many seconds.
+_IMPORTS = 0.5
 # So it is if a trace takes the time of fewer calls on NumPy.
 _MANY_CALLS = 100
 SHORT = "a trace takes longer than many of its calls"
@@ -38,10 +40,11 @@ class Costs:
         How long a call takes is known from the signature that was postponed last. Some signatures
         are postponed only to find this out: the 4th, the 8th, the 16th, and so on.
         """
-        seconds = self._seconds - self._longest  # (The first trace of a process imports modules.)
-        if self._traces < _TRACES or (seconds < _SECONDS and not lost):
+        seconds = self._seconds - min(self._longest, _IMPORTS)
+        are_few = self._traces < _TRACES and seconds < _MANY_SECONDS
+        if are_few or (seconds < _SECONDS and not lost):
             return None
-        trace = seconds / (self._traces - 1)
+        trace = seconds / max(1, self._traces - 1)
         if lost:
             return Untraced(SLOWER, lost * trace)
         most = trace / _MANY_CALLS
