@@ -279,8 +279,9 @@ class Signatures:
         if self._reports.may_fall_back and not any(call.key in keys for keys in traced):
             too_large = self._too_large.get(call.kind) if self._too_large else None
             lost = self._lost.get(call.kind[0], 0) - _MOST_LOST if self._lost else 0
-            if not too_large and (postponed := self._costs.postponed(max(0, lost))):
-                return postponed
+            elements = sum(x.size for x in call.leaves if isinstance(x, (np.ndarray, Array)))
+            if not too_large and (entry := self._costs.postponed(max(0, lost), elements)):
+                return entry
             few = self.misses > max(_MOST_MISSES, self.hits + self.fast_hits - self.unproved)
             if (why := too_large or (FEW if few else None)) and self.untried.takes(call.key, why):
                 return None
@@ -311,6 +312,7 @@ class Signatures:
                 return Fallback(_FEW_NUMBERS)
             executable = None
             if traced.graph is not None:
+                self._costs.has_loops = traced.has_loops
                 lowered = self._compiler.lower(call, traced)
                 watch.note("passes")
                 executable = lowered.compile()
