@@ -94,7 +94,7 @@ def trace_call(
                 raise
             except BaseException as error:
                 held.restore()
-                # (Another trace would make more operations: it unrolls loops or guesses less.)
+                # (Without these loops or guesses there would be more operations.)
                 is_full = trace.builder.is_full and isinstance(error, UnsupportedOpError)
                 begins_again = (
                     trace.loops is not None and not is_full and trace.loops.begin_again(error)
@@ -112,7 +112,7 @@ def trace_call(
                 is_apart = bool(plans.apart) and not trace.steps.are_too_many
                 error.pays = pays or is_apart  # type: ignore[attr-defined]
                 stood_in = captured_are_traced and bool(trace.stand_ins) and not call.slots
-                stood_in &= not is_full
+                stood_in &= not (is_full and must_pay)
                 refused = isinstance(error, (UnsupportedOpError, ConcretizationError))
                 if refused and (seeds := trace.draws.seeds):
                     error = ValuesNeeded(seeds)
