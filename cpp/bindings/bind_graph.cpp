@@ -423,6 +423,9 @@ void bind_graph(py::module_& m) {
           "Whether it may have many nodes only if NumPy's time for them is worth compiling them.")
       .def_readwrite("quiet_until", &PyGraph::quiet_until,
                      "after_operation is not called until it has more nodes than this, or a check.")
+      .def_property_readonly(
+          "is_full", [](const PyGraph& g) { return g.size() > g.most; },
+          "Whether it has more nodes than it may have.")
       .def_readonly("pays", &PyGraph::pays,
                     "Whether the graph still has few enough nodes for NumPy's time.")
       .def_property_readonly("has_checks", [](const PyGraph& g) { return !g.checks.empty(); })

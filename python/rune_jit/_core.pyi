@@ -485,6 +485,11 @@ class GraphBuilder:
     @must_pay.setter
     def must_pay(self, arg1: bool) -> None: ...
     @property
+    def is_full(self) -> bool:
+        """
+        Whether it has more nodes than it may have.
+        """
+    @property
     def pays(self) -> bool:
         """
         Whether the graph still has few enough nodes for NumPy's time.

@@ -138,6 +138,29 @@ def test_operations_on_known_arrays_are_steps():
     assert "10,000 steps of Python" in jitted.explain()
 
 
+def test_elements_of_known_arrays_are_steps():
+    def reads(x):
+        table, seen = np.arange(100.0), set()
+        for i in range(120):
+            for j in range(100):
+                seen.add(table[j] * i)
+        return x + len(seen)
+
+    def writes(x):
+        table, seen = np.arange(100.0), set()
+        for i in range(120):
+            seen.add(i)
+            for j in range(100):
+                table[j] = j - i
+                seen.add(j)
+        return x + table[3] + len(seen)
+
+    for f in (reads, writes):
+        jitted = rune_jit.jit(f)
+        assert_matches(jitted(_x()), f(_x()))
+        assert "10,000 steps of Python" in jitted.explain()
+
+
 def test_code_that_is_read_takes_steps(tmp_path, monkeypatch):
     body = "    for i in range(3):\n        if i > 1:\n            x = x + i * 2.0 - i / 3.0\n"
     lines = [f"def part_{i}(x):\n{body * 8}    return x\n" for i in range(40)]

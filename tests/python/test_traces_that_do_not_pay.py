@@ -6,6 +6,7 @@ from segment_checks import never_numpy, x
 
 import rune_jit
 from rune_jit.calls.call_trace import CallTrace
+from rune_jit.tracing import trace
 
 __all__ = ["never_numpy"]  # a fixture of all tests here
 
@@ -56,3 +57,25 @@ def test_writes_to_parts_of_large_arrays_are_not_interpreted():
     np.testing.assert_array_equal(jitted(x), f(x))
     (entry,) = jitted._runner.known.cache.entries()
     assert entry.programs.compiled == 2
+
+
+_SCALE = np.array([0.5, 0.25])
+
+
+def test_a_trace_with_too_many_operations_is_not_repeated(monkeypatch):
+    def f(x):
+        seen = set()
+        for k in range(400):
+            seen.add(k)
+            for i in range(1, x.size):
+                x[i] += x[i - 1] * _SCALE[0]
+        return x * len(seen)
+
+    traces = []
+    traced = CallTrace.traced
+    monkeypatch.setattr(CallTrace, "traced", lambda self: (traces.append(self), traced(self))[1])
+    monkeypatch.setattr(trace, "_MOST_NODES", 1000)
+    jitted = rune_jit.jit(f)
+    for _ in range(2):
+        assert_matches(jitted(x()), f(x()))
+    assert len(traces) == 1

@@ -151,25 +151,49 @@ def test_a_signature_is_traced_if_its_first_two_calls_take_long(monkeypatch):
 def test_new_signatures_are_postponed_if_calls_are_short(monkeypatch):
     clock, found = _Clock(monkeypatch), costs.Costs()
     for _ in range(10):
-        assert found.postponed(0) is None  # traces have taken little time
+        assert found.postponed(0, 10) is None  # traces have taken little time
         found.note(1e-3)
     for lost, is_due in ((1, True), (2, False)):
-        entry = found.postponed(lost)
+        entry = found.postponed(lost, 10)
         clock.run(entry, 0.6e-3, 0.6e-3)
         assert entry.is_due == is_due
     for _ in range(7):
         found.note(0.1)
     trace = 0.61 / 16
-    entry = clock.run(found.postponed(0), trace / 50, trace / 50)
+    entry = clock.run(found.postponed(0, 10), trace / 50, trace / 50)
     assert entry.is_due
-    assert found.postponed(0) is None
+    assert found.postponed(0, 10) is None
     for _ in range(15):
         found.note(trace)
-    entry = found.postponed(0)  # the 32nd one, whose calls are measured again
+    entry = found.postponed(0, 10)  # the 32nd one, whose calls are measured again
     clock.run(entry, trace / 200, trace / 200)
     assert not entry.is_due
     found.note(trace)
-    assert found.postponed(0) is not None
+    assert found.postponed(0, 10) is not None
+
+
+def _noted(*seconds, has_loops=False):
+    found = costs.Costs()
+    for x in seconds:
+        found.has_loops = has_loops
+        found.note(x)
+    return found
+
+
+def test_few_traces_that_take_long_postpone_new_signatures(monkeypatch):
+    clock, found = _Clock(monkeypatch), _noted(0.4, 0.4, 0.4)
+    assert not clock.run(found.postponed(0, 10), 1e-3, 1e-3).is_due
+    assert _noted(0.4, 0.4).postponed(0, 10) is None
+    found = _noted(2.0)
+    assert not clock.run(found.postponed(0, 10), 5e-3, 5e-3).is_due
+    assert clock.run(found.postponed(0, 10), 50e-3, 50e-3).is_due
+    assert found.postponed(0, 10) is None  # calls take long
+
+
+def test_calls_that_may_take_long_are_not_postponed_after_few_traces(monkeypatch):
+    monkeypatch.undo()
+    assert _noted(2.0, 2.0).postponed(0, 10**7) is None
+    assert _noted(2.0, 2.0, has_loops=True).postponed(0, 10) is None
 
 
 def test_signatures_with_short_calls_are_not_traced(monkeypatch):

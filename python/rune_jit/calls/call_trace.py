@@ -94,7 +94,11 @@ def trace_call(
                 raise
             except BaseException as error:
                 held.restore()
-                begins_again = trace.loops is not None and trace.loops.begin_again(error)
+                # (Without these loops or guesses there would be more operations.)
+                is_full = trace.builder.is_full and isinstance(error, UnsupportedOpError)
+                begins_again = (
+                    trace.loops is not None and not is_full and trace.loops.begin_again(error)
+                )
                 watch.restore()
                 steps.end(trace)
                 if begins_again or watch.told_apart.are_met():
@@ -108,13 +112,14 @@ def trace_call(
                 is_apart = bool(plans.apart) and not trace.steps.are_too_many
                 error.pays = pays or is_apart  # type: ignore[attr-defined]
                 stood_in = captured_are_traced and bool(trace.stand_ins) and not call.slots
+                stood_in &= not (is_full and must_pay)
                 refused = isinstance(error, (UnsupportedOpError, ConcretizationError))
                 if refused and (seeds := trace.draws.seeds):
                     error = ValuesNeeded(seeds)
                 is_found = isinstance(error, ValuesNeeded) or getattr(error, "slots", None)
                 if is_found or (refused and not pays):
                     raise error
-                is_final = trace.is_mostly_known or hasattr(error, "conditions")
+                is_final = trace.is_mostly_known or is_full or hasattr(error, "conditions")
                 if trace.has_guessed and not is_final:
                     # A guess may be the reason for the error.
                     given = False, decides, must_pay, room, has_float64, steps

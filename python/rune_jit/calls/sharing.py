@@ -50,7 +50,10 @@ class _Kind:
 
 
 class Sharing:
-    """The programs of a function, by kind of calls. Calls of a kind differ only in objects."""
+    """The programs of a function, by kind of calls. Calls of a kind differ only in objects.
+
+    `keys` of a search: a dict that the caller keeps while it searches for one call. Finding a
+    call's kind takes about as long as a short call, and each of the searches asks for it."""
 
     def __init__(self) -> None:
         self._kinds: dict[Any, _Kind] = {}
@@ -105,29 +108,29 @@ class Sharing:
         for kind in (call, call.plain) if call.plain is not None else (call,):
             self._kinds.pop(alike(kind), None)
 
-    def refused(self, call: Call) -> Any:
+    def refused(self, call: Call, keys: dict[Any, Any]) -> Any:
         """An entry without a program for calls like this one, if enough such calls could not be a
         program and none could."""
-        kind = None if call.sizes or not self._kinds else self._kinds.get(alike(call))
+        kind = None if call.sizes or not self._kinds else self._kinds.get(_known(call, keys))
         if kind is None or kind.programs or kind.slots or len(kind.refused) < _ENOUGH:
             return None
         return kind.refused[-1]
 
-    def keys_of_programs(self, call: Call) -> Iterator[Any]:
+    def keys_of_programs(self, call: Call, keys: dict[Any, Any]) -> Iterator[Any]:
         """The keys of the programs of calls like this one, which may not be able to run it."""
-        if not call.sizes and self._kinds and (kind := self._kinds.get(alike(call))):
+        if not call.sizes and self._kinds and (kind := self._kinds.get(_known(call, keys))):
             for shared in (*kind.programs, *kind.slots):
                 yield shared.call.key
 
-    def find(self, call: Call) -> Iterator[tuple[Shared, Traced]]:
+    def find(self, call: Call, keys: dict[Any, Any]) -> Iterator[tuple[Shared, Traced]]:
         """The programs that can run a call, with traces whose objects are replaced by the call's.
         Raises ValuesNeeded if they need the values of numbers."""
         if call.sizes or not self._kinds:
             return
-        kind = self._kinds.get(alike(call.without_constants))
+        kind = self._kinds.get(_known(call.without_constants, keys))
         if missing := (kind.constants if kind else set()) - set(call.constants):
             raise ValuesNeeded(frozenset(missing))
-        kind = self._kinds.get(alike(call))
+        kind = self._kinds.get(_known(call, keys))
         known, self._matched = self._matched, None
         if kind is None or kind.failures >= _MOST_FAILURES:
             return
@@ -141,11 +144,11 @@ class Sharing:
                 kind.failures = 0
                 yield shared, traced
 
-    def slots(self, call: Call) -> list[Slot] | None:
+    def slots(self, call: Call, keys: dict[Any, Any]) -> list[Slot] | None:
         """The places that a call assigns, if a program of calls like this one assigns places."""
         if call.sizes or call.slots or not self._kinds:
             return None
-        kind = self._kinds.get(alike(call.without_constants))
+        kind = self._kinds.get(_known(call.without_constants, keys))
         if kind is None or kind.failures_of_slots >= _MOST_FAILURES:
             return None
         for shared in reversed(kind.slots):
@@ -200,6 +203,14 @@ def alike(call: Call) -> Any:
             parts.append((type(leaf), getattr(leaf, "dtype", None)))
     statics = [(name, trees.static_key(value)) for name, value in call.statics.items()]
     return call.treedef, call.names, call.constants, call.decides, tuple(parts), tuple(statics)
+
+
+def _known(call: Call, keys: dict[Any, Any]) -> Any:
+    """alike(call), computed once for a call with these constants."""
+    at = call.constants, call.decides
+    if at not in keys:
+        keys[at] = alike(call)
+    return keys[at]
 
 
 def _count(call: Call) -> int:

@@ -244,14 +244,15 @@ class Signatures:
         return entry
 
     def _entry_of_others(self, call: Call) -> Any:
-        for key in self._sharing.keys_of_programs(call):
+        keys: dict[Any, Any] = {}
+        for key in self._sharing.keys_of_programs(call, keys):
             known = self.cache.peek(key)
             if isinstance(known, Fallback) and not known.until_it_returns:  # NumPy was faster
                 return known
-        if slots := self._sharing.slots(call):
+        if slots := self._sharing.slots(call, keys):
             self._states.add(call, slots)
         programs, may_fall_back = [], self._reports.may_fall_back
-        for shared, traced in self._sharing.find(call):
+        for shared, traced in self._sharing.find(call, keys):
             trial = self._trials.get(shared.call.key)
             if trial is None and may_fall_back and shared.call.key not in self._judged:
                 trial = Trial(traced.has_loops)  # because finding it takes time, too
@@ -266,7 +267,7 @@ class Signatures:
             if not isinstance(programs[-1], Paths):
                 return programs[-1]
         if not programs:
-            return self._sharing.refused(call)
+            return self._sharing.refused(call, keys)
         for other in programs[:0:-1]:
             programs[0].add(other.last)
         programs[0].is_untried = False  # (none was made for this call)
@@ -279,8 +280,9 @@ class Signatures:
         if self._reports.may_fall_back and not any(call.key in keys for keys in traced):
             too_large = self._too_large.get(call.kind) if self._too_large else None
             lost = self._lost.get(call.kind[0], 0) - _MOST_LOST if self._lost else 0
-            if not too_large and (postponed := self._costs.postponed(max(0, lost))):
-                return postponed
+            elements = sum(x.size for x in call.leaves if isinstance(x, (np.ndarray, Array)))
+            if not too_large and (entry := self._costs.postponed(max(0, lost), elements)):
+                return entry
             few = self.misses > max(_MOST_MISSES, self.hits + self.fast_hits - self.unproved)
             if (why := too_large or (FEW if few else None)) and self.untried.takes(call.key, why):
                 return None
@@ -311,6 +313,7 @@ class Signatures:
                 return Fallback(_FEW_NUMBERS)
             executable = None
             if traced.graph is not None:
+                self._costs.has_loops = traced.has_loops
                 lowered = self._compiler.lower(call, traced)
                 watch.note("passes")
                 executable = lowered.compile()

@@ -62,6 +62,7 @@ def _getitem(x: Tracer, index: Any) -> Any:
     ):
         return select(trace, x, items[0])
     if is_known and not contains_traced(index):
+        trace.note_steps()
         array = plain(x)
         result = array[plain(index)]
         if not isinstance(result, np.ndarray):
@@ -120,6 +121,7 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
         is_known = x._storage.array is not None
     is_selection = type(value) is Selection
     if is_known and not (is_selection or contains_traced(index) or contains_traced(value)):
+        trace.note_steps()
         plain(x)[plain(index)] = plain(value)
         x._storage.touched()
         return
