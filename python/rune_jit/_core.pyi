@@ -478,17 +478,17 @@ class GraphBuilder:
     @property
     def has_checks(self) -> bool: ...
     @property
+    def is_full(self) -> bool:
+        """
+        Whether it has more nodes than it may have.
+        """
+    @property
     def must_pay(self) -> bool:
         """
         Whether it may have many nodes only if NumPy's time for them is worth compiling them.
         """
     @must_pay.setter
     def must_pay(self, arg1: bool) -> None: ...
-    @property
-    def is_full(self) -> bool:
-        """
-        Whether it has more nodes than it may have.
-        """
     @property
     def pays(self) -> bool:
         """
