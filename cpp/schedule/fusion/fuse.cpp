@@ -254,6 +254,7 @@ class Fuser {
     }
     if (a.length + b.length > kMostNodes + kMostNodes / 4)
       return "the kernel would be too long to compile";
+    if (has_too_many_buffers(a, b)) return "the kernel would have too many buffers";
     if (has_path_between(a_index, b_index)) return "another kernel lies between them";
     AxisMap outer_of_b(b.outer.size(), kNone);
     for (size_t i = 0; i < match.size(); ++i) outer_of_b[match[i]] = static_cast<int>(i);
@@ -261,6 +262,20 @@ class Fuser {
       for (int& axis : axes) axis = axis == kNone ? kNone : outer_of_b[axis];
     absorb(a_index, b_index, a.outer);
     return "";
+  }
+
+  // Whether a kernel of both clusters would have more buffers than the device passes to one, if
+  // all values of the clusters are stored.
+  bool has_too_many_buffers(const Cluster& a, const Cluster& b) const {
+    const auto most = static_cast<size_t>(caps_.max_buffers);
+    if (graph_.size() <= most) return false;
+    std::set<Value> buffers;
+    for (const Cluster* cluster : {&a, &b})
+      for (const Value v : cluster->values) {
+        buffers.insert(v);
+        for (const Use& use : uses_.of(v.id)) buffers.insert(use.value);
+      }
+    return buffers.size() > most;
   }
 
   void absorb(int a_index, int b_index, const Shape& outer) {
@@ -345,7 +360,7 @@ class Fuser {
     if (!beside && (!refusal_of(a).empty() || !refusal_of(b).empty())) return false;
     if (is_elementwise(a) != is_elementwise(b) || !reads_alike(into, added)) return false;
     const size_t most = is_elementwise(a) ? kMostValues : kMostReducedValues;
-    if (a.values.size() + b.values.size() > most) return false;
+    if (a.values.size() + b.values.size() > most || has_too_many_buffers(a, b)) return false;
     if (depends_directly(a_index, b_index) || depends_directly(b_index, a_index)) return false;
     if (has_path_between(a_index, b_index) || has_path_between(b_index, a_index)) return false;
     record(b.values.front(), a.values.front(), "");

@@ -224,6 +224,13 @@ TEST_P(Fuse, OutputsThatShareAnInputAreOneKernel) {
   EXPECT_EQ(axis_sizes(kernel_at(s, 0)), Ints{64 * 64});
 }
 
+TEST_P(Fuse, KernelsHaveNoMoreBuffersThanTheDevicePasses) {
+  const Value x = input(b, {64});
+  std::vector<Value> outputs;
+  for (int i = 0; i < 20; ++i) outputs.push_back(b.alu(AluOp::Mul, {x, input(b, {64})}));
+  EXPECT_EQ(run(outputs).items.size(), caps().max_buffers < 41 ? 2u : 1u);
+}
+
 TEST_P(Fuse, OutputThatIsAlsoUsedIsOneKernel) {
   const Value x = input(b, {100});
   const Value y = b.alu(AluOp::Sin, {x});
