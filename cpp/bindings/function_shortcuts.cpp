@@ -190,7 +190,8 @@ std::optional<PyObject*> attempt_function(const ShortcutObject& self, Arguments 
   return reduction(*active, name, call);
 }
 
-// Tracer.sum() and others: NumPy's function of the same name, without NumPy's dispatch
+// Tracer.sum and other methods that reduce: NumPy's function of the same name, without NumPy's
+// dispatch.
 std::optional<PyObject*> attempt_method(const ShortcutObject& self, Arguments args) {
   const ActiveTrace* active = active_trace();
   if (!active || !active->graph->open_loops.empty()) return {};
@@ -261,7 +262,9 @@ void bind_function_shortcuts(py::module_& m) {
       [](const py::object& rule, const py::str& name) {
         return make_shortcut(rule, name, &attempt_method);
       },
-      py::arg("rule"), py::arg("name"), "A method of Tracer that reduces.");
+      py::arg("rule"), py::arg("name"),
+      "A method of Tracer that computes most reductions without the rule. `name`: NumPy's "
+      "function.");
   m.def(
       "shorten_astype",
       [](const py::object& rule) { return make_shortcut(rule, py::none(), &attempt_astype); },

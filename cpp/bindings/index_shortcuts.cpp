@@ -112,13 +112,7 @@ std::optional<PyObject*> attempt_getitem(const ShortcutObject&, Arguments args) 
   return result.release().ptr();
 }
 
-py::object attribute(PyObject* object, PyObject* name) {
-  auto result = py::reinterpret_steal<py::object>(PyObject_GetAttr(object, name));
-  if (!result) throw py::error_already_set();
-  return result;
-}
-
-// Whether the trace notes or refuses writes to this storage, so that Storage.write must do them.
+// Whether only Storage.write may write to this storage: it does more there than to make a version.
 bool is_watched(const ActiveTrace& active, const StorageObject& storage) {
   using enum StorageField;
   static PyObject* const loops_name = PyUnicode_InternFromString("loops");
@@ -126,8 +120,8 @@ bool is_watched(const ActiveTrace& active, const StorageObject& storage) {
   if (active.is_segmented || storage.has(Captured) || storage.has(Array) || storage.is(IsExposed) ||
       !storage.has(Value) || PyTuple_GET_SIZE(storage[Reshaped]) > 0)
     return true;
-  const py::object loops = attribute(active.trace.ptr(), loops_name);
-  return !loops.is_none() && attribute(loops.ptr(), watches).ptr() == Py_True;
+  const py::object loops = py::getattr(active.trace, loops_name);
+  return !loops.is_none() && py::getattr(loops, watches).ptr() == Py_True;
 }
 
 // `old` with its view through the steps, which are indices, replaced by `part`, which may be 0-d.

@@ -96,8 +96,8 @@ PyObject* call_or_numpy(PyObject* object, PyObject* const* args, size_t flags, P
   return nullptr;
 }
 
-// Stand-in for a function of NumPy: calls its attribute `_real`, the function. Calls the rule if an
-// argument is a list or tuple that holds traced arrays.
+// A call of a stand-in for a function of NumPy. Calls the function, which is the stand-in's
+// attribute `_real`. If an argument is a list or tuple that holds traced arrays, calls the rule.
 PyObject* call_real(PyObject* object, PyObject* const* args, size_t flags, PyObject* names) {
   const auto n = static_cast<size_t>(PyVectorcall_NARGS(flags));
   const size_t all = n + (names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0);
@@ -245,14 +245,14 @@ py::object value_of(PyObject* trace, PyGraph& graph, PyObject* x) {
   return {};
 }
 
-}  // namespace
-
 // Whether a step of a view keeps the order of the axes.
-static bool selects_only(PyObject* step) {
+bool selects_only(PyObject* step) {
   const bool is_element =
       PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(step, 0), "element") == 0;
   return is_element || items_of_step(step);
 }
+
+}  // namespace
 
 bool is_c_ordered(const TracerObject& x) {
   using enum StorageField;

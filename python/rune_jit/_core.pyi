@@ -1322,7 +1322,7 @@ def shorten_operator(rule: typing.Any, ufunc: str, reflected: bool) -> typing.An
 
 def shorten_reduction(rule: typing.Any, name: str) -> typing.Any:
     """
-    A method of Tracer that reduces.
+    A method of Tracer that computes most reductions without the rule. `name`: NumPy's function.
     """
 
 def shorten_setitem(rule: typing.Any) -> typing.Any:

@@ -409,7 +409,7 @@ def test_a_function_with_a_loop_that_calls_itself():
 
 def test_a_call_whose_short_loops_numpy_runs_goes_on_with_numpy(monkeypatch):
     def f(x):
-        total, q = int(x.sum()), np.eye(2)
+        total, q = int(x.sum()), ((1.0, 0.0), (0.0, 1.0))
         weights = {"one": 1}  # (so the outer loop does not run apart)
         for i in range(300):
             row = q[i % 2]
@@ -423,7 +423,7 @@ def test_a_call_whose_short_loops_numpy_runs_goes_on_with_numpy(monkeypatch):
     monkeypatch.setattr(Trial, "verdict", lambda self: "it is faster")
     monkeypatch.setattr(timed, "_SLOW", 0.0)
     assert rune_jit.jit(f)(np.ones(3)) == f(np.ones(3))
-    assert 50 <= len(runs) < 200, len(runs)
+    assert 100 <= len(runs) < 200, len(runs)
 
 
 def test_functions_that_the_call_makes():

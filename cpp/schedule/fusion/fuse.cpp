@@ -264,8 +264,8 @@ class Fuser {
     return "";
   }
 
-  // Whether a kernel of both clusters would have more buffers than the device passes to one, if
-  // all values of the clusters are stored.
+  // Whether a kernel of both clusters may have more buffers than the device can pass to a kernel.
+  // (Every value of the clusters counts as stored.)
   bool has_too_many_buffers(const Cluster& a, const Cluster& b) const {
     const auto most = static_cast<size_t>(caps_.max_buffers);
     if (graph_.size() <= most) return false;

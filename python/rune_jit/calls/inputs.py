@@ -27,7 +27,7 @@ def input_tracer(trace: Trace, leaf: Any, position: int, shape: tuple[Any, ...])
     if is_array:
         trace.leaves.append(tracer._storage)
     tracer._storage.leaf = position
-    # The call's key says so. In segments layouts change.
+    # (The key of the call contains the order. In segments, the function may change the layout.)
     tracer._storage.in_c_order = order is None and not trace.is_segmented
     return tracer
 

@@ -59,9 +59,6 @@ def _base_laid_out(tracer: Tracer, known: _Layouts) -> np.ndarray | None:
     dtype = tracer.dtype
     for step in reversed(tracer._steps):
         dtype = step.dtype_before(dtype)
-    follows = storage.leaf is None and storage.laid_out_by is None and storage.order_known
-    if follows and (same := _operand_in_c_order(storage, dtype, known)) is not None:
-        return same
     shape = tuple(with_bounds(storage.shape))
     in_c_order = _in_c_order(shape, dtype)
     if sum(size != 1 for size in shape) < 2 or (storage.reshaped and not trace.is_segmented):
@@ -90,22 +87,6 @@ def _base_laid_out(tracer: Tracer, known: _Layouts) -> np.ndarray | None:
     dtypes = [x.dtype for x in laid_out] + [dtype]
     made = np.nditer(arrays, [], roles, dtypes, itershape=small).operands[-1]
     return _with_axes(axes_in_memory(made) or range(len(shape)), shape, dtype)
-
-
-def _operand_in_c_order(
-    storage: Storage, dtype: np.dtype[Any], known: _Layouts
-) -> np.ndarray | None:
-    """If all operands lie in C order: the layout of one with the shape and dtype of the result, if
-    there is one. (This is the usual case, and building an array for it would take longer than to
-    trace the operation.)"""
-    same = None
-    for x in storage.order_from:
-        lies = None if x._steps else known.get(x._storage)
-        if lies is None or not lies.flags.c_contiguous:
-            return None
-        if lies.shape == storage.shape and lies.dtype == dtype:
-            same = lies
-    return same
 
 
 @functools.lru_cache(maxsize=256)

@@ -216,7 +216,7 @@ class Storage(_core.StorageBase):
     serial: int  # a later storage has a greater one
     version: int
     leaf: int | None  # which argument this is
-    in_c_order: bool  # whether it is an argument that counts as one in C order
+    in_c_order: bool  # whether this is an argument whose axes lie in C order at each call
     scalar: bool  # a NumPy scalar or a Python number: in-place operators rebind
     layout_used: bool  # whether the trace requires a C-contiguous array
     # The arrays whose layout NumPy gives to this one, if `order_known`. Empty: C order.
